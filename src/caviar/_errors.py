@@ -1,0 +1,69 @@
+"""Everything caviar raises or warns about, in one tree.
+
+::
+
+    CaviarError
+    ├── ModelError (ValueError)          the statement of a model is wrong
+    │   ├── ConjugacyError               no conditionally conjugate update exists
+    │   └── PlateError                   plates, sizes or event shapes disagree
+    ├── DataError (ValueError)           the data do not fit the model
+    ├── ParameterError (ValueError)      an argument has an impossible value
+    └── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
+
+    CaviarWarning (UserWarning)
+    ├── CollapseWarning                  a factor shrank onto (almost) no data
+    └── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
+"""
+
+__all__ = [
+    "CaviarError",
+    "CaviarWarning",
+    "CollapseWarning",
+    "ConjugacyError",
+    "DataError",
+    "FallingElboWarning",
+    "ImproperError",
+    "ModelError",
+    "ParameterError",
+    "PlateError",
+]
+
+
+class CaviarError(Exception):
+    """Base of every error that caviar raises on purpose."""
+
+
+class ModelError(CaviarError, ValueError):
+    """The statement of a model is wrong."""
+
+
+class ConjugacyError(ModelError):
+    """A variable has no update inside its own family."""
+
+
+class PlateError(ModelError):
+    """Plates, their sizes or the event shapes of two statements disagree."""
+
+
+class DataError(CaviarError, ValueError):
+    """The data do not fit the model that is to be fitted to them."""
+
+
+class ParameterError(CaviarError, ValueError):
+    """An argument has a value that nothing can be done with."""
+
+
+class ImproperError(CaviarError, ValueError):
+    """A distribution cannot be normalised, or has no mode inside its domain."""
+
+
+class CaviarWarning(UserWarning):
+    """Base of every warning that caviar gives."""
+
+
+class CollapseWarning(CaviarWarning):
+    """A factor under a flat prior shrank onto (almost) no data."""
+
+
+class FallingElboWarning(CaviarWarning):
+    """An update lowered the objective, which exact coordinate ascent cannot do."""
