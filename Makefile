@@ -1,0 +1,102 @@
+# With make, Python >= 3.11 and a package index, every target sets up what it needs by itself.
+#
+#   make demo        the guided tour: fits real data and writes what it shows to demo-output/
+#   make test        all that a change must pass: ruff, pyright, import-linter, pytest
+#   make test-all    the same with the slow tests
+#   make lint        only ruff, pyright and import-linter
+#   make bench       the tables of benchmarks/
+#   make clean       remove what the targets above wrote; make distclean removes .venv as well
+#
+# PYTHON=python3.13 chooses the interpreter for .venv, WORKERS=1 the number of pytest processes,
+# PYTEST_ARGS='-k wishart' the tests.
+
+PYTHON      ?=
+WORKERS     ?= 2
+PYTEST_ARGS ?=
+VENV        := .venv
+BIN         := $(VENV)/bin
+SHELL       := /bin/sh
+
+.NOTPARALLEL:
+.PHONY: help demo test test-all lint bench clean distclean broken-venv
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# ---- The virtual environment -------------------------------------------------------------------
+#
+# .installed-EXTRA is touched last, so that an interrupted installation is not taken for a finished
+# one, and is out of date when pyproject.toml is newer. .made-for holds the folder for which make
+# built the environment: a copied or moved one would run the code of another folder. .unfinished
+# stands while packages are written. An environment that make did not build is used as it is.
+
+VENV_WORKS := [ -x $(BIN)/python ] && $(BIN)/python -m pip --version >/dev/null 2>&1 && { \
+	[ ! -e $(VENV)/.made-for ] || { [ "$$(cat $(VENV)/.made-for)" = "$(CURDIR)" ] && [ ! -e $(VENV)/.unfinished ]; }; }
+
+RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+
+define CREATE_VENV
+python='$(PYTHON)'; \
+for candidate in python3 python python3.14 python3.13 python3.12 python3.11; do \
+  [ -n "$$python" ] || ! $$candidate $(RECENT) >/dev/null 2>&1 || python=$$candidate; \
+done; \
+if [ -z "$$python" ]; then \
+  echo "caviar needs Python 3.11 or newer, and there is none on the PATH; python3 is: $$(python3 --version 2>&1)" >&2; \
+  echo "Install one, or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 1; \
+elif ! "$$python" $(RECENT) 2>/dev/null; then \
+  echo "caviar needs Python 3.11 or newer; PYTHON=$$python is: $$("$$python" --version 2>&1)" >&2; exit 1; \
+elif ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+  echo "$$python cannot make virtual environments: its modules venv and ensurepip are missing." >&2; \
+  echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; \
+fi; \
+echo "==> make $(VENV) with $$("$$python" --version)"; \
+"$$python" -m venv --clear --without-pip $(VENV) && touch $(VENV)/.unfinished \
+  && echo "$(CURDIR)" > $(VENV)/.made-for && $(BIN)/python -m ensurepip >/dev/null
+endef
+
+$(VENV)/.installed-%: pyproject.toml
+	@{ $(VENV_WORKS); } || { $(CREATE_VENV); }
+	@echo "==> install caviar[$*] into $(VENV)"
+	@touch $(VENV)/.unfinished
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@rm $(VENV)/.unfinished
+	@touch $@ $(if $(filter test,$*),$(VENV)/.installed-cli)
+
+ifneq ($(shell { $(VENV_WORKS); } && echo works),works)
+$(VENV)/.installed-cli $(VENV)/.installed-test: broken-venv
+endif
+
+# ---- Targets -----------------------------------------------------------------------------------
+
+# $(call step,what it is,command): one step of a target; the first that fails ends the target.
+step = @echo "==> $(1)"; $(2) || { echo "make $@: failed at: $(1)" >&2; exit 1; }
+
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+demo: $(VENV)/.installed-cli
+	$(call step,caviar demo,$(BIN)/caviar demo --output-dir demo-output)
+
+lint: $(VENV)/.installed-test
+	$(call step,ruff check,$(BIN)/ruff check .)
+	$(call step,ruff format --check,$(BIN)/ruff format --check .)
+	$(call step,pyright,$(BIN)/pyright)
+	$(call step,lint-imports,$(BIN)/lint-imports)
+
+test: lint
+	$(call step,pytest,$(PYTEST))
+
+test-all: lint
+	$(call step,pytest with the slow tests,$(PYTEST) -m "")
+
+bench: $(VENV)/.installed-test
+	@for script in benchmarks/bench_*.py; do \
+	  [ -e "$$script" ] || { echo "there is no benchmarks/bench_*.py" >&2; exit 1; }; \
+	  echo "==> $$script"; $(BIN)/python "$$script" || exit 1; \
+	done
+
+clean:
+	rm -rf demo-output dist build site .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests docs examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean
+	rm -rf $(VENV)
