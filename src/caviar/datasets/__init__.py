@@ -94,6 +94,6 @@ def load_galaxies() -> Dataset:
 
 
 def _read(name: str) -> Dataset:
-    lines = (files(__package__) / name).read_text(encoding="utf-8").splitlines()
+    lines = (files("caviar.datasets") / name).read_text(encoding="utf-8").splitlines()
     values = np.loadtxt(lines[1:], delimiter=",", ndmin=2, dtype=np.float64)
     return Dataset(values=values, columns=tuple(lines[0].split(",")))
