@@ -1,0 +1,120 @@
+"""Linear algebra over stacks of small symmetric matrices; the last two axes are the matrix."""
+
+import numpy as np
+
+from caviar._typing import AnyArray, Array
+
+
+def log_determinant(lower: Array) -> Array:
+    r"""Return :math:`\log|A|` from the Cholesky factor of A.
+
+    Parameters
+    ----------
+    lower
+        Lower triangular factor L with :math:`A = L L'`, shape (..., D, D).
+
+    Examples
+    --------
+    >>> float(log_determinant(np.array([[2.0, 0.0], [1.0, 0.5]])))
+    0.0
+    """
+    return 2.0 * np.add.reduce(np.log(lower.diagonal(0, -2, -1)), axis=-1)
+
+
+def inverse_from_factor(inverse_lower: Array) -> Array:
+    r"""Return :math:`A^{-1}`, exactly symmetric, from the inverse :math:`L^{-1}` of A's Cholesky factor.
+
+    Examples
+    --------
+    >>> inverse_from_factor(np.array([[0.5, 0.0], [0.0, 0.25]]))
+    array([[0.25  , 0.    ],
+           [0.    , 0.0625]])
+    """
+    return inverse_lower.swapaxes(-1, -2) @ inverse_lower
+
+
+def outer(x: Array) -> Array:
+    """Return x x' for vectors of shape (..., D).
+
+    Examples
+    --------
+    >>> outer(np.array([1.0, 2.0]))
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    return x[..., :, np.newaxis] * x[..., np.newaxis, :]
+
+
+def times_vector(matrix: Array, x: Array) -> Array:
+    """Return A x for matrices of shape (..., D, D) and vectors of shape (..., D).
+
+    Examples
+    --------
+    >>> times_vector(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
+    array([3., 7.])
+    """
+    return (matrix @ x[..., np.newaxis])[..., 0]
+
+
+def symmetric_part(matrix: Array) -> Array:
+    """Return (A + A') / 2.
+
+    Examples
+    --------
+    >>> symmetric_part(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    return 0.5 * (matrix + matrix.swapaxes(-1, -2))
+
+
+def positive_definite(matrix: Array) -> AnyArray:
+    """Return for each matrix of a stack whether it is finite and has a Cholesky factor; booleans of shape (...).
+
+    Slower than one factorisation of the whole stack: for saying which matrix made that one fail.
+
+    Examples
+    --------
+    >>> positive_definite(np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]]))
+    array([ True, False])
+    """
+    batch_shape = matrix.shape[:-2]
+    answers = np.empty(batch_shape, dtype=bool)
+    for index in np.ndindex(batch_shape):
+        try:
+            answers[index] = bool(np.isfinite(log_determinant(np.linalg.cholesky(matrix[index]))))
+        except np.linalg.LinAlgError:
+            answers[index] = False
+    return answers
+
+
+def relative_spectrum(a: Array, inverse_lower_a: Array, b: Array, lower_b: Array) -> tuple[Array, Array]:
+    r"""Return the eigenvalues :math:`\lambda` of :math:`A^{-1} B`, and :math:`\lambda - 1`, each accurate by itself.
+
+    Parameters
+    ----------
+    a, b
+        Positive definite matrices, shape (..., D, D), batch axes broadcasting.
+    inverse_lower_a
+        Inverse of the Cholesky factor of ``a``.
+    lower_b
+        Cholesky factor of ``b``.
+
+    Returns
+    -------
+    tuple of Array
+        Two arrays of shape (..., D).
+
+    Examples
+    --------
+    >>> a, b = np.eye(2), np.diag([2.0, 0.5])
+    >>> relative_spectrum(a, a, b, np.sqrt(b))
+    (array([0.5, 2. ]), array([-0.5,  1. ]))
+    """
+    excess = np.linalg.eigvalsh(symmetric_part(inverse_lower_a @ (b - a) @ inverse_lower_a.swapaxes(-1, -2)))
+    close = np.abs(excess).max(axis=-1, keepdims=True) < 0.5
+    if close.all():
+        return 1.0 + excess, excess
+    # Far apart, small eigenvalues drown in the difference; as squares of singular values they keep their digits.
+    eigenvalues = np.linalg.svd(inverse_lower_a @ lower_b, compute_uv=False)[..., ::-1] ** 2
+    return np.where(close, 1.0 + excess, eigenvalues), np.where(close, excess, eigenvalues - 1.0)

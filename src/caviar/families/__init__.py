@@ -1,0 +1,46 @@
+"""The distributions that a factor can be: one exponential family a module, all with one interface."""
+
+from caviar.families._base import ExponentialFamily, MeanPrecision
+from caviar.families.bernoulli import Bernoulli
+from caviar.families.beta import Beta
+from caviar.families.categorical import Categorical
+from caviar.families.dirichlet import Dirichlet
+from caviar.families.gamma import Gamma
+from caviar.families.multivariate_normal import MultivariateNormal
+from caviar.families.normal import Normal
+from caviar.families.normal_gamma import NormalGamma
+from caviar.families.normal_wishart import NormalWishart
+from caviar.families.wishart import Wishart
+
+__all__ = [
+    "FAMILIES",
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "Dirichlet",
+    "ExponentialFamily",
+    "Gamma",
+    "MeanPrecision",
+    "MultivariateNormal",
+    "Normal",
+    "NormalGamma",
+    "NormalWishart",
+    "Wishart",
+]
+
+FAMILIES: dict[str, type[ExponentialFamily]] = {
+    family.__name__: family
+    for family in (
+        Bernoulli,
+        Beta,
+        Categorical,
+        Dirichlet,
+        Gamma,
+        MultivariateNormal,
+        Normal,
+        NormalGamma,
+        NormalWishart,
+        Wishart,
+    )
+}
+"""Every family by its name."""

@@ -1,0 +1,194 @@
+r"""What every factor has in common: an exponential family, held as a batch of its standard parameters.
+
+.. math:: \log p(x) = \sum_i \langle \eta_i + c_i,\; t_i(x) \rangle - A(\eta)
+
+with respect to Lebesgue measure (counting measure for labels). The :math:`c_i` are the base measure, fixed numbers;
+every constant stands in the log-partition :math:`A`.
+"""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caviar._errors import ParameterError
+from caviar._typing import AnyArray, Array, Statistics
+
+Size: TypeAlias = int | tuple[int, ...] | None
+"""How many draws: none for one draw without an extra axis."""
+
+Seed: TypeAlias = int | np.random.Generator | None
+"""Where random numbers come from; an integer gives the same draws each time."""
+
+
+class MeanPrecision(NamedTuple):
+    """A value of a joint distribution of a location and its precision."""
+
+    mean: Array
+    precision: Array
+
+
+class ExponentialFamily(ABC):
+    """A batch of distributions of one exponential family.
+
+    Subclasses are frozen dataclasses whose fields are the standard parameters. Every array begins with the batch
+    axes; the axes after them belong to one distribution.
+    """
+
+    statistics: ClassVar[tuple[str, ...]]
+    """Names of the sufficient statistics, in order."""
+
+    parameter_ndims: ClassVar[tuple[int, ...]]
+    """For each standard parameter, in order of the fields, the number of axes that belong to one distribution."""
+
+    @classmethod
+    @abstractmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of each sufficient statistic for one value of shape ``event_shape``."""
+
+    @classmethod
+    @abstractmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with these natural parameters.
+
+        Raises
+        ------
+        ImproperError
+            If they are not inside the natural parameter space; the message names the batch index.
+        """
+
+    @classmethod
+    @abstractmethod
+    def statistics_of(cls, value: Any) -> Statistics:
+        """Return the sufficient statistics t(x) of one value or a batch of values."""
+
+    @property
+    @abstractmethod
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one value of one distribution."""
+
+    @property
+    @abstractmethod
+    def base_measure(self) -> tuple[float, ...]:
+        """Coefficient c of each statistic in the base measure."""
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """Natural parameters, each of shape batch + shape of its statistic."""
+        raise NotImplementedError
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """Expectation of each sufficient statistic, the gradient of the log-partition."""
+        raise NotImplementedError
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Log-normaliser A, of the batch shape, with every constant."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def log_density(self, value: Any) -> Array:
+        """Return the log-density (log-probability of labels) of a value; minus infinity outside the support."""
+
+    @abstractmethod
+    def entropy(self) -> Array:
+        """Return the entropy in nats, of the batch shape."""
+
+    @abstractmethod
+    def mode(self) -> Any:
+        """Return where the density is largest.
+
+        Raises
+        ------
+        ImproperError
+            If the density is unbounded.
+        """
+
+    @abstractmethod
+    def sample(self, size: Size = None, seed: Seed = None) -> Any:
+        """Return draws, an array of shape size + batch + event."""
+
+    @abstractmethod
+    def _divergence(self, other: Self) -> Array:
+        """Return KL(self || other) for two batches that are known to fit."""
+
+    def kl(self, other: Self) -> Array:
+        r"""Return the divergence :math:`\mathrm{KL}(\text{self} \,\|\, \text{other}) \ge 0` in nats.
+
+        Computed as a sum of non-negative terms, so that it is accurate also between distributions that are nearly
+        equal or very concentrated. The batch shapes broadcast.
+
+        Raises
+        ------
+        ParameterError
+            If ``other`` is of another family or has another event shape.
+        """
+        if type(other) is not type(self) or other.event_shape != self.event_shape:
+            raise ParameterError(
+                f"The divergence of a {type(self).__name__} of event shape {self.event_shape} is taken from another "
+                f"such distribution, got {type(other).__name__} of event shape "
+                f"{getattr(other, 'event_shape', None)}."
+            )
+        return np.maximum(self._divergence(other), 0.0)
+
+    def cross_entropy(self, other: Self) -> Array:
+        r"""Return :math:`-\mathrm{E}_{\text{self}} \log p_{\text{other}}`, of the broadcast batch shape."""
+        return self.entropy() + self.kl(other)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the batch of distributions."""
+        first = next(iter(self._parameters().values()))
+        return first.shape[: first.ndim - self.parameter_ndims[0]]
+
+    @classmethod
+    def _trusted(cls, **attributes: Any) -> Self:
+        """Return an instance with these parameters and cached properties, without reading or checking them."""
+        self = object.__new__(cls)
+        self.__dict__.update(attributes)
+        return self
+
+    @classmethod
+    def _parameter_names(cls) -> tuple[str, ...]:
+        return tuple(getattr(cls, "__dataclass_fields__", ()))
+
+    def _parameters(self) -> dict[str, Array]:
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def __getitem__(self, index: Any) -> Self:
+        """Return the part of the batch at ``index``, which may be anything that indexes an array."""
+        rows = np.arange(int(np.prod(self.batch_shape))).reshape(self.batch_shape)[index]
+        parameters = {}
+        for (name, value), ndim in zip(self._parameters().items(), self.parameter_ndims, strict=True):
+            event_shape = value.shape[value.ndim - ndim :]
+            parameters[name] = value.reshape((-1, *event_shape))[rows]
+        return self._trusted(**parameters)
+
+    def __repr__(self) -> str:
+        """Return the batch shape and the parameters, as NumPy prints them."""
+        with np.printoptions(precision=4, threshold=20, edgeitems=2):
+            lines = []
+            for name, value in self._parameters().items():
+                text = str(value).replace("\n", "\n" + " " * (len(name) + 5))
+                lines.append(f"    {name}={text},")
+        return "\n".join([f"{type(self).__name__}(", *lines, f")  # batch {self.batch_shape}"])
+
+
+def draw_shape(size: Size, batch_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of draws before the event axes."""
+    if size is None:
+        return batch_shape
+    return ((size,) if isinstance(size, (int, np.integer)) else tuple(size)) + batch_shape
+
+
+def as_value(value: ArrayLike) -> Array:
+    """Return a value as a float64 array."""
+    return np.asarray(value, dtype=np.float64)
+
+
+def safe_log(value: AnyArray) -> Array:
+    """Return log(value), with zeros taken as the smallest normal number so that the result stays finite."""
+    return np.log(np.maximum(value, np.finfo(np.float64).tiny))

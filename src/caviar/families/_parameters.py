@@ -1,0 +1,105 @@
+"""Reading the standard parameters of a batch of distributions, and refusing impossible ones."""
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caviar._errors import ImproperError, ParameterError
+from caviar._linalg import positive_definite, symmetric_part
+from caviar._typing import AnyArray, Array
+
+
+def read_parameters(
+    family: str, values: dict[str, ArrayLike], event_ndims: Sequence[int]
+) -> dict[str, Array]:
+    """Return finite float64 copies of the parameters, broadcast to one batch shape.
+
+    Parameters
+    ----------
+    family
+        Name of the family, for messages.
+    values
+        What the caller gave, by parameter name.
+    event_ndims
+        For each parameter the number of trailing axes that belong to one distribution; the others are the batch.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not numeric or not finite, has too few axes, or the batch shapes do not broadcast.
+    """
+    arrays = {}
+    for (name, value), ndim in zip(values.items(), event_ndims, strict=True):
+        try:
+            array = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"{family}: {name} must be an array of numbers, got {value!r}.") from error
+        if array.ndim < ndim:
+            raise ParameterError(
+                f"{family}: {name} must have at least {ndim} axes (the last {ndim} belong to one distribution), "
+                f"got shape {array.shape}."
+            )
+        require(np.isfinite(array), array, f"{family}: {name} must be finite")
+        arrays[name] = array
+    batches = [
+        array.shape[: array.ndim - ndim] for array, ndim in zip(arrays.values(), event_ndims, strict=True)
+    ]
+    try:
+        batch_shape = np.broadcast_shapes(*batches)
+    except ValueError as error:
+        given = ", ".join(f"{name} {batch}" for name, batch in zip(arrays, batches, strict=True))
+        raise ParameterError(
+            f"{family}: the batch shapes of the parameters must broadcast, got {given}. "
+            "Give one value for the whole batch or one per distribution."
+        ) from error
+    return {
+        name: np.array(np.broadcast_to(array, batch_shape + array.shape[array.ndim - ndim :]))
+        for (name, array), ndim in zip(arrays.items(), event_ndims, strict=True)
+    }
+
+
+def require(condition: AnyArray, values: Array, expectation: str, remedy: str = "") -> None:
+    """Raise ParameterError, naming the first offending entry, unless ``condition`` holds everywhere."""
+    if np.all(condition):
+        return
+    index = tuple(int(i) for i in np.argwhere(~np.asarray(condition))[0])
+    value = np.asarray(values)[index]
+    where = f" at index {index}" if index else ""
+    raise ParameterError(f"{expectation}, got {value}{where}. {remedy}".rstrip())
+
+
+def require_positive_definite(family: str, name: str, matrix: Array) -> Array:
+    """Return the symmetric part of ``matrix`` after checking that it is square, symmetric and positive definite."""
+    if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] == 0:
+        raise ParameterError(
+            f"{family}: {name} must be square in its last two axes, got shape {matrix.shape}."
+        )
+    transposed = matrix.swapaxes(-1, -2)
+    scale = np.abs(matrix).max(axis=(-1, -2), initial=0.0)[..., np.newaxis, np.newaxis]
+    require(
+        np.abs(matrix - transposed) <= 1e-8 * scale,
+        matrix,
+        f"{family}: {name} must be symmetric",
+        "Pass (matrix + matrix.T) / 2 if the difference is only rounding.",
+    )
+    matrix = symmetric_part(matrix)
+    good = positive_definite(matrix)
+    require(
+        good,
+        np.linalg.eigvalsh(matrix)[..., 0],
+        f"{family}: {name} must be positive definite, that is have only positive eigenvalues",
+        "The value shown is the smallest eigenvalue; add a small multiple of the identity, or check the data.",
+    )
+    return matrix
+
+
+def refuse_improper(family: str, condition: AnyArray, expectation: str) -> NoReturn:
+    """Raise ImproperError for the first batch index at which ``condition`` does not hold."""
+    index = tuple(int(i) for i in np.argwhere(~np.asarray(condition))[0])
+    where = f" at batch index {index}" if index else ""
+    raise ImproperError(
+        f"{family}{where}: the natural parameters do not belong to a proper distribution: {expectation}. "
+        "Give a proper prior, or check the data for NaN and infinities."
+    )

@@ -1,0 +1,140 @@
+"""The Bernoulli distribution of a yes-or-no value."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import entr, expit, logit
+
+from caviar._gamma_function import relative_entropy
+from caviar._typing import AnyArray, Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bernoulli(ExponentialFamily):
+    r"""Bernoulli distributions of a value 0 or 1.
+
+    .. math:: P(x = 1) = p, \qquad
+              t = (x,), \quad \eta = (\log\tfrac{p}{1 - p},), \quad c = (0,), \quad A = \log(1 + e^\eta)
+
+    Parameters
+    ----------
+    probability
+        Probability p of a one, from 0 to 1.
+
+    Raises
+    ------
+    ParameterError
+        If a probability is outside [0, 1].
+
+    Notes
+    -----
+    The natural parameter is infinite at a probability of exactly 0 or 1; density, entropy and divergence are right
+    there too.
+
+    Examples
+    --------
+    >>> q = Bernoulli([0.25, 1.0])
+    >>> q.entropy().round(6)
+    array([0.562335, 0.      ])
+    >>> q.mode()
+    array([0, 1])
+    """
+
+    probability: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("x",)
+    parameter_ndims: ClassVar[tuple[int, ...]] = (0,)
+
+    def __init__(self, probability: ArrayLike) -> None:
+        parameters = read_parameters("Bernoulli", {"probability": probability}, (0,))
+        value = parameters["probability"]
+        require((value >= 0) & (value <= 1), value, "Bernoulli: probability must lie between 0 and 1")
+        self.__dict__.update(parameters)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of x: a scalar."""
+        return ((),)
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameter (log-odds,)."""
+        (log_odds,) = natural
+        probability = expit(log_odds)
+        if np.logical_or.reduce(np.isnan(probability), axis=None):
+            refuse_improper("Bernoulli", ~np.isnan(probability), "the log-odds must not be NaN")
+        return cls._trusted(probability=probability, natural=natural, complement=expit(-log_odds))
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return x itself."""
+        return (as_value(value),)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """A scalar."""
+        return ()
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """Counting measure itself."""
+        return (0.0,)
+
+    @cached_property
+    def complement(self) -> Array:
+        """Probability of a zero."""
+        return 1.0 - self.probability
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(log-odds,); infinite at probabilities 0 and 1."""
+        return (logit(self.probability),)
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(probability,)."""
+        return (self.probability,)
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Minus the log-probability of a zero: log(1 + e^eta)."""
+        return np.logaddexp(0.0, self.natural[0])
+
+    @property
+    def mean(self) -> Array:
+        """Probability of a one."""
+        return self.probability
+
+    @property
+    def variance(self) -> Array:
+        """p (1 - p)."""
+        return self.probability * self.complement
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-probability of 0 or 1; minus infinity for any other value."""
+        x = as_value(value)
+        (log_odds,) = self.natural
+        ones, zeros = -np.logaddexp(0.0, -log_odds), -np.logaddexp(0.0, log_odds)
+        return np.where(x == 1, ones, np.where(x == 0, zeros, -np.inf))
+
+    def entropy(self) -> Array:
+        """Return the entropy; 0 at probabilities 0 and 1."""
+        return entr(self.probability) + entr(self.complement)
+
+    def _divergence(self, other: Self) -> Array:
+        ones = relative_entropy(self.probability, other.probability)
+        return ones + relative_entropy(self.complement, other.complement)
+
+    def mode(self) -> AnyArray:
+        """Return the likelier of 0 and 1; 0 if they are equally likely."""
+        return (self.probability > 0.5).astype(np.int64)
+
+    def sample(self, size: Size = None, seed: Seed = None) -> AnyArray:
+        """Return zeros and ones of shape size + batch."""
+        uniform = np.random.default_rng(seed).random(draw_shape(size, self.batch_shape))
+        return (uniform < self.probability).astype(np.int64)

@@ -1,0 +1,181 @@
+"""The Categorical distribution of a label."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import entr
+
+from caviar._errors import ParameterError
+from caviar._gamma_function import relative_entropy
+from caviar._typing import AnyArray, Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Categorical(ExponentialFamily):
+    r"""Categorical distributions of a label 0, ..., K - 1.
+
+    .. math:: P(x = k) = p_k, \qquad
+              t = (\text{one-hot } x,), \quad \eta = (\log p,), \quad c = (0,), \quad A = \log \sum_k e^{\eta_k}
+
+    Parameters
+    ----------
+    probabilities
+        Probabilities, shape (..., K), not negative; they are divided by their sum, which must be one up to rounding.
+
+    Raises
+    ------
+    ParameterError
+        If a probability is negative, or they do not sum to one.
+
+    Notes
+    -----
+    A value is an integer label without an axis of its own; ``event_shape`` is (K,), the shape of its one-hot
+    statistic. Natural parameters may be minus infinity (probability zero) and need not be normalised.
+
+    Examples
+    --------
+    >>> q = Categorical([0.5, 0.5, 0.0])
+    >>> q.entropy().round(6)
+    np.float64(0.693147)
+    >>> q.sample(4, seed=0)
+    array([1, 0, 0, 0])
+    """
+
+    probabilities: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("x",)
+    parameter_ndims: ClassVar[tuple[int, ...]] = (1,)
+
+    def __init__(self, probabilities: ArrayLike) -> None:
+        parameters = read_parameters("Categorical", {"probabilities": probabilities}, (1,))
+        array = parameters["probabilities"]
+        if array.shape[-1] == 0:
+            raise ParameterError(
+                f"Categorical: probabilities must have at least one category, got shape {array.shape}."
+            )
+        require(array >= 0, array, "Categorical: probabilities must not be negative")
+        total = array.sum(axis=-1, keepdims=True)
+        remedy = "Divide them by their sum."
+        require(np.abs(total - 1.0) < 1e-6, total, "Categorical: probabilities must sum to one", remedy)
+        self.__dict__.update(probabilities=array / total)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of the one-hot vector: (K,)."""
+        return (event_shape,)
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameter (log-probabilities up to a constant,)."""
+        (logits,) = natural
+        largest = np.maximum.reduce(logits, axis=-1, keepdims=True)
+        if not np.logical_and.reduce(np.isfinite(largest), axis=None):
+            expectation = "log-probabilities must not be NaN or plus infinity, nor all minus infinity"
+            refuse_improper("Categorical", np.isfinite(largest[..., 0]), expectation)
+        weights = np.exp(logits - largest)
+        total = np.add.reduce(weights, axis=-1, keepdims=True)
+        log_partition = (np.log(total) + largest)[..., 0]
+        return cls._trusted(probabilities=weights / total, natural=natural, log_partition=log_partition)
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike, n_categories: int | None = None) -> Statistics:
+        """Return one-hot vectors of shape (..., n_categories); without a number, of as many as the largest label.
+
+        Raises
+        ------
+        ParameterError
+            If a label is not an integer from 0 to n_categories - 1.
+        """
+        labels = np.asarray(value)
+        if n_categories is None:
+            n_categories = int(labels.max(initial=0)) + 1
+        return (
+            (_checked_labels(labels, n_categories)[..., np.newaxis] == np.arange(n_categories)).astype(float),
+        )
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(K,), the shape of the one-hot statistic; labels themselves are scalars."""
+        return self.probabilities.shape[-1:]
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """Counting measure itself."""
+        return (0.0,)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(log-probabilities,); minus infinity for a probability of zero."""
+        with np.errstate(divide="ignore"):
+            return (np.log(self.probabilities),)
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(probabilities,)."""
+        return (self.probabilities,)
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Log of the sum of the exponentials of the natural parameters."""
+        (logits,) = self.natural
+        largest = logits.max(axis=-1, keepdims=True)
+        return np.log(np.exp(logits - largest).sum(axis=-1)) + largest[..., 0]
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the one-hot vector: the probabilities."""
+        return self.probabilities
+
+    @property
+    def variance(self) -> Array:
+        """Variance of each entry of the one-hot vector."""
+        return self.probabilities * (1.0 - self.probabilities)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the one-hot vector, shape (..., K, K)."""
+        p = self.probabilities
+        return p[..., np.newaxis] * np.eye(p.shape[-1]) - p[..., :, np.newaxis] * p[..., np.newaxis, :]
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-probability of integer labels, which broadcast with the batch."""
+        (logits,) = self.natural
+        labels = np.asarray(value)
+        shape = np.broadcast_shapes(labels.shape, self.batch_shape)
+        labels = np.broadcast_to(_checked_labels(labels, logits.shape[-1]), shape)[..., np.newaxis]
+        logits = np.broadcast_to(logits, shape + logits.shape[-1:])
+        return np.take_along_axis(logits, labels, axis=-1)[..., 0] - self.log_partition
+
+    def entropy(self) -> Array:
+        """Return the entropy; a probability of zero adds nothing."""
+        return entr(self.probabilities).sum(axis=-1)
+
+    def _divergence(self, other: Self) -> Array:
+        return relative_entropy(self.probabilities, other.probabilities).sum(axis=-1)
+
+    def mode(self) -> AnyArray:
+        """Return the label of largest probability, the first of several."""
+        return self.probabilities.argmax(axis=-1)
+
+    def sample(self, size: Size = None, seed: Seed = None) -> AnyArray:
+        """Return integer labels of shape size + batch."""
+        uniform = np.random.default_rng(seed).random(draw_shape(size, self.batch_shape))
+        edges = self.probabilities.cumsum(axis=-1)
+        # a label of probability zero has an empty interval, also at the upper end
+        return (uniform[..., np.newaxis] * edges[..., -1:] >= edges).sum(axis=-1)
+
+
+def _checked_labels(labels: AnyArray, n_categories: int) -> AnyArray:
+    """Return labels as integers after checking their range."""
+    integers = labels.astype(np.int64)
+    require(
+        (integers == labels) & (integers >= 0) & (integers < n_categories),
+        labels,
+        f"Categorical: labels must be integers from 0 to {n_categories - 1}",
+    )
+    return integers

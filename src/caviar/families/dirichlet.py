@@ -1,0 +1,211 @@
+"""The Dirichlet distribution of weights that sum to one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import digamma, xlogy
+
+from caviar._errors import ImproperError, ParameterError
+from caviar._gamma_function import (
+    bregman_remainder,
+    entropy_remainder,
+    log_beta,
+    relative_entropy,
+    stirling_remainder,
+)
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._parameters import read_parameters, refuse_improper, require
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dirichlet(ExponentialFamily):
+    r"""Dirichlet distributions of K weights that are not negative and sum to one.
+
+    .. math:: p(x) = \frac{\Gamma(\sum_k \alpha_k)}{\prod_k \Gamma(\alpha_k)} \prod_k x_k^{\alpha_k - 1}, \qquad
+              t = (\log x,), \quad \eta = (\alpha,), \quad c = (-1,)
+
+    Parameters
+    ----------
+    concentration
+        Concentrations :math:`\alpha_k > 0`, shape (..., K).
+
+    Raises
+    ------
+    ParameterError
+        If a concentration is not positive, or there is no axis of categories.
+
+    Notes
+    -----
+    The density is with respect to Lebesgue measure of the first K - 1 weights.
+
+    Examples
+    --------
+    >>> q = Dirichlet([1.0, 2.0, 5.0])
+    >>> q.mean
+    array([0.125, 0.25 , 0.625])
+    >>> q.mode()
+    array([0. , 0.2, 0.8])
+    """
+
+    concentration: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("log_x",)
+    parameter_ndims: ClassVar[tuple[int, ...]] = (1,)
+
+    def __init__(self, concentration: ArrayLike) -> None:
+        parameters = read_parameters("Dirichlet", {"concentration": concentration}, (1,))
+        array = parameters["concentration"]
+        if array.shape[-1] == 0:
+            raise ParameterError(
+                f"Dirichlet: concentration must have at least one category, got shape {array.shape}."
+            )
+        require(array > 0, array, "Dirichlet: concentration must be positive")
+        self.__dict__.update(parameters)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of log x: (K,)."""
+        return (event_shape,)
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameter (concentration,)."""
+        (concentration,) = natural
+        good = (concentration > 0) & (concentration < np.inf)
+        if not np.logical_and.reduce(good, axis=None):
+            refuse_improper("Dirichlet", good.all(axis=-1), "every concentration must be positive and finite")
+        return cls._trusted(concentration=concentration, natural=natural)
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return log x; the logarithm of 0 is taken as that of the smallest normal number."""
+        return (safe_log(as_value(value)),)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(K,)."""
+        return self.concentration.shape[-1:]
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """Inverse product of the weights."""
+        return (-1.0,)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(concentration,)."""
+        return (self.concentration,)
+
+    @cached_property
+    def total(self) -> Array:
+        """Sum of the concentrations, of the batch shape."""
+        return np.add.reduce(self.concentration, axis=-1)
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(digamma(concentration) - digamma(total),)."""
+        return (digamma(self.concentration) - digamma(self.total)[..., np.newaxis],)
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Sum of log-gamma(concentration), minus log-gamma(total)."""
+        return log_beta(self.concentration, self.total)
+
+    @property
+    def mean(self) -> Array:
+        """Concentration over total, shape (..., K)."""
+        return self.concentration / self.total[..., np.newaxis]
+
+    @property
+    def variance(self) -> Array:
+        """Variance of each weight, shape (..., K)."""
+        mean = self.mean
+        return mean * (1.0 - mean) / (1.0 + self.total[..., np.newaxis])
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the weights, shape (..., K, K)."""
+        mean = self.mean
+        diagonal = mean[..., np.newaxis] * np.eye(mean.shape[-1])
+        products = mean[..., :, np.newaxis] * mean[..., np.newaxis, :]
+        return (diagonal - products) / (1.0 + self.total[..., np.newaxis, np.newaxis])
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-density at weights of shape (..., K); minus infinity where they do not sum to one."""
+        x, concentration = np.broadcast_arrays(as_value(value), self.concentration)
+        inside = (x >= 0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1.0) < 1e-8)
+        positive = x > 0
+        weight = np.where(positive, x, 1.0)
+        total = self.total[..., np.newaxis]
+        interior = -relative_entropy(concentration, total * weight) - np.log(weight)
+        edge = xlogy(concentration - 1.0, 0.0) + concentration * (1.0 + np.log(total / concentration))
+        terms = np.where(positive, interior, edge) - stirling_remainder(concentration)
+        return np.where(inside, terms.sum(axis=-1) + stirling_remainder(self.total), -np.inf)
+
+    def entropy(self) -> Array:
+        """Return the differential entropy over the first K - 1 weights."""
+        remainders = entropy_remainder(self.concentration) + self.expected_statistics[0]
+        return remainders.sum(axis=-1) - entropy_remainder(self.total)
+
+    def _divergence(self, other: Self) -> Array:
+        return dirichlet_divergence(self.concentration, other.concentration)
+
+    def mode(self) -> Array:
+        """Return the weights of largest density; the uniform weights where every point has the same.
+
+        Raises
+        ------
+        ImproperError
+            If a concentration is below 1: the density is unbounded at the edge.
+        """
+        surplus = self.concentration - 1.0
+        if (surplus < 0).any():
+            raise ImproperError(
+                "A Dirichlet distribution has a mode if every concentration is at least 1, "
+                f"got {self.concentration.min()}. Use the mean, or a prior with larger concentrations."
+            )
+        total = surplus.sum(axis=-1, keepdims=True)
+        flat = total == 0
+        return np.where(flat, 1.0 / surplus.shape[-1], surplus / np.where(flat, 1.0, total))
+
+    def sample(self, size: Size = None, seed: Seed = None) -> Array:
+        """Return draws of shape size + batch + (K,)."""
+        shape = draw_shape(size, self.batch_shape) + self.event_shape
+        return dirichlet_draws(self.concentration, shape, np.random.default_rng(seed))
+
+
+def dirichlet_divergence(a: Array, b: Array) -> Array:
+    r"""Return the divergence between Dirichlet distributions of concentrations ``a`` and ``b``, shape (..., K).
+
+    .. math:: \sum_k [\log\Gamma(b_k) - \log\Gamma(a_k) - (b_k - a_k)\psi(a_k)] - [\text{same of the totals}]
+
+    The parts :math:`x \log x - x` of the log-gammas make up :math:`b_+ \mathrm{KL}(b/b_+ \,\|\, a/a_+)`, whose terms
+    are non-negative; the rest is of the size of the result.
+    """
+    a, b = np.broadcast_arrays(a, b)
+    difference = b - a
+    total_a, total_b = a.sum(axis=-1), b.sum(axis=-1)
+    gap = difference.sum(axis=-1)
+    growth = (total_b / total_a)[..., np.newaxis]
+    mismatch = a * (gap / total_a)[..., np.newaxis] - difference
+    shares = relative_entropy(b, a * growth, mismatch).sum(axis=-1)
+    remainders = bregman_remainder(a, b)
+    # The largest entry and the total are nearly equal when the others are tiny: take that difference first.
+    largest = a.argmax(axis=-1)[..., np.newaxis]
+    leading = np.take_along_axis(remainders, largest, axis=-1)[..., 0]
+    np.put_along_axis(remainders, largest, 0.0, axis=-1)
+    return shares + remainders.sum(axis=-1) + (leading - bregman_remainder(total_a, total_b))
+
+
+def dirichlet_draws(concentration: Array, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    """Return weights drawn through the logarithms of Gamma variables, which do not underflow at tiny concentrations."""
+    # Gamma(a) = Gamma(a + 1) U^(1/a)
+    log_draws = np.log(generator.standard_gamma(concentration + 1.0, shape))
+    log_draws -= generator.standard_exponential(shape) / concentration
+    log_draws -= log_draws.max(axis=-1, keepdims=True)
+    weights = np.exp(log_draws)
+    return weights / weights.sum(axis=-1, keepdims=True)

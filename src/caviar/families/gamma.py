@@ -1,0 +1,163 @@
+"""The Gamma distribution of a positive number."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import digamma, gammaln, xlogy
+
+from caviar._errors import ImproperError
+from caviar._gamma_function import bregman_remainder, entropy_remainder, relative_entropy, stirling_remainder
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._parameters import read_parameters, refuse_improper, require
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gamma(ExponentialFamily):
+    r"""Gamma distributions of a positive number.
+
+    .. math:: p(x) = \frac{r^s}{\Gamma(s)} x^{s - 1} e^{-r x}, \qquad
+              t = (\log x,\, x), \quad \eta = (s,\, -r), \quad c = (-1, 0)
+
+    Parameters
+    ----------
+    shape
+        Shape s > 0.
+    rate
+        Rate r > 0, the inverse scale.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not positive, or the batch shapes do not broadcast.
+
+    Examples
+    --------
+    >>> q = Gamma([1.0, 4.0], 2.0)
+    >>> q.mean
+    array([0.5, 2. ])
+    >>> q.mode()
+    array([0. , 1.5])
+    """
+
+    shape: Array
+    rate: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("log_x", "x")
+    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 0)
+
+    def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
+        parameters = read_parameters("Gamma", {"shape": shape, "rate": rate}, (0, 0))
+        for name, value in parameters.items():
+            require(value > 0, value, f"Gamma: {name} must be positive")
+        self.__dict__.update(parameters)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of log x and x: scalars."""
+        return ((), ())
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameters (shape, -rate)."""
+        return cls._checked(natural[0], -natural[1], "Gamma", natural=natural)
+
+    @classmethod
+    def _checked(cls, shape: Array, rate: Array, owner: str, **cached: Statistics) -> Self:
+        """Return the distributions with these parameters, or refuse them in the name of ``owner``."""
+        good = (np.minimum(shape, rate) > 0) & (np.maximum(shape, rate) < np.inf)
+        if not np.logical_and.reduce(good, axis=None):
+            refuse_improper(owner, good, "the shape and the rate must be positive and finite")
+        if shape.shape != rate.shape:
+            shape, rate = np.broadcast_arrays(shape, rate)
+        return cls._trusted(shape=shape, rate=rate, **cached)
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return log x and x; the logarithm of 0 is taken as that of the smallest normal number."""
+        x = as_value(value)
+        return safe_log(x), x
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """A scalar."""
+        return ()
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """1 / x."""
+        return (-1.0, 0.0)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(shape, -rate)."""
+        return self.shape, -self.rate
+
+    @cached_property
+    def _log_rate(self) -> Array:
+        return np.log(self.rate)
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(digamma(shape) - log rate, shape / rate)."""
+        return digamma(self.shape) - self._log_rate, self.mean
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Log-gamma(shape) - shape * log rate."""
+        return gammaln(self.shape) - self.shape * self._log_rate
+
+    @cached_property
+    def mean(self) -> Array:
+        """Ratio of shape and rate."""
+        return self.shape / self.rate
+
+    @property
+    def variance(self) -> Array:
+        """shape / rate^2."""
+        return self.mean / self.rate
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-density at x, which broadcasts with the batch."""
+        x, shape = np.broadcast_arrays(as_value(value), self.shape)
+        inside = x > 0
+        positive = np.where(inside, x, 1.0)
+        density = (
+            -relative_entropy(shape, self.rate * positive) - stirling_remainder(shape) - np.log(positive)
+        )
+        at_zero = xlogy(shape - 1.0, 0.0) - self.log_partition
+        return np.where(inside, density, np.where(x == 0, at_zero, -np.inf))
+
+    def entropy(self) -> Array:
+        """Return the entropy: shape + log-gamma(shape) + (1 - shape) digamma(shape) - log rate."""
+        return entropy_remainder(self.shape) + self.expected_statistics[0]
+
+    def _divergence(self, other: Self) -> Array:
+        # other.rate / self.rate - 1, and how far self's shape times that ratio lies from other's shape
+        excess = (other.rate - self.rate) / self.rate
+        scaled = self.shape * (other.rate / self.rate)
+        gap = (self.shape - other.shape) + self.shape * excess
+        return bregman_remainder(self.shape, other.shape) + relative_entropy(other.shape, scaled, gap)
+
+    def mode(self) -> Array:
+        """Return (shape - 1) / rate; 0, on the boundary, for a shape of 1.
+
+        Raises
+        ------
+        ImproperError
+            If a shape is below 1: the density is unbounded at 0.
+        """
+        if (self.shape < 1).any():
+            raise ImproperError(
+                f"A Gamma distribution has a mode if its shape is at least 1, got {self.shape.min()}. "
+                "Use the mean, or a prior with a larger shape."
+            )
+        return (self.shape - 1.0) / self.rate
+
+    def sample(self, size: Size = None, seed: Seed = None) -> Array:
+        """Return draws of shape size + batch."""
+        draws = np.random.default_rng(seed).standard_gamma(self.shape, draw_shape(size, self.batch_shape))
+        return draws / self.rate

@@ -1,0 +1,188 @@
+"""The Normal distribution of a vector."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caviar._errors import ParameterError
+from caviar._gamma_function import ratio_excess
+from caviar._linalg import (
+    inverse_from_factor,
+    log_determinant,
+    outer,
+    positive_definite,
+    relative_spectrum,
+    times_vector,
+)
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require_positive_definite
+
+_LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultivariateNormal(ExponentialFamily):
+    r"""Normal distributions of a vector in :math:`R^D`.
+
+    .. math:: p(x) = |P / 2\pi|^{1/2}\; e^{-(x - m)' P (x - m) / 2}, \qquad
+              t = (x,\, x x'), \quad \eta = (P m,\, -P/2), \quad c = (0, 0)
+
+    Parameters
+    ----------
+    mean
+        Mean m, shape (..., D).
+    precision
+        Precision matrix P, the inverse covariance, shape (..., D, D), positive definite.
+
+    Raises
+    ------
+    ParameterError
+        If a precision is not symmetric and positive definite, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> q = MultivariateNormal([0.0, 1.0], [[2.0, 0.0], [0.0, 4.0]])
+    >>> q.expected_statistics[1]
+    array([[0.5 , 0.  ],
+           [0.  , 1.25]])
+    """
+
+    mean: Array
+    precision: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
+    parameter_ndims: ClassVar[tuple[int, ...]] = (1, 2)
+
+    def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
+        parameters = read_parameters("MultivariateNormal", {"mean": mean, "precision": precision}, (1, 2))
+        matrix = require_positive_definite("MultivariateNormal", "precision", parameters["precision"])
+        size = parameters["mean"].shape[-1]
+        if matrix.shape[-1] != size:
+            raise ParameterError(
+                f"MultivariateNormal: precision must have shape (..., {size}, {size}) to go with a mean of {size} "
+                f"entries, got shape {matrix.shape}."
+            )
+        self.__dict__.update(mean=parameters["mean"], precision=matrix)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of x and xx': (D,) and (D, D)."""
+        return event_shape, event_shape * 2
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameters (P m, -P / 2)."""
+        linear, quadratic = natural
+        precision = -2.0 * quadratic
+        try:
+            lower = np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            refuse_improper(
+                "MultivariateNormal", positive_definite(precision), "the precision must be positive definite"
+            )
+        inverse_lower = np.linalg.inv(lower)
+        covariance = inverse_from_factor(inverse_lower)
+        mean = times_vector(covariance, linear)
+        if not np.logical_and.reduce(np.isfinite(mean), axis=None):
+            good = positive_definite(precision) & np.isfinite(linear).all(axis=-1)
+            refuse_improper("MultivariateNormal", good, "the precision and the mean must be finite")
+        if precision.ndim != mean.ndim + 1 or precision.shape[:-1] != mean.shape:
+            batch = mean.shape + mean.shape[-1:]
+            precision, covariance, lower, inverse_lower = (
+                np.broadcast_to(m, batch) for m in (precision, covariance, lower, inverse_lower)
+            )
+        return cls._trusted(
+            mean=mean,
+            precision=precision,
+            natural=natural,
+            covariance=covariance,
+            _lower=lower,
+            _inverse_lower=inverse_lower,
+        )
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return x and xx'."""
+        x = as_value(value)
+        return x, outer(x)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(D,)."""
+        return self.mean.shape[-1:]
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """Lebesgue measure itself."""
+        return (0.0, 0.0)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(P m, -P / 2)."""
+        return times_vector(self.precision, self.mean), -0.5 * self.precision
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(mean, covariance + mean mean')."""
+        return self.mean, self.covariance + outer(self.mean)
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Half of m' P m - log|P / 2 pi|."""
+        constant = self.mean.shape[-1] * _LOG_TWO_PI
+        return 0.5 * (np.add.reduce(self.natural[0] * self.mean, axis=-1) - self._log_determinant + constant)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Inverse of the precision, shape (..., D, D)."""
+        return inverse_from_factor(self._inverse_lower)
+
+    @cached_property
+    def _lower(self) -> Array:
+        return np.linalg.cholesky(self.precision)
+
+    @cached_property
+    def _inverse_lower(self) -> Array:
+        return np.linalg.inv(self._lower)
+
+    @cached_property
+    def _log_determinant(self) -> Array:
+        return log_determinant(self._lower)
+
+    def _whiten(self, deviation: Array) -> Array:
+        """Return L' d, whose squared length is d' P d."""
+        return times_vector(self._lower.swapaxes(-1, -2), deviation)
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-density at x of shape (..., D)."""
+        distance = (self._whiten(as_value(value) - self.mean) ** 2).sum(axis=-1)
+        return 0.5 * (self._log_determinant - self.mean.shape[-1] * _LOG_TWO_PI - distance)
+
+    def entropy(self) -> Array:
+        """Return half of log|2 pi e covariance|."""
+        return 0.5 * (self.mean.shape[-1] * (1.0 + _LOG_TWO_PI) - self._log_determinant)
+
+    def _divergence(self, other: Self) -> Array:
+        eigenvalues, excess = relative_spectrum(
+            self.precision, self._inverse_lower, other.precision, other._lower
+        )
+        distance = (other._whiten(self.mean - other.mean) ** 2).sum(axis=-1)
+        return 0.5 * (ratio_excess(eigenvalues, np.ones_like(eigenvalues), excess).sum(axis=-1) + distance)
+
+    def mode(self) -> Array:
+        """Return the mean."""
+        return self.mean
+
+    def sample(self, size: Size = None, seed: Seed = None) -> Array:
+        """Return draws of shape size + batch + (D,)."""
+        noise = np.random.default_rng(seed).standard_normal(draw_shape(size, self.mean.shape))
+        return self.mean + times_vector(self._inverse_lower.swapaxes(-1, -2), noise)
+
+    def translate(self, delta: ArrayLike) -> Self:
+        """Return the distribution of x + delta."""
+        return type(self)(self.mean + as_value(delta), self.precision)

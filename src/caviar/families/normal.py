@@ -1,0 +1,136 @@
+"""The Normal distribution of one real number."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caviar._gamma_function import ratio_excess
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require
+
+_LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Normal(ExponentialFamily):
+    r"""Normal distributions of one real number.
+
+    .. math:: p(x) = \sqrt{\tau / 2\pi}\; e^{-\tau (x - m)^2 / 2}, \qquad
+              t = (x,\, x^2), \quad \eta = (\tau m,\, -\tau/2), \quad c = (0, 0)
+
+    Parameters
+    ----------
+    mean
+        Mean m, any batch shape.
+    precision
+        Precision :math:`\tau > 0`, the inverse variance.
+
+    Raises
+    ------
+    ParameterError
+        If a precision is not positive, or the batch shapes do not broadcast.
+
+    Examples
+    --------
+    >>> q = Normal([0.0, 1.0], 4.0)
+    >>> q.variance
+    array([0.25, 0.25])
+    >>> q.kl(Normal(0.0, 4.0))
+    array([0., 2.])
+    """
+
+    mean: Array
+    precision: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
+    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 0)
+
+    def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
+        parameters = read_parameters("Normal", {"mean": mean, "precision": precision}, (0, 0))
+        require(parameters["precision"] > 0, parameters["precision"], "Normal: precision must be positive")
+        self.__dict__.update(parameters)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of x and x^2: scalars."""
+        return ((), ())
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameters (precision * mean, -precision / 2)."""
+        linear, quadratic = natural
+        precision = -2.0 * quadratic
+        mean = linear / precision if np.logical_and.reduce(precision > 0, axis=None) else np.nan
+        if not np.logical_and.reduce(np.isfinite(mean), axis=None):
+            good = (precision > 0) & np.isfinite(linear) & np.isfinite(precision)
+            refuse_improper("Normal", good, "the precision must be positive and the mean finite")
+        if precision.shape != mean.shape:
+            precision = np.broadcast_to(precision, mean.shape)
+        return cls._trusted(mean=mean, precision=precision, natural=natural)
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return x and x^2."""
+        x = as_value(value)
+        return x, x * x
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """A scalar."""
+        return ()
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """Lebesgue measure itself."""
+        return (0.0, 0.0)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(precision * mean, -precision / 2)."""
+        return self.precision * self.mean, -0.5 * self.precision
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(mean, mean^2 + variance)."""
+        return self.mean, self.mean * self.mean + self.variance
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Half of precision * mean^2 - log(precision / 2 pi)."""
+        return 0.5 * (self.natural[0] * self.mean - np.log(self.precision) + _LOG_TWO_PI)
+
+    @cached_property
+    def variance(self) -> Array:
+        """Inverse of the precision."""
+        return 1.0 / self.precision
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-density at x, which broadcasts with the batch."""
+        deviation = as_value(value) - self.mean
+        return 0.5 * (np.log(self.precision) - _LOG_TWO_PI - self.precision * deviation**2)
+
+    def entropy(self) -> Array:
+        """Return half of log(2 pi e variance)."""
+        return 0.5 * (1.0 + _LOG_TWO_PI - np.log(self.precision))
+
+    def _divergence(self, other: Self) -> Array:
+        distance = other.precision * (self.mean - other.mean) ** 2
+        return 0.5 * (ratio_excess(other.precision, self.precision) + distance)
+
+    def mode(self) -> Array:
+        """Return the mean."""
+        return self.mean
+
+    def sample(self, size: Size = None, seed: Seed = None) -> Array:
+        """Return draws of shape size + batch."""
+        noise = np.random.default_rng(seed).standard_normal(draw_shape(size, self.batch_shape))
+        return self.mean + noise / np.sqrt(self.precision)
+
+    def translate(self, delta: ArrayLike) -> Self:
+        """Return the distribution of x + delta."""
+        return type(self)(self.mean + as_value(delta), self.precision)

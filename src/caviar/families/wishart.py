@@ -1,0 +1,262 @@
+"""The Wishart distribution of a positive definite matrix."""
+
+import functools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import digamma, gammaln
+
+from caviar._errors import ImproperError, ParameterError
+from caviar._gamma_function import (
+    bregman_remainder,
+    entropy_remainder,
+    ratio_excess,
+    relative_entropy,
+    stirling_remainder,
+)
+from caviar._linalg import inverse_from_factor, log_determinant, positive_definite, relative_spectrum
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
+
+_LOG_TWO = math.log(2.0)
+_LOG_PI = math.log(math.pi)
+
+
+@functools.lru_cache(maxsize=64)
+def _steps(size: int) -> Array:
+    """Return 0, 1, ..., D - 1."""
+    return np.arange(float(size))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Wishart(ExponentialFamily):
+    r"""Wishart distributions of a positive definite D x D matrix, usually a precision.
+
+    .. math:: p(X) \propto |X|^{(\nu - D - 1)/2}\; e^{-\mathrm{tr}(B X)/2}, \qquad
+              t = (\log|X|,\, X), \quad \eta = (\nu/2,\, -B/2), \quad c = (-(D + 1)/2,\, 0)
+
+    Parameters
+    ----------
+    df
+        Degrees of freedom :math:`\nu > D - 1`.
+    inverse_scale
+        Inverse scale B, shape (..., D, D), positive definite; the mean is :math:`\nu B^{-1}`.
+
+    Raises
+    ------
+    ParameterError
+        If there are too few degrees of freedom, or an inverse scale is not symmetric and positive definite.
+
+    Examples
+    --------
+    >>> q = Wishart(5.0, [[2.0, 0.0], [0.0, 4.0]])
+    >>> q.mean
+    array([[2.5 , 0.  ],
+           [0.  , 1.25]])
+    >>> q.mode(smallest_variance=1.5)
+    array([[0.66666667, 0.        ],
+           [0.        , 0.5       ]])
+    """
+
+    df: Array
+    inverse_scale: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("log_det", "x")
+    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 2)
+
+    def __init__(self, df: ArrayLike, inverse_scale: ArrayLike) -> None:
+        parameters = read_parameters("Wishart", {"df": df, "inverse_scale": inverse_scale}, (0, 2))
+        matrix = require_positive_definite("Wishart", "inverse_scale", parameters["inverse_scale"])
+        size = matrix.shape[-1]
+        expectation = f"Wishart: df must be greater than D - 1 = {size - 1} for {size} x {size} matrices"
+        require(parameters["df"] > size - 1, parameters["df"], expectation)
+        self.__dict__.update(df=parameters["df"], inverse_scale=matrix)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of log|X| and X: () and (D, D)."""
+        return (), event_shape
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameters (df / 2, -inverse_scale / 2)."""
+        return cls._checked(2.0 * natural[0], -2.0 * natural[1], "Wishart", natural=natural)
+
+    @classmethod
+    def _checked(cls, df: Array, inverse_scale: Array, owner: str, **cached: Statistics) -> Self:
+        """Return the distributions with these parameters, or refuse them in the name of ``owner``."""
+        size = inverse_scale.shape[-1]
+        try:
+            lower = np.linalg.cholesky(inverse_scale)
+        except np.linalg.LinAlgError:
+            refuse_improper(
+                owner, positive_definite(inverse_scale), "the inverse scale must be positive definite"
+            )
+        log_det = log_determinant(lower)
+        good = (df > size - 1) & (df < np.inf) & np.isfinite(log_det)
+        if not np.logical_and.reduce(good, axis=None):
+            expectation = f"df must be greater than {size - 1} and finite, and the inverse scale finite"
+            refuse_improper(owner, good, expectation)
+        if df.shape != log_det.shape:
+            df, log_det = np.broadcast_arrays(df, log_det)
+            inverse_scale, lower = (
+                np.broadcast_to(m, df.shape + (size, size)) for m in (inverse_scale, lower)
+            )
+        return cls._trusted(
+            df=df, inverse_scale=inverse_scale, _lower=lower, _log_determinant=log_det, **cached
+        )
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return log|X| and X."""
+        x = as_value(value)
+        return np.maximum(np.linalg.slogdet(x)[1], math.log(np.finfo(np.float64).tiny)), x
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(D, D)."""
+        return self.inverse_scale.shape[-2:]
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """|X|^(-(D + 1) / 2)."""
+        return (-0.5 * (self.inverse_scale.shape[-1] + 1), 0.0)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(df / 2, -inverse_scale / 2)."""
+        return 0.5 * self.df, -0.5 * self.inverse_scale
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(sum of digammas + D log 2 - log|B|, df B^-1)."""
+        size = self.inverse_scale.shape[-1]
+        digammas = np.add.reduce(digamma(self._halves), axis=-1)
+        return digammas + (size * _LOG_TWO - self._log_determinant), self.mean
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Log of the multivariate gamma function of df / 2, minus df / 2 times log|B / 2|."""
+        size = self.inverse_scale.shape[-1]
+        gammas = np.add.reduce(gammaln(self._halves), axis=-1) + 0.25 * size * (size - 1) * _LOG_PI
+        return gammas - 0.5 * self.df * (self._log_determinant - size * _LOG_TWO)
+
+    @cached_property
+    def mean(self) -> Array:
+        """df B^-1, shape (..., D, D)."""
+        return self.df[..., np.newaxis, np.newaxis] * self._scale
+
+    @property
+    def variance(self) -> Array:
+        """Variance of each entry, shape (..., D, D)."""
+        scale = self._scale
+        diagonal = np.diagonal(scale, axis1=-2, axis2=-1)
+        products = diagonal[..., :, np.newaxis] * diagonal[..., np.newaxis, :]
+        return self.df[..., np.newaxis, np.newaxis] * (scale**2 + products)
+
+    @cached_property
+    def _halves(self) -> Array:
+        """(df - j) / 2 for j = 0, ..., D - 1: the arguments of the gamma functions."""
+        return 0.5 * (self.df[..., np.newaxis] - _steps(self.inverse_scale.shape[-1]))
+
+    @cached_property
+    def _lower(self) -> Array:
+        return np.linalg.cholesky(self.inverse_scale)
+
+    @cached_property
+    def _inverse_lower(self) -> Array:
+        return np.linalg.inv(self._lower)
+
+    @cached_property
+    def _log_determinant(self) -> Array:
+        return log_determinant(self._lower)
+
+    @cached_property
+    def _scale(self) -> Array:
+        return inverse_from_factor(self._inverse_lower)
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-density at X of shape (..., D, D); minus infinity where X is not positive definite."""
+        x = as_value(value)
+        inside = positive_definite(x)
+        lower_x = np.linalg.cholesky(np.where(inside[..., np.newaxis, np.newaxis], x, np.eye(x.shape[-1])))
+        # Half the eigenvalues of B X, each completed with one gamma function so that nothing large is subtracted.
+        halves, size = self._halves, x.shape[-1]
+        spectrum = 0.5 * np.linalg.svd(self._lower.swapaxes(-1, -2) @ lower_x, compute_uv=False) ** 2
+        terms = (
+            0.5 * _steps(size) * np.log(spectrum)
+            - relative_entropy(halves, spectrum)
+            - stirling_remainder(halves)
+        )
+        constant = 0.5 * (size + 1) * log_determinant(lower_x) + 0.25 * size * (size - 1) * _LOG_PI
+        return np.where(inside, terms.sum(axis=-1) - constant, -np.inf)
+
+    def entropy(self) -> Array:
+        """Return the differential entropy over symmetric matrices."""
+        size = self.inverse_scale.shape[-1]
+        halves, steps = self._halves, _steps(size)
+        terms = entropy_remainder(halves) - 0.5 * steps * (digamma(halves) - 1.0)
+        expected_log_det = self.expected_statistics[0]
+        return terms.sum(axis=-1) + 0.5 * (size + 1) * expected_log_det + 0.25 * size * (size - 1) * _LOG_PI
+
+    def _divergence(self, other: Self) -> Array:
+        # Each pair of gamma functions is completed with one eigenvalue of B^-1 B'; what is left of the powers of the
+        # determinants is j/2 (lambda - 1 - log lambda). Every term is non-negative.
+        eigenvalues, excess = relative_spectrum(
+            self.inverse_scale, self._inverse_lower, other.inverse_scale, other._lower
+        )
+        a, b = np.broadcast_arrays(self._halves, other._halves)
+        half_gap = 0.5 * (self.df - other.df)[..., np.newaxis]
+        matched = relative_entropy(b, a * eigenvalues, half_gap + a * excess)
+        rest = 0.5 * _steps(a.shape[-1]) * ratio_excess(eigenvalues, np.ones_like(eigenvalues), excess)
+        return (bregman_remainder(a, b) + matched + rest).sum(axis=-1)
+
+    def mode(self, smallest_variance: ArrayLike | None = None) -> Array:
+        r"""Return the matrix of largest density, :math:`(\nu - D - 1) B^{-1}`.
+
+        Parameters
+        ----------
+        smallest_variance
+            If given, the density is maximised over matrices with :math:`X^{-1} \succeq` this multiple of the
+            identity; of the batch shape or scalar. In the eigenbasis of B,
+            :math:`\lambda_i = \min((\nu - D - 1) / b_i,\, 1 / \text{smallest variance})`, the exact maximum.
+
+        Raises
+        ------
+        ImproperError
+            If df < D + 1: the density is unbounded at singular matrices.
+        """
+        size = self.inverse_scale.shape[-1]
+        surplus = self.df - (size + 1)
+        if (surplus < 0).any():
+            raise ImproperError(
+                f"A Wishart distribution of {size} x {size} matrices has a mode if df is at least {size + 1}, "
+                f"got {self.df.min()}. Use the mean, or a prior with more degrees of freedom."
+            )
+        if smallest_variance is None:
+            return surplus[..., np.newaxis, np.newaxis] * self._scale
+        smallest = as_value(smallest_variance)
+        if not (smallest >= 0).all():
+            raise ParameterError(f"smallest_variance must not be negative, got {smallest_variance}.")
+        values, vectors = np.linalg.eigh(self.inverse_scale)
+        clipped = np.maximum(values, (smallest * surplus)[..., np.newaxis])
+        scaled = vectors * (surplus[..., np.newaxis] / clipped)[..., np.newaxis, :]
+        return scaled @ vectors.swapaxes(-1, -2)
+
+    def sample(self, size: Size = None, seed: Seed = None) -> Array:
+        """Return draws of shape size + batch + (D, D)."""
+        factor = self._sample_factor(draw_shape(size, self.batch_shape), np.random.default_rng(seed))
+        return factor @ factor.swapaxes(-1, -2)
+
+    def _sample_factor(self, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+        """Return square roots F of draws F F' by Bartlett's decomposition."""
+        size = self.inverse_scale.shape[-1]
+        triangle = np.tril(generator.standard_normal(shape + (size, size)), -1)
+        diagonal = np.sqrt(2.0 * generator.standard_gamma(self._halves, shape + (size,)))
+        triangle[..., np.arange(size), np.arange(size)] = diagonal
+        return self._inverse_lower.swapaxes(-1, -2) @ triangle
