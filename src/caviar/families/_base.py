@@ -6,6 +6,8 @@ with respect to Lebesgue measure (counting measure for labels). The :math:`c_i` 
 every constant stands in the log-partition :math:`A`.
 """
 
+import dataclasses
+import functools
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
@@ -151,12 +153,8 @@ class ExponentialFamily(ABC):
         self.__dict__.update(attributes)
         return self
 
-    @classmethod
-    def _parameter_names(cls) -> tuple[str, ...]:
-        return tuple(getattr(cls, "__dataclass_fields__", ()))
-
     def _parameters(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in self._parameter_names()}
+        return {name: self.__dict__[name] for name in _field_names(type(self))}
 
     def __getitem__(self, index: Any) -> Self:
         """Return the part of the batch at ``index``, which may be anything that indexes an array."""
@@ -175,6 +173,11 @@ class ExponentialFamily(ABC):
                 text = str(value).replace("\n", "\n" + " " * (len(name) + 5))
                 lines.append(f"    {name}={text},")
         return "\n".join([f"{type(self).__name__}(", *lines, f")  # batch {self.batch_shape}"])
+
+
+@functools.cache
+def _field_names(family: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(family))
 
 
 def draw_shape(size: Size, batch_shape: tuple[int, ...]) -> tuple[int, ...]:
