@@ -1,0 +1,85 @@
+"""The documents hold together: links resolve, examples run, versions agree, nothing refers outside."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from caviar._version import __version__
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (".ci", ".github", "benchmarks", "docs", "examples", "src", "tests")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+
+CODE_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+
+
+def project_files() -> Iterator[Path]:
+    """Yield every text file of the project."""
+    for path in ROOT.iterdir():
+        if path.is_file() and path.name not in {".git", ".coverage"}:
+            yield path
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+
+
+def prose(document: Path) -> str:
+    """Return a document without its blocks of code."""
+    return CODE_BLOCK.sub("", document.read_text(encoding="utf-8"))
+
+
+def python_of(document: Path) -> str:
+    """Return the Python blocks of a document as one program, every line where it stands in the document."""
+    text = document.read_text(encoding="utf-8")
+    lines = [""] * (text.count("\n") + 1)
+    for block in CODE_BLOCK.finditer(text):
+        if block[1] == "python":
+            first = text.count("\n", 0, block.start(2))
+            code = block[2].splitlines()
+            lines[first : first + len(code)] = code
+    return "\n".join(lines)
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that a renderer gives to a document's headings."""
+    titles = (re.sub(r"[^\w\s-]", "", title.lower()) for title in HEADING.findall(prose(document)))
+    return {title.replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_resolve(document):
+    broken = []
+    for link in LINK.findall(prose(document)):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_no_file_refers_outside_the_project():
+    outside = ("/" + "work/", ".." + "/shared")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in project_files()
+        if any(text in path.read_text(encoding="utf-8", errors="ignore") for text in outside)
+    }
+    assert found == set()
+
+
+def test_the_examples_of_the_readme_run():
+    program = python_of(ROOT / "README.md")
+    assert "model.fit" in program
+    exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_the_version_is_the_same_in_every_document():
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

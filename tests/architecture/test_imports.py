@@ -1,0 +1,39 @@
+"""Imports point downwards through the layers, and importing caviar by itself imports nothing heavy."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("numpy", "scipy", "sklearn", "matplotlib", "typer", "rich", "duckdb", "pyarrow", "pandas", "dask")
+
+
+def in_a_fresh_process(program: str) -> str:
+    """Return what a Python program prints that starts with nothing imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+def seconds_to_import(module: str) -> float:
+    """Return the best of three times to import a module, each in a fresh process."""
+    clock = f"from time import perf_counter as now; start = now(); import {module}; print(now() - start)"
+    return min(float(in_a_fresh_process(clock)) for _ in range(3))
+
+
+def test_every_layer_imports_only_what_lies_below():
+    in_a_fresh_process(
+        "import sys; from importlinter.cli import lint_imports;"
+        "sys.exit(lint_imports(config_filename='pyproject.toml', no_cache=True, no_logo=True))"
+    )
+
+
+def test_importing_caviar_imports_nothing_heavy():
+    loaded = in_a_fresh_process(f"import sys, caviar; print(*(m for m in {HEAVY} if m in sys.modules))")
+    assert loaded == "", f"`import caviar` imports {loaded}"
+
+
+def test_importing_caviar_is_quick():
+    assert seconds_to_import("caviar") < 0.3 * seconds_to_import("sklearn.mixture")
