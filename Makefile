@@ -80,7 +80,7 @@ lint: $(VENV)/.installed-test
 	$(call step,ruff check,$(BIN)/ruff check .)
 	$(call step,ruff format --check,$(BIN)/ruff format --check .)
 	$(call step,pyright,$(BIN)/pyright)
-	$(call step,lint-imports,$(BIN)/lint-imports)
+	$(call step,lint-imports,$(BIN)/lint-imports --no-logo)
 
 test: lint
 	$(call step,pytest,$(PYTEST))
