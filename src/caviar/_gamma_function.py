@@ -14,7 +14,7 @@ import math
 import numpy as np
 from scipy.special import digamma, gammaln, rel_entr
 
-from caviar._typing import Array
+from caviar._typing import AnyArray, Array
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -25,7 +25,9 @@ _STIRLING = ((1, 1 / 12), (3, -1 / 360), (5, 1 / 1260), (7, -1 / 1680), (9, 1 / 
 """Powers n and coefficients of R(x) = sum of coefficient * x^-n."""
 
 _TINIEST, _HUGEST = np.finfo(np.float64).smallest_subnormal, np.finfo(np.float64).max
-"""Where the ratio of two floats overflows, its logarithm is negligible beside it."""
+
+_NEAR = 0.1
+"""Relative difference below which a ratio counts as close to one, and series are used."""
 
 _LARGE = 1e4
 """Up to here log-gammas can be subtracted without losing more than twelve digits after the point."""
@@ -53,16 +55,23 @@ def ratio_excess(numerator: Array, denominator: Array, difference: Array | None 
     with np.errstate(over="ignore"):
         r = difference / denominator
         ratio = numerator / denominator
-    near = np.abs(r) < 0.3
-    r_near = np.where(near, r, 0.0)
-    s = r_near / (2.0 + r_near)
-    square = s * s
-    # log(1 + r) = 2 atanh(s), hence r - log(1 + r) = r s - 2 s^3 (1/3 + s^2/5 + ...)
-    tail = np.zeros_like(s)
-    for odd in range(23, 1, -2):
-        tail = tail * square + 1.0 / odd
+    near = np.abs(r) < _NEAR
+    any_near = near.any()
+    if any_near and near.all():
+        return _ratio_excess_series(r)
+    # where the ratio overflows, its logarithm is negligible beside it
     far = r - np.log(np.clip(ratio, _TINIEST, _HUGEST))
-    return np.where(near, s * (r_near - 2.0 * square * tail), far)
+    return np.where(near, _ratio_excess_series(np.where(near, r, 0.0)), far) if any_near else far
+
+
+def _ratio_excess_series(r: Array) -> Array:
+    """Return r - log(1 + r) for small r, as log(1 + r) = 2 atanh(s) = 2 s + 2 s^3 (1/3 + s^2/5 + ...)."""
+    s = r / (2.0 + r)
+    square = s * s
+    tail = square * (1.0 / 13.0) + 1.0 / 11.0
+    for odd in (9, 7, 5, 3):
+        tail = tail * square + 1.0 / odd
+    return s * (r - 2.0 * square * tail)
 
 
 def relative_entropy(x: Array, y: Array, difference: Array | None = None) -> Array:
@@ -84,9 +93,12 @@ def relative_entropy(x: Array, y: Array, difference: Array | None = None) -> Arr
     """
     if difference is None:
         difference = y - x
-    near = np.abs(difference) < 0.3 * x
-    ratio = ratio_excess(np.where(near, y, 1.0), np.where(near, x, 1.0), np.where(near, difference, 0.0))
-    return np.where(near, x * ratio, rel_entr(x, y) + (y - x))
+    near = np.abs(difference) < _NEAR * x
+    far = rel_entr(x, y) + (y - x)
+    if not near.any():
+        return far
+    r = np.where(near, difference, 0.0) / np.where(near, x, 1.0)
+    return np.where(near, x * _ratio_excess_series(r), far)
 
 
 def stirling_remainder(x: Array) -> Array:
@@ -158,22 +170,31 @@ def bregman_remainder(a: Array, b: Array) -> Array:
 def _series_remainder(a: Array, b: Array, difference: Array) -> Array:
     """Return :func:`bregman_remainder` for arguments of at least 20, from Stirling's series."""
     p, q = 1.0 / a, 1.0 / b
-    total = np.zeros_like(p)
-    for n, coefficient in reversed(_STIRLING[:4]):
-        # b^-n - a^-n + n (b - a) a^-(n+1) = (b - a)^2 p q sum_j (n - j) p^(n-j) q^j, every term positive
-        total = total + coefficient * sum((n - j) * p ** (n - j) * q**j for j in range(n))
-    return 0.5 * ratio_excess(b, a, difference) + difference**2 * p * q * total
+    # b^-n - a^-n + n (b - a) a^-(n+1) = (b - a)^2 p q S_n  with  S_n = sum_i i p^i q^(n-i), every term positive
+    power, polynomial, total = p, p, _STIRLING[0][1] * p
+    coefficients = dict(_STIRLING[1:4])
+    for n in range(2, 8):
+        power = power * p
+        polynomial = polynomial * q + n * power
+        if n in coefficients:
+            total = total + coefficients[n] * polynomial
+    return 0.5 * ratio_excess(b, a, difference) + difference * p * (difference * q) * total
 
 
 def _recurrence_terms(a: Array, b: Array) -> Array:
     """Return what 20 steps of the recurrence add to :func:`bregman_remainder`; ``a`` and ``b`` have shape (n,)."""
     steps = np.arange(_SERIES_FROM)[:, np.newaxis]
-    terms = ratio_excess(b + steps, a + steps, np.broadcast_to(b - a, (steps.size, a.size))).sum(axis=0)
+    terms = ratio_excess(b + steps, a + steps, b - a).sum(axis=0)
+    # [phi(b + m, a + m) - phi(b, a)] for phi(x, y) = x log(x/y) - x + y: as it stands, or with a large a taken out
     m = _SERIES_FROM
-    # [(b+m) log((b+m)/(a+m))] - [b log(b/a)]: by difference of small numbers, or with the large a taken out
-    near = relative_entropy(b + m, a + m, a - b) - relative_entropy(b, a, a - b)
-    far = b * (np.log1p(m / b) - np.log1p(m / a)) + m * np.log((b + m) / (a + m))
-    return terms + np.where(a > 4.0 * b, far, near)
+    apart = a > 4.0 * b
+    if apart.all():
+        return terms + b * (np.log1p(m / b) - np.log1p(m / a)) + m * np.log((b + m) / (a + m))
+    if apart.any():
+        terms[apart] = _recurrence_terms(a[apart], b[apart])
+        terms[~apart] = _recurrence_terms(a[~apart], b[~apart])
+        return terms
+    return terms + (relative_entropy(b + m, a + m, a - b) - relative_entropy(b, a, a - b))
 
 
 def log_beta(concentration: Array, total: Array) -> Array:
@@ -193,11 +214,42 @@ def log_beta(concentration: Array, total: Array) -> Array:
     """
     if (total < _LARGE).all():
         return np.add.reduce(gammaln(concentration), axis=-1) - gammaln(total)
-    total_ = total[..., np.newaxis]
-    dominant = concentration > 0.5 * total_
-    others = np.add.reduce(np.where(dominant, 0.0, concentration), axis=-1)[..., np.newaxis]
-    log_share = np.where(
-        dominant, np.log1p(-np.where(dominant, others / total_, 0.0)), np.log(concentration / total_)
-    )
+    log_share = _log_shares(concentration, total)[-1]
     terms = concentration * log_share + stirling_remainder(concentration)
     return np.add.reduce(terms, axis=-1) - stirling_remainder(total)
+
+
+def expected_log_weights(concentration: Array, total: Array) -> Array:
+    r"""Return :math:`\psi(\alpha_k) - \psi(\sum_j \alpha_j)`, also where one concentration makes up nearly the total.
+
+    Parameters
+    ----------
+    concentration
+        Positive, shape (..., K).
+    total
+        Its sum over the last axis, shape (...).
+
+    Examples
+    --------
+    >>> expected_log_weights(np.array([1e8, 1.0]), np.array(1e8 + 1.0))  # of the first, -1/n
+    array([-1.00000000e-08, -1.89978964e+01])
+    """
+    plain = digamma(concentration) - digamma(total)[..., np.newaxis]
+    if (total < _LARGE).all():
+        return plain
+    others, dominant, log_share = _log_shares(concentration, total)
+    total = total[..., np.newaxis]
+    dominant &= total >= _LARGE
+    a = np.where(dominant, concentration, total)
+    # psi(x) = log x - 1/(2x) - 1/(12 x^2) + ..., the difference taken term by term
+    gap = others / (a * total)
+    return np.where(dominant, log_share - gap * (0.5 + (1.0 / a + 1.0 / total) / 12.0), plain)
+
+
+def _log_shares(concentration: Array, total: Array) -> tuple[Array, AnyArray, Array]:
+    """Return the total of the lesser concentrations, which entries exceed half of all, and log(concentration / total)."""
+    total = total[..., np.newaxis]
+    dominant = concentration > 0.5 * total
+    others = np.add.reduce(np.where(dominant, 0.0, concentration), axis=-1, keepdims=True)
+    near = np.log1p(-np.where(dominant, others / total, 0.0))
+    return others, dominant, np.where(dominant, near, np.log(concentration / total))

@@ -1,8 +1,61 @@
 """Linear algebra over stacks of small symmetric matrices; the last two axes are the matrix."""
 
+from typing import cast
+
 import numpy as np
 
 from caviar._typing import AnyArray, Array
+
+
+def cholesky(matrix: Array) -> Array:
+    r"""Return the lower triangular L with :math:`A = L L'`.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite. A matrix with NaN may pass and give NaN.
+
+    Examples
+    --------
+    >>> cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
+    array([[2., 0.],
+           [1., 1.]])
+    """
+    return cast(Array, np.linalg.cholesky(matrix))
+
+
+def inverse(matrix: Array) -> Array:
+    """Return the inverse of each matrix.
+
+    Examples
+    --------
+    >>> inverse(np.array([[2.0, 0.0], [0.0, 4.0]]))
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    return cast(Array, np.linalg.inv(matrix))
+
+
+def singular_values(matrix: Array) -> Array:
+    """Return the singular values, largest first, shape (..., D).
+
+    Examples
+    --------
+    >>> singular_values(np.array([[0.0, 2.0], [-1.0, 0.0]]))
+    array([2., 1.])
+    """
+    return cast(Array, np.linalg.svd(matrix, compute_uv=False))
+
+
+def eigenvalues(matrix: Array) -> Array:
+    """Return the eigenvalues of symmetric matrices, smallest first, shape (..., D).
+
+    Examples
+    --------
+    >>> eigenvalues(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    array([-1.,  1.])
+    """
+    return cast(Array, np.linalg.eigvalsh(matrix))
 
 
 def log_determinant(lower: Array) -> Array:
@@ -82,7 +135,7 @@ def positive_definite(matrix: Array) -> AnyArray:
     answers = np.empty(batch_shape, dtype=bool)
     for index in np.ndindex(batch_shape):
         try:
-            answers[index] = bool(np.isfinite(log_determinant(np.linalg.cholesky(matrix[index]))))
+            answers[index] = bool(np.isfinite(log_determinant(cholesky(matrix[index]))))
         except np.linalg.LinAlgError:
             answers[index] = False
     return answers
@@ -111,10 +164,11 @@ def relative_spectrum(a: Array, inverse_lower_a: Array, b: Array, lower_b: Array
     >>> relative_spectrum(a, a, b, np.sqrt(b))
     (array([0.5, 2. ]), array([-0.5,  1. ]))
     """
-    excess = np.linalg.eigvalsh(symmetric_part(inverse_lower_a @ (b - a) @ inverse_lower_a.swapaxes(-1, -2)))
+    excess = eigenvalues(symmetric_part(inverse_lower_a @ (b - a) @ inverse_lower_a.swapaxes(-1, -2)))
     close = np.abs(excess).max(axis=-1, keepdims=True) < 0.5
     if close.all():
         return 1.0 + excess, excess
-    # Far apart, small eigenvalues drown in the difference; as squares of singular values they keep their digits.
-    eigenvalues = np.linalg.svd(inverse_lower_a @ lower_b, compute_uv=False)[..., ::-1] ** 2
-    return np.where(close, 1.0 + excess, eigenvalues), np.where(close, excess, eigenvalues - 1.0)
+    # Far apart, small eigenvalues drown in the difference; as squares of singular values they keep their
+    # digits.
+    spectrum = singular_values(inverse_lower_a @ lower_b)[..., ::-1] ** 2
+    return np.where(close, 1.0 + excess, spectrum), np.where(close, excess, spectrum - 1.0)

@@ -114,7 +114,7 @@ class ExponentialFamily(ABC):
         """Return draws, an array of shape size + batch + event."""
 
     @abstractmethod
-    def _divergence(self, other: Self) -> Array:
+    def _divergence(self, other: Any) -> Array:
         """Return KL(self || other) for two batches that are known to fit."""
 
     def kl(self, other: Self) -> Array:
@@ -150,11 +150,11 @@ class ExponentialFamily(ABC):
     def _trusted(cls, **attributes: Any) -> Self:
         """Return an instance with these parameters and cached properties, without reading or checking them."""
         self = object.__new__(cls)
-        self.__dict__.update(attributes)
+        vars(self).update(attributes)
         return self
 
     def _parameters(self) -> dict[str, Array]:
-        return {name: self.__dict__[name] for name in _field_names(type(self))}
+        return {name: vars(self)[name] for name in _field_names(type(self))}
 
     def __getitem__(self, index: Any) -> Self:
         """Return the part of the batch at ``index``, which may be anything that indexes an array."""

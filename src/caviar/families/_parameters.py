@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError, ParameterError
-from caviar._linalg import positive_definite, symmetric_part
+from caviar._linalg import eigenvalues, positive_definite, symmetric_part
 from caviar._typing import AnyArray, Array
 
 
@@ -88,7 +88,7 @@ def require_positive_definite(family: str, name: str, matrix: Array) -> Array:
     good = positive_definite(matrix)
     require(
         good,
-        np.linalg.eigvalsh(matrix)[..., 0],
+        eigenvalues(matrix)[..., 0],
         f"{family}: {name} must be positive definite, that is have only positive eigenvalues",
         "The value shown is the smallest eigenvalue; add a small multiple of the identity, or check the data.",
     )

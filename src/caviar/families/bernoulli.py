@@ -54,7 +54,7 @@ class Bernoulli(ExponentialFamily):
         parameters = read_parameters("Bernoulli", {"probability": probability}, (0,))
         value = parameters["probability"]
         require((value >= 0) & (value <= 1), value, "Bernoulli: probability must lie between 0 and 1")
-        self.__dict__.update(parameters)
+        vars(self).update(parameters)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
@@ -112,7 +112,7 @@ class Bernoulli(ExponentialFamily):
 
     @property
     def variance(self) -> Array:
-        """p (1 - p)."""
+        """Variance p (1 - p)."""
         return self.probability * self.complement
 
     def log_density(self, value: ArrayLike) -> Array:

@@ -54,7 +54,7 @@ class Beta(ExponentialFamily):
         parameters = read_parameters("Beta", {"a": a, "b": b}, (0, 0))
         for name, value in parameters.items():
             require(value > 0, value, f"Beta: {name} must be positive")
-        self.__dict__.update(parameters)
+        vars(self).update(parameters)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
@@ -110,12 +110,12 @@ class Beta(ExponentialFamily):
 
     @property
     def mean(self) -> Array:
-        """a / (a + b)."""
+        """Mean a / (a + b)."""
         return self.a / (self.a + self.b)
 
     @property
     def variance(self) -> Array:
-        """a b / ((a + b)^2 (a + b + 1))."""
+        """Variance a b / ((a + b)^2 (a + b + 1))."""
         total = self.a + self.b
         return (self.a / total) * (self.b / total) / (total + 1.0)
 
@@ -141,7 +141,8 @@ class Beta(ExponentialFamily):
         """
         if (np.minimum(self.a, self.b) < 1).any():
             raise ImproperError(
-                f"A Beta distribution has a mode if a and b are at least 1, got a = {self.a} and b = {self.b}. "
+                "A Beta distribution has a mode if a and b are at least 1, "
+                f"got {np.minimum(self.a, self.b).min()}. "
                 "Use the mean, or a prior with larger parameters."
             )
         return self._dirichlet.mode()[..., 0]

@@ -62,7 +62,7 @@ class Categorical(ExponentialFamily):
         total = array.sum(axis=-1, keepdims=True)
         remedy = "Divide them by their sum."
         require(np.abs(total - 1.0) < 1e-6, total, "Categorical: probabilities must sum to one", remedy)
-        self.__dict__.update(probabilities=array / total)
+        vars(self).update(probabilities=array / total)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:

@@ -6,12 +6,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, xlogy
+from scipy.special import xlogy
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import (
     bregman_remainder,
     entropy_remainder,
+    expected_log_weights,
     log_beta,
     relative_entropy,
     stirling_remainder,
@@ -64,7 +65,7 @@ class Dirichlet(ExponentialFamily):
                 f"Dirichlet: concentration must have at least one category, got shape {array.shape}."
             )
         require(array > 0, array, "Dirichlet: concentration must be positive")
-        self.__dict__.update(parameters)
+        vars(self).update(parameters)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -77,7 +78,11 @@ class Dirichlet(ExponentialFamily):
         (concentration,) = natural
         good = (concentration > 0) & (concentration < np.inf)
         if not np.logical_and.reduce(good, axis=None):
-            refuse_improper("Dirichlet", good.all(axis=-1), "every concentration must be positive and finite")
+            refuse_improper(
+                "Dirichlet",
+                np.all(good, axis=-1, keepdims=True)[..., 0],
+                "every concentration must be positive and finite",
+            )
         return cls._trusted(concentration=concentration, natural=natural)
 
     @classmethod
@@ -108,7 +113,7 @@ class Dirichlet(ExponentialFamily):
     @cached_property
     def expected_statistics(self) -> Statistics:
         """(digamma(concentration) - digamma(total),)."""
-        return (digamma(self.concentration) - digamma(self.total)[..., np.newaxis],)
+        return (expected_log_weights(self.concentration, self.total),)
 
     @cached_property
     def log_partition(self) -> Array:

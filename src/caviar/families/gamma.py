@@ -53,7 +53,7 @@ class Gamma(ExponentialFamily):
         parameters = read_parameters("Gamma", {"shape": shape, "rate": rate}, (0, 0))
         for name, value in parameters.items():
             require(value > 0, value, f"Gamma: {name} must be positive")
-        self.__dict__.update(parameters)
+        vars(self).update(parameters)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
@@ -117,7 +117,7 @@ class Gamma(ExponentialFamily):
 
     @property
     def variance(self) -> Array:
-        """shape / rate^2."""
+        """Variance shape / rate^2."""
         return self.mean / self.rate
 
     def log_density(self, value: ArrayLike) -> Array:

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from caviar._errors import ParameterError
 from caviar._gamma_function import ratio_excess
 from caviar._linalg import (
+    cholesky,
+    inverse,
     inverse_from_factor,
     log_determinant,
     outer,
@@ -67,7 +69,7 @@ class MultivariateNormal(ExponentialFamily):
                 f"MultivariateNormal: precision must have shape (..., {size}, {size}) to go with a mean of {size} "
                 f"entries, got shape {matrix.shape}."
             )
-        self.__dict__.update(mean=parameters["mean"], precision=matrix)
+        vars(self).update(mean=parameters["mean"], precision=matrix)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -80,12 +82,12 @@ class MultivariateNormal(ExponentialFamily):
         linear, quadratic = natural
         precision = -2.0 * quadratic
         try:
-            lower = np.linalg.cholesky(precision)
+            lower = cholesky(precision)
         except np.linalg.LinAlgError:
             refuse_improper(
                 "MultivariateNormal", positive_definite(precision), "the precision must be positive definite"
             )
-        inverse_lower = np.linalg.inv(lower)
+        inverse_lower = inverse(lower)
         covariance = inverse_from_factor(inverse_lower)
         mean = times_vector(covariance, linear)
         if not np.logical_and.reduce(np.isfinite(mean), axis=None):
@@ -144,11 +146,11 @@ class MultivariateNormal(ExponentialFamily):
 
     @cached_property
     def _lower(self) -> Array:
-        return np.linalg.cholesky(self.precision)
+        return cholesky(self.precision)
 
     @cached_property
     def _inverse_lower(self) -> Array:
-        return np.linalg.inv(self._lower)
+        return inverse(self._lower)
 
     @cached_property
     def _log_determinant(self) -> Array:
@@ -168,11 +170,11 @@ class MultivariateNormal(ExponentialFamily):
         return 0.5 * (self.mean.shape[-1] * (1.0 + _LOG_TWO_PI) - self._log_determinant)
 
     def _divergence(self, other: Self) -> Array:
-        eigenvalues, excess = relative_spectrum(
+        spectrum, excess = relative_spectrum(
             self.precision, self._inverse_lower, other.precision, other._lower
         )
         distance = (other._whiten(self.mean - other.mean) ** 2).sum(axis=-1)
-        return 0.5 * (ratio_excess(eigenvalues, np.ones_like(eigenvalues), excess).sum(axis=-1) + distance)
+        return 0.5 * (ratio_excess(spectrum, np.ones_like(spectrum), excess).sum(axis=-1) + distance)
 
     def mode(self) -> Array:
         """Return the mean."""

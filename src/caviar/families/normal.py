@@ -53,7 +53,7 @@ class Normal(ExponentialFamily):
     def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
         parameters = read_parameters("Normal", {"mean": mean, "precision": precision}, (0, 0))
         require(parameters["precision"] > 0, parameters["precision"], "Normal: precision must be positive")
-        self.__dict__.update(parameters)
+        vars(self).update(parameters)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
@@ -65,10 +65,10 @@ class Normal(ExponentialFamily):
         """Return the distributions with natural parameters (precision * mean, -precision / 2)."""
         linear, quadratic = natural
         precision = -2.0 * quadratic
-        mean = linear / precision if np.logical_and.reduce(precision > 0, axis=None) else np.nan
-        if not np.logical_and.reduce(np.isfinite(mean), axis=None):
-            good = (precision > 0) & np.isfinite(linear) & np.isfinite(precision)
-            refuse_improper("Normal", good, "the precision must be positive and the mean finite")
+        good = (precision > 0) & np.isfinite(linear + precision)
+        if not np.logical_and.reduce(good, axis=None):
+            refuse_improper("Normal", good, "the precision must be positive and finite, and the mean finite")
+        mean = linear / precision
         if precision.shape != mean.shape:
             precision = np.broadcast_to(precision, mean.shape)
         return cls._trusted(mean=mean, precision=precision, natural=natural)

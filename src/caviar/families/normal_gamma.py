@@ -66,7 +66,7 @@ class NormalGamma(ExponentialFamily):
         parameters = read_parameters("NormalGamma", values, self.parameter_ndims)
         for name in ("mean_precision", "shape", "rate"):
             require(parameters[name] > 0, parameters[name], f"NormalGamma: {name} must be positive")
-        self.__dict__.update(parameters)
+        vars(self).update(parameters)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import ratio_excess
-from caviar._linalg import outer, times_vector
+from caviar._linalg import cholesky, times_vector
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
@@ -85,7 +85,7 @@ class NormalWishart(ExponentialFamily):
             )
         marginal = Wishart(parameters["df"], parameters["inverse_scale"])
         parameters["inverse_scale"] = marginal.inverse_scale
-        self.__dict__.update(parameters, precision_marginal=marginal)
+        vars(self).update(parameters, precision_marginal=marginal)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -110,7 +110,7 @@ class NormalWishart(ExponentialFamily):
             size = mean.shape[-1]
             marginal = Wishart._trusted(
                 df=np.broadcast_to(marginal.df, batch),
-                inverse_scale=np.broadcast_to(marginal.inverse_scale, batch + (size, size)),
+                inverse_scale=np.broadcast_to(marginal.inverse_scale, (*batch, size, size)),
             )
         return cls._trusted(
             mean=mean,
@@ -185,7 +185,7 @@ class NormalWishart(ExponentialFamily):
         marginal = self.precision_marginal.log_density(precision)
         inside = np.isfinite(marginal)
         size = self.mean.shape[-1]
-        lower = np.linalg.cholesky(np.where(inside[..., np.newaxis, np.newaxis], precision, np.eye(size)))
+        lower = cholesky(np.where(inside[..., np.newaxis, np.newaxis], precision, np.eye(size)))
         whitened = times_vector(lower.swapaxes(-1, -2), location - self.mean)
         distance = self.mean_precision * (whitened**2).sum(axis=-1)
         log_det = 2.0 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)

@@ -18,7 +18,15 @@ from caviar._gamma_function import (
     relative_entropy,
     stirling_remainder,
 )
-from caviar._linalg import inverse_from_factor, log_determinant, positive_definite, relative_spectrum
+from caviar._linalg import (
+    cholesky,
+    inverse,
+    inverse_from_factor,
+    log_determinant,
+    positive_definite,
+    relative_spectrum,
+    singular_values,
+)
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
@@ -75,7 +83,7 @@ class Wishart(ExponentialFamily):
         size = matrix.shape[-1]
         expectation = f"Wishart: df must be greater than D - 1 = {size - 1} for {size} x {size} matrices"
         require(parameters["df"] > size - 1, parameters["df"], expectation)
-        self.__dict__.update(df=parameters["df"], inverse_scale=matrix)
+        vars(self).update(df=parameters["df"], inverse_scale=matrix)
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -92,7 +100,7 @@ class Wishart(ExponentialFamily):
         """Return the distributions with these parameters, or refuse them in the name of ``owner``."""
         size = inverse_scale.shape[-1]
         try:
-            lower = np.linalg.cholesky(inverse_scale)
+            lower = cholesky(inverse_scale)
         except np.linalg.LinAlgError:
             refuse_improper(
                 owner, positive_definite(inverse_scale), "the inverse scale must be positive definite"
@@ -105,7 +113,7 @@ class Wishart(ExponentialFamily):
         if df.shape != log_det.shape:
             df, log_det = np.broadcast_arrays(df, log_det)
             inverse_scale, lower = (
-                np.broadcast_to(m, df.shape + (size, size)) for m in (inverse_scale, lower)
+                np.broadcast_to(m, (*df.shape, size, size)) for m in (inverse_scale, lower)
             )
         return cls._trusted(
             df=df, inverse_scale=inverse_scale, _lower=lower, _log_determinant=log_det, **cached
@@ -148,7 +156,7 @@ class Wishart(ExponentialFamily):
 
     @cached_property
     def mean(self) -> Array:
-        """df B^-1, shape (..., D, D)."""
+        """Mean df B^-1, shape (..., D, D)."""
         return self.df[..., np.newaxis, np.newaxis] * self._scale
 
     @property
@@ -166,11 +174,11 @@ class Wishart(ExponentialFamily):
 
     @cached_property
     def _lower(self) -> Array:
-        return np.linalg.cholesky(self.inverse_scale)
+        return cholesky(self.inverse_scale)
 
     @cached_property
     def _inverse_lower(self) -> Array:
-        return np.linalg.inv(self._lower)
+        return inverse(self._lower)
 
     @cached_property
     def _log_determinant(self) -> Array:
@@ -184,10 +192,10 @@ class Wishart(ExponentialFamily):
         """Return the log-density at X of shape (..., D, D); minus infinity where X is not positive definite."""
         x = as_value(value)
         inside = positive_definite(x)
-        lower_x = np.linalg.cholesky(np.where(inside[..., np.newaxis, np.newaxis], x, np.eye(x.shape[-1])))
+        lower_x = cholesky(np.where(inside[..., np.newaxis, np.newaxis], x, np.eye(x.shape[-1])))
         # Half the eigenvalues of B X, each completed with one gamma function so that nothing large is subtracted.
         halves, size = self._halves, x.shape[-1]
-        spectrum = 0.5 * np.linalg.svd(self._lower.swapaxes(-1, -2) @ lower_x, compute_uv=False) ** 2
+        spectrum = 0.5 * singular_values(self._lower.swapaxes(-1, -2) @ lower_x) ** 2
         terms = (
             0.5 * _steps(size) * np.log(spectrum)
             - relative_entropy(halves, spectrum)
@@ -207,13 +215,13 @@ class Wishart(ExponentialFamily):
     def _divergence(self, other: Self) -> Array:
         # Each pair of gamma functions is completed with one eigenvalue of B^-1 B'; what is left of the powers of the
         # determinants is j/2 (lambda - 1 - log lambda). Every term is non-negative.
-        eigenvalues, excess = relative_spectrum(
+        spectrum, excess = relative_spectrum(
             self.inverse_scale, self._inverse_lower, other.inverse_scale, other._lower
         )
         a, b = np.broadcast_arrays(self._halves, other._halves)
         half_gap = 0.5 * (self.df - other.df)[..., np.newaxis]
-        matched = relative_entropy(b, a * eigenvalues, half_gap + a * excess)
-        rest = 0.5 * _steps(a.shape[-1]) * ratio_excess(eigenvalues, np.ones_like(eigenvalues), excess)
+        matched = relative_entropy(b, a * spectrum, half_gap + a * excess)
+        rest = 0.5 * _steps(a.shape[-1]) * ratio_excess(spectrum, np.ones_like(spectrum), excess)
         return (bregman_remainder(a, b) + matched + rest).sum(axis=-1)
 
     def mode(self, smallest_variance: ArrayLike | None = None) -> Array:
@@ -256,7 +264,7 @@ class Wishart(ExponentialFamily):
     def _sample_factor(self, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
         """Return square roots F of draws F F' by Bartlett's decomposition."""
         size = self.inverse_scale.shape[-1]
-        triangle = np.tril(generator.standard_normal(shape + (size, size)), -1)
-        diagonal = np.sqrt(2.0 * generator.standard_gamma(self._halves, shape + (size,)))
+        triangle = np.tril(generator.standard_normal((*shape, size, size)), -1)
+        diagonal = np.sqrt(2.0 * generator.standard_gamma(self._halves, (*shape, size)))
         triangle[..., np.arange(size), np.arange(size)] = diagonal
         return self._inverse_lower.swapaxes(-1, -2) @ triangle
