@@ -160,15 +160,46 @@ def bregman_remainder(a: Array, b: Array) -> Array:
     a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
     small = np.minimum(a, b) < _SERIES_FROM
     shift = np.where(small, _SERIES_FROM, 0.0)
-    total = _series_remainder(a + shift, b + shift, b - a)
+    difference, a_up, b_up = b - a, a + shift, b + shift
+    total = 0.5 * ratio_excess(b_up, a_up, difference) + _series_remainder(a_up, b_up, difference)
     if small.any():
         total = np.array(total)
         total[small] += _recurrence_terms(a[small], b[small])
     return total
 
 
+def bregman_remainder_step(a: Array, b: Array, u: Array, v: Array) -> Array:
+    r"""Return ``bregman_remainder(a, b) - bregman_remainder(a + u, b + v)``, also where u and v are tiny.
+
+    Parameters
+    ----------
+    a, b
+        Positive, of one shape.
+    u, v
+        Not negative, of the same shape.
+
+    Examples
+    --------
+    >>> a, b, tiny = np.array([1e8]), np.array([2e8]), np.array([1e-8])
+    >>> bregman_remainder_step(a, b, tiny, tiny) / 1e-17  # derivative: (b - a)^2 / (2 a^2 b)
+    array([2.5])
+    """
+    total_a, total_b = a + u, b + v
+    small = np.minimum(a, b) < _SERIES_FROM
+    if small.all():
+        return bregman_remainder(a, b) - bregman_remainder(total_a, total_b)
+    # half of h(b/a) - h(B/A) for h(x) = x - 1 - log x; the relative difference of the two ratios is w
+    w = (b * u - a * v) / (a * total_b)
+    step = (total_b - total_a) / total_a * w + ratio_excess(b * total_a, a * total_b, b * u - a * v)
+    series = _series_remainder(a, b, b - a) - _series_remainder(total_a, total_b, total_b - total_a)
+    if not small.any():
+        return 0.5 * step + series
+    direct = bregman_remainder(a, b) - bregman_remainder(total_a, total_b)
+    return np.where(small, direct, 0.5 * step + series)
+
+
 def _series_remainder(a: Array, b: Array, difference: Array) -> Array:
-    """Return :func:`bregman_remainder` for arguments of at least 20, from Stirling's series."""
+    r"""Return the Bregman divergence of R(x), for arguments of at least 20, from Stirling's series."""
     p, q = 1.0 / a, 1.0 / b
     # b^-n - a^-n + n (b - a) a^-(n+1) = (b - a)^2 p q S_n  with  S_n = sum_i i p^i q^(n-i), every term positive
     power, polynomial, total = p, p, _STIRLING[0][1] * p
@@ -178,7 +209,7 @@ def _series_remainder(a: Array, b: Array, difference: Array) -> Array:
         polynomial = polynomial * q + n * power
         if n in coefficients:
             total = total + coefficients[n] * polynomial
-    return 0.5 * ratio_excess(b, a, difference) + difference * p * (difference * q) * total
+    return difference * p * (difference * q) * total
 
 
 def _recurrence_terms(a: Array, b: Array) -> Array:

@@ -124,7 +124,8 @@ class Bernoulli(ExponentialFamily):
 
     def entropy(self) -> Array:
         """Return the entropy; 0 at probabilities 0 and 1."""
-        return entr(self.probability) + entr(self.complement)
+        lesser = np.minimum(self.probability, self.complement)
+        return entr(lesser) - (1.0 - lesser) * np.log1p(-lesser)
 
     def _divergence(self, other: Self) -> Array:
         ones = relative_entropy(self.probability, other.probability)

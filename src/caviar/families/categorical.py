@@ -153,7 +153,11 @@ class Categorical(ExponentialFamily):
 
     def entropy(self) -> Array:
         """Return the entropy; a probability of zero adds nothing."""
-        return entr(self.probabilities).sum(axis=-1)
+        p = self.probabilities
+        dominant = p > 0.5
+        others = np.where(dominant, 0.0, p).sum(axis=-1, keepdims=True)
+        # the logarithm of a probability close to one is lost in its last digit, but not in those of the others
+        return np.where(dominant, -p * np.log1p(-np.minimum(others, 0.5)), entr(p)).sum(axis=-1)
 
     def _divergence(self, other: Self) -> Array:
         return relative_entropy(self.probabilities, other.probabilities).sum(axis=-1)

@@ -11,6 +11,7 @@ from scipy.special import xlogy
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import (
     bregman_remainder,
+    bregman_remainder_step,
     entropy_remainder,
     expected_log_weights,
     log_beta,
@@ -193,17 +194,19 @@ def dirichlet_divergence(a: Array, b: Array) -> Array:
     """
     a, b = np.broadcast_arrays(a, b)
     difference = b - a
-    total_a, total_b = a.sum(axis=-1), b.sum(axis=-1)
-    gap = difference.sum(axis=-1)
-    growth = (total_b / total_a)[..., np.newaxis]
-    mismatch = a * (gap / total_a)[..., np.newaxis] - difference
-    shares = relative_entropy(b, a * growth, mismatch).sum(axis=-1)
-    remainders = bregman_remainder(a, b)
-    # The largest entry and the total are nearly equal when the others are tiny: take that difference first.
-    largest = a.argmax(axis=-1)[..., np.newaxis]
-    leading = np.take_along_axis(remainders, largest, axis=-1)[..., 0]
-    np.put_along_axis(remainders, largest, 0.0, axis=-1)
-    return shares + remainders.sum(axis=-1) + (leading - bregman_remainder(total_a, total_b))
+    total_a, total_b = a.sum(axis=-1, keepdims=True), b.sum(axis=-1, keepdims=True)
+    mismatch = a * (difference.sum(axis=-1, keepdims=True) / total_a) - difference
+    shares = relative_entropy(b, a * (total_b / total_a), mismatch)
+    # The largest entry and the total are nearly equal when the others are tiny: that difference is taken first.
+    leading = np.arange(a.shape[-1]) == a.argmax(axis=-1)[..., np.newaxis]
+    remainders = np.where(leading, 0.0, bregman_remainder(a, b))
+    difference_of_largest = bregman_remainder_step(
+        a[leading].reshape(total_a.shape),
+        b[leading].reshape(total_a.shape),
+        np.where(leading, 0.0, a).sum(axis=-1, keepdims=True),
+        np.where(leading, 0.0, b).sum(axis=-1, keepdims=True),
+    )
+    return (shares + remainders).sum(axis=-1) + difference_of_largest[..., 0]
 
 
 def dirichlet_draws(concentration: Array, shape: tuple[int, ...], generator: np.random.Generator) -> Array:

@@ -158,6 +158,6 @@ class Gamma(ExponentialFamily):
         return (self.shape - 1.0) / self.rate
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
-        """Return draws of shape size + batch."""
+        """Return draws of shape size + batch; one that underflows is the smallest normal number."""
         draws = np.random.default_rng(seed).standard_gamma(self.shape, draw_shape(size, self.batch_shape))
-        return draws / self.rate
+        return np.maximum(draws / self.rate, np.finfo(np.float64).tiny)

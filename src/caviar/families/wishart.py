@@ -123,7 +123,7 @@ class Wishart(ExponentialFamily):
     def statistics_of(cls, value: ArrayLike) -> Statistics:
         """Return log|X| and X."""
         x = as_value(value)
-        return np.maximum(np.linalg.slogdet(x)[1], math.log(np.finfo(np.float64).tiny)), x
+        return np.maximum(np.linalg.slogdet(x)[1], -np.finfo(np.float64).max), x
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -251,8 +251,19 @@ class Wishart(ExponentialFamily):
         smallest = as_value(smallest_variance)
         if not (smallest >= 0).all():
             raise ParameterError(f"smallest_variance must not be negative, got {smallest_variance}.")
-        values, vectors = np.linalg.eigh(self.inverse_scale)
-        clipped = np.maximum(values, (smallest * surplus)[..., np.newaxis])
+        return self.mode_of_natural(self.natural, smallest)
+
+    @staticmethod
+    def mode_of_natural(natural: Statistics, smallest_variance: Array) -> Array:
+        """Return the mode among matrices whose inverse has no eigenvalue below ``smallest_variance``.
+
+        In the eigenbasis of the inverse scale each eigenvalue is the smaller of its unrestricted value and the bound. With
+        such a bound there is a mode for a singular inverse scale too, so this takes natural parameters.
+        """
+        inverse_scale = -2.0 * natural[1]
+        surplus = 2.0 * natural[0] - (inverse_scale.shape[-1] + 1)
+        values, vectors = np.linalg.eigh(inverse_scale)
+        clipped = np.maximum(values, (smallest_variance * surplus)[..., np.newaxis])
         scaled = vectors * (surplus[..., np.newaxis] / clipped)[..., np.newaxis, :]
         return scaled @ vectors.swapaxes(-1, -2)
 
@@ -265,6 +276,7 @@ class Wishart(ExponentialFamily):
         """Return square roots F of draws F F' by Bartlett's decomposition."""
         size = self.inverse_scale.shape[-1]
         triangle = np.tril(generator.standard_normal((*shape, size, size)), -1)
-        diagonal = np.sqrt(2.0 * generator.standard_gamma(self._halves, (*shape, size)))
+        chi_square = 2.0 * generator.standard_gamma(self._halves, (*shape, size))
+        diagonal = np.sqrt(np.maximum(chi_square, np.finfo(np.float64).tiny))
         triangle[..., np.arange(size), np.arange(size)] = diagonal
         return self._inverse_lower.swapaxes(-1, -2) @ triangle

@@ -1,0 +1,100 @@
+"""The registry of distributions over which every law of the families is tested."""
+
+import numpy as np
+import pytest
+
+from caviar.families import (
+    FAMILIES,
+    Bernoulli,
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    MultivariateNormal,
+    Normal,
+    NormalGamma,
+    NormalWishart,
+    Wishart,
+)
+
+PLANE = np.array([[2.0, 0.5], [0.5, 1.0]])
+OTHER_PLANE = np.array([[0.7, -0.2], [-0.2, 3.0]])
+SPACE = np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 0.8]])
+
+CASES = {
+    "normal": Normal(0.7, 2.5),
+    "normal-batch": Normal([[0.0, 1.0, -3.0], [2.0, 5.0, 1.0]], [0.5, 1.0, 8.0]),
+    "multivariate-normal": MultivariateNormal([1.0, -2.0], PLANE),
+    "multivariate-normal-batch": MultivariateNormal([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5]], SPACE),
+    "gamma": Gamma(2.5, 0.8),
+    "gamma-batch": Gamma([[1.5, 4.0], [30.0, 1.0]], [2.0, 0.1]),
+    "wishart": Wishart(4.5, PLANE),
+    "wishart-batch": Wishart([[3.5], [20.0]], [PLANE, OTHER_PLANE, PLANE + OTHER_PLANE]),
+    "wishart-space": Wishart(6.0, SPACE),
+    "normal-gamma": NormalGamma(0.5, 2.0, 3.0, 1.5),
+    "normal-gamma-batch": NormalGamma([0.0, -1.0, 4.0], [0.3, 2.0, 1.0], [1.5, 2.0, 9.0], 2.0),
+    "normal-wishart": NormalWishart([1.0, -1.0], 0.7, 6.0, PLANE),
+    "normal-wishart-batch": NormalWishart(
+        [[1.0, 0.0], [0.0, 2.0]], [1.0, 5.0], [5.5, 9.0], [PLANE, OTHER_PLANE]
+    ),
+    "dirichlet": Dirichlet([1.5, 2.0, 4.0]),
+    "dirichlet-batch": Dirichlet([[[1.0, 3.0], [2.0, 2.0]], [[9.0, 1.5], [40.0, 5.0]]]),
+    "beta": Beta(2.0, 3.5),
+    "beta-batch": Beta([[1.0], [6.0]], [2.0, 1.5, 30.0]),
+    "categorical": Categorical([0.2, 0.5, 0.3]),
+    "categorical-batch": Categorical([[0.1, 0.9], [0.6, 0.4], [0.5, 0.5]]),
+    "bernoulli": Bernoulli(0.3),
+    "bernoulli-batch": Bernoulli([[0.1, 0.5], [0.75, 0.99]]),
+}
+
+
+def draw(q, size=None, seed=0):
+    """Return values of q; a list with one array, or with the two arrays of a joint distribution."""
+    value = q.sample(size, seed)
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+def as_one(parts):
+    """Return what ``draw`` took apart as the value that the family takes."""
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def statistics_at(q, value):
+    """Return t(value), for labels with the number of categories of q."""
+    if isinstance(q, Categorical):
+        return q.statistics_of(value, q.event_shape[0])
+    return q.statistics_of(value)
+
+
+def inner(q, left, right):
+    """Return the sum over statistics and their axes of left * right, of the batch shape."""
+    total = 0.0
+    for a, b, shape in zip(left, right, q.statistic_shapes(q.event_shape), strict=True):
+        total = total + (a * b).sum(axis=tuple(range(-len(shape), 0)))
+    return total
+
+
+@pytest.fixture(params=CASES)
+def q(request):
+    """One entry of the registry."""
+    return CASES[request.param]
+
+
+@pytest.fixture(params=sorted(FAMILIES))
+def family_pairs(request):
+    """All registered distributions of one family, next to each other whatever their event shape."""
+    return [case for case in CASES.values() if type(case).__name__ == request.param]
+
+
+@pytest.fixture
+def laws():
+    """What several law files use, as one namespace (test modules do not import each other)."""
+
+    class Laws:
+        cases = CASES
+        draw = staticmethod(draw)
+        as_one = staticmethod(as_one)
+        statistics_at = staticmethod(statistics_at)
+        inner = staticmethod(inner)
+
+    return Laws

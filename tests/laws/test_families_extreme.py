@@ -1,0 +1,297 @@
+"""Nothing is lost at extreme parameters: every number is compared with 60-digit arithmetic."""
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from caviar.families import (
+    Bernoulli,
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    MultivariateNormal,
+    Normal,
+    NormalGamma,
+    NormalWishart,
+    Wishart,
+)
+
+DIGITS = 60
+GRADED = np.diag([1e12, 1.0, 1e-12])
+TILTED = np.array([[2.0, 1.9999], [1.9999, 2.0]])
+SPACE = np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 0.8]])
+
+
+def exact(array) -> Any:
+    """Return a list of a parameter's entries, and a matrix as mpmath's."""
+    array = np.asarray(array)
+    if array.ndim == 2:
+        return mp.matrix(array.tolist())
+    return [mp.mpf(float(entry)) for entry in array.ravel()] if array.ndim else mp.mpf(float(array))
+
+
+def flat(*parts):
+    """Return one list of numbers from numbers, lists and matrices."""
+    result = []
+    for part in parts:
+        result.extend(list(part) if isinstance(part, (list, mp.matrix)) else [part])
+    return result
+
+
+def log_det(matrix):
+    return mp.log(mp.det(matrix))
+
+
+def dot(a, b):
+    return mp.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def wishart_form(df, scale):
+    """Return natural parameters, base measure, expectations and log-partition of a Wishart distribution."""
+    size = scale.rows
+    halves = [(df - j) / 2 for j in range(size)]
+    inverse = scale**-1
+    expected_log = mp.fsum(mp.digamma(h) for h in halves) + size * mp.log(2) - log_det(scale)
+    constant = mp.mpf(size * (size - 1)) / 4 * mp.log(mp.pi)
+    gammas = mp.fsum(mp.loggamma(h) for h in halves) + constant
+    partition = gammas - df / 2 * (log_det(scale) - size * mp.log(2))
+    base = [-mp.mpf(size + 1) / 2] + [mp.mpf(0)] * size**2
+    return flat(df / 2, scale / -2), base, flat(expected_log, inverse * df), partition
+
+
+def form(q):
+    """Return eta, c, E t and A of a single distribution, as lists of mpmath numbers and a number."""
+    p = {name: exact(value) for name, value in q._parameters().items()}
+    zero, one, half = mp.mpf(0), mp.mpf(1), mp.mpf(1) / 2
+    match q:
+        case Normal():
+            m, t = p["mean"], p["precision"]
+            return [t * m, -t / 2], [zero] * 2, [m, m**2 + 1 / t], (t * m**2 - mp.log(t / (2 * mp.pi))) / 2
+        case MultivariateNormal():
+            m, precision = mp.matrix(p["mean"]), p["precision"]
+            second = precision**-1 + m * m.T
+            partition = ((m.T * precision * m)[0] - log_det(precision / (2 * mp.pi))) / 2
+            eta = flat(precision * m, precision / -2)
+            return eta, [zero] * len(eta), flat(m, second), partition
+        case Gamma():
+            s, r = p["shape"], p["rate"]
+            return [s, -r], [-one, zero], [mp.digamma(s) - mp.log(r), s / r], mp.loggamma(s) - s * mp.log(r)
+        case Wishart():
+            return wishart_form(p["df"], p["inverse_scale"])
+        case NormalGamma():
+            m, k, s, r = (p[name] for name in ("mean", "mean_precision", "shape", "rate"))
+            eta = [k * m, -k / 2, s + half, -(r + k * m**2 / 2)]
+            expected = [s / r * m, 1 / k + s / r * m**2, mp.digamma(s) - mp.log(r), s / r]
+            partition = mp.loggamma(s) - s * mp.log(r) - mp.log(k / (2 * mp.pi)) / 2
+            return eta, [zero, zero, -one, zero], expected, partition
+        case NormalWishart():
+            m, k, df, scale = mp.matrix(p["mean"]), p["mean_precision"], p["df"], p["inverse_scale"]
+            _, base, expected, partition = wishart_form(df, scale)
+            inverse = scale**-1 * df
+            weighted = inverse * m
+            eta = flat(m * k, -k / 2, (df + 1) / 2, (scale + m * m.T * k) / -2)
+            expected = flat(weighted, (m.T * weighted)[0] + m.rows / k, expected)
+            partition -= mp.mpf(m.rows) / 2 * mp.log(k / (2 * mp.pi))
+            return eta, [zero] * (m.rows + 1) + base, expected, partition
+        case Dirichlet() | Beta():
+            a = p["concentration"] if isinstance(q, Dirichlet) else [p["a"], p["b"]]
+            total = mp.fsum(a)
+            expected = [mp.digamma(entry) - mp.digamma(total) for entry in a]
+            return (
+                a,
+                [-one] * len(a),
+                expected,
+                mp.fsum(mp.loggamma(entry) for entry in a) - mp.loggamma(total),
+            )
+    raise AssertionError(q)
+
+
+def close(actual, expected, absolute=1e-13):
+    expected = np.array([float(entry) for entry in flat(expected)])
+    np.testing.assert_allclose(np.ravel(actual), expected, rtol=1e-9, atol=absolute)
+
+
+EXTREME = {
+    "normal-wide": Normal(3.0, 1e-12),
+    "normal-narrow": Normal(-1e3, 1e12),
+    "multivariate-normal-graded": MultivariateNormal([1.0, -2.0, 3.0], GRADED),
+    "multivariate-normal-tilted": MultivariateNormal([1.0, -2.0], TILTED),
+    "gamma-tiny": Gamma(1e-8, 1.0),
+    "gamma-large": Gamma(1e8, 1e8),
+    "gamma-large-slow": Gamma(1e8, 1e-12),
+    "wishart-edge": Wishart(2.0 + 1e-6, SPACE),
+    "wishart-edge-graded": Wishart(2.0 + 1e-8, GRADED),
+    "wishart-large": Wishart(1e8, SPACE),
+    "wishart-large-scaled": Wishart(1e8, 1e8 * SPACE),
+    "normal-gamma-tiny": NormalGamma(1.0, 1e-12, 1e-8, 1e-3),
+    "normal-gamma-large": NormalGamma(0.5, 1e12, 1e8, 1e8),
+    "normal-wishart-edge": NormalWishart([1.0, 0.0, -1.0], 1e-8, 2.0 + 1e-7, SPACE),
+    "normal-wishart-large": NormalWishart([1.0, 0.0, -1.0], 1e8, 1e8, 1e8 * SPACE),
+    "dirichlet-tiny": Dirichlet([1e-8, 1e-8, 1e-8]),
+    "dirichlet-large": Dirichlet([1e8, 2e8, 3e8]),
+    "dirichlet-mixed": Dirichlet([1e8, 1e-8, 1.0]),
+    "dirichlet-dominated": Dirichlet([1e8, 1e-8]),
+    "dirichlet-dominated-little": Dirichlet([1e4, 1e-3, 1e-8]),
+    "beta-tiny": Beta(1e-8, 1e-8),
+    "beta-mixed": Beta(1e8, 0.5),
+    "beta-large": Beta(1e8, 3e8),
+}
+
+
+@pytest.fixture(params=EXTREME)
+def extreme(request):
+    return EXTREME[request.param]
+
+
+@pytest.fixture(autouse=True)
+def _many_digits():
+    with mp.workdps(DIGITS):
+        yield
+
+
+def test_expected_statistics(extreme):
+    _, _, expected, _ = form(extreme)
+    close(np.concatenate([np.ravel(t) for t in extreme.expected_statistics]), expected)
+
+
+def test_log_partition(extreme):
+    close(extreme.log_partition, form(extreme)[3], absolute=1e-9)
+
+
+def test_entropy(extreme):
+    eta, base, expected, partition = form(extreme)
+    shifted = [a + b for a, b in zip(eta, base, strict=True)]
+    close(extreme.entropy(), partition - dot(shifted, expected), absolute=1e-9)
+
+
+def test_natural_parameters_come_back(extreme):
+    back = type(extreme).from_natural(extreme.natural)
+    for name, value in extreme._parameters().items():
+        # the rate and the inverse scale are differences in the natural parameters of a joint distribution
+        np.testing.assert_allclose(
+            getattr(back, name), value, rtol=1e-7, atol=0.0 if value.ndim < 2 else 1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "normal-wide",
+        "normal-narrow",
+        "multivariate-normal-graded",
+        "multivariate-normal-tilted",
+        "gamma-tiny",
+        "gamma-large",
+        "gamma-large-slow",
+        "normal-gamma-large",
+        "dirichlet-large",
+        "dirichlet-dominated-little",
+    ],
+)
+def test_log_density(name, laws):
+    q = EXTREME[name]
+    value = laws.as_one(
+        [np.maximum(part, 1e-200) if q.statistics[0] == "log_x" else part for part in laws.draw(q)]
+    )
+    eta, base, _, partition = form(q)
+    first = value[0] if isinstance(value, tuple) else value
+    x = mp.matrix(exact(first)) if np.ndim(first) else exact(first)
+    match q:
+        case Normal():
+            statistic = [x, x**2]
+        case MultivariateNormal():
+            statistic = flat(x, x * x.T)
+        case Gamma():
+            statistic = [mp.log(x), x]
+        case NormalGamma():
+            t = exact(value[1])
+            statistic = [t * x, t * x**2, mp.log(t), t]
+        case _:
+            # weights in floating point sum to one up to rounding only; the density is that of their shares
+            statistic = [mp.log(entry / mp.fsum(x)) for entry in x]
+    shifted = [a + b for a, b in zip(eta, base, strict=True)]
+    close(q.log_density(value), dot(shifted, statistic) - partition, absolute=1e-7)
+
+
+def test_log_density_of_matrices():
+    q = Wishart(1e8, 1e8 * SPACE)
+    x = q.sample(seed=0)
+    eta, base, _, partition = form(q)
+    matrix = exact(x)
+    expected = dot([a + b for a, b in zip(eta, base, strict=True)], flat(log_det(matrix), matrix)) - partition
+    close(q.log_density(x), expected, absolute=1e-6)
+
+
+NEAR = 1.0 + 1e-7
+PAIRS = [
+    (Normal(3.0, 1e-12), Normal(3.0, 1e12)),
+    (Normal(0.0, 1e12), Normal(1e-9, 1e12 * NEAR)),
+    (MultivariateNormal([0.0, 0.0, 0.0], GRADED), MultivariateNormal([0.0, 0.0, 0.0], SPACE)),
+    (MultivariateNormal([1.0, 0.0], TILTED), MultivariateNormal([1.0, 1e-6], TILTED * NEAR)),
+    (Gamma(1e8, 1e8), Gamma(1e8 + 1.0, 1e8)),
+    (Gamma(1e8, 1e8), Gamma(1e8 * NEAR, 1e8 * NEAR)),
+    (Gamma(1e8, 1.0), Gamma(1e-8, 1e-8)),
+    (Gamma(1e-8, 1e-8), Gamma(1e8, 1.0)),
+    (Gamma(1e-8, 1.0), Gamma(1.1e-8, 1.0)),
+    (Gamma(7.0, 3.0), Gamma(7.0 * NEAR, 3.0)),
+    (Wishart(2.0 + 1e-8, SPACE), Wishart(2.0 + 1e-6, SPACE)),
+    (Wishart(2.0 + 1e-8, GRADED), Wishart(1e8, SPACE)),
+    (Wishart(1e8, 1e8 * SPACE), Wishart(1e8 + 10.0, 1e8 * NEAR * SPACE)),
+    (Wishart(1e8, 1e8 * SPACE), Wishart(3.0, SPACE)),
+    (NormalGamma(0.0, 1e12, 1e8, 1e8), NormalGamma(1e-9, 1e12 * NEAR, 1e8 + 1.0, 1e8)),
+    (NormalGamma(0.0, 1e-12, 1e-8, 1.0), NormalGamma(1.0, 1.0, 1.0, 1.0)),
+    (
+        NormalWishart([1.0, 0.0, -1.0], 1e8, 1e8, 1e8 * SPACE),
+        NormalWishart([1.0, 1e-8, -1.0], 1e8, 1e8, 1e8 * SPACE * NEAR),
+    ),
+    (
+        NormalWishart([1.0, 0.0, 0.0], 1.0, 2.0 + 1e-7, SPACE),
+        NormalWishart([0.0, 0.0, 0.0], 1e-8, 4.0, GRADED),
+    ),
+    (Dirichlet([1e8, 2e8, 3e8]), Dirichlet([1e8 + 1.0, 2e8, 3e8])),
+    (Dirichlet([1e8, 2e8, 3e8]), Dirichlet([1e8 * NEAR, 2e8 * NEAR, 3e8 * NEAR])),
+    (Dirichlet([1e8, 2e8, 3e8]), Dirichlet([1.0, 1.0, 1.0])),
+    (Dirichlet([1e8, 1e-8]), Dirichlet([2e8, 1e-8])),
+    (Dirichlet([1e8, 1e-8, 1.0]), Dirichlet([1e-8, 1e8, 1.0])),
+    (Dirichlet([1e-8, 1e-8, 1e-8]), Dirichlet([1.0, 1.0, 1.0])),
+    (Dirichlet([1e-8, 2e-8]), Dirichlet([1e-8, 2.1e-8])),
+    (Beta(1e8, 0.5), Beta(1e8, 0.5 * NEAR)),
+    (Beta(1e8, 3e8), Beta(3e8, 1e8)),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_divergence(a, b):
+    eta_a, _, expected, partition_a = form(a)
+    eta_b, _, _, partition_b = form(b)
+    gap = [x - y for x, y in zip(eta_a, eta_b, strict=True)]
+    close(a.kl(b), dot(gap, expected) - partition_a + partition_b, absolute=0.0)
+    assert a.kl(b) > 0
+
+
+@pytest.mark.parametrize("probability", [0.0, 1e-300, 1e-17, 0.5, 1.0])
+def test_probabilities_at_the_edge(probability):
+    mp.mp.dps = 400  # 1 - 1e-300 is not 1; the fixture sets the digits back
+    q = Bernoulli(probability)
+    p, complement = mp.mpf(probability), 1 - mp.mpf(probability)
+    entropy = -mp.fsum(x * mp.log(x) for x in (p, complement) if x)
+    close(q.entropy(), entropy, absolute=0.0)
+    close(q.kl(Bernoulli(0.3)), mp.fsum(
+        x * mp.log(x / y) for x, y in ((p, mp.mpf(0.3)), (complement, 1 - mp.mpf(0.3))) if x
+    ))  # fmt: skip
+    assert q.log_density(1.0) == (float(mp.log(p)) if p else -np.inf)
+    labels = Categorical([1.0 - probability, probability])  # the first is rounded, the entropy is not
+    close(labels.entropy(), entropy, absolute=0.0)
+    np.testing.assert_allclose(labels.kl(Categorical([0.7, 0.3])), q.kl(Bernoulli(0.3)), rtol=1e-9)
+    assert q.kl(q) == labels.kl(labels) == 0
+    assert labels.log_partition == pytest.approx(0.0, abs=1e-15)
+
+
+def test_log_odds_beyond_the_last_digit_are_kept():
+    q, p = Bernoulli.from_natural((np.array(50.0),)), Bernoulli.from_natural((np.array(51.0),))
+    odds = mp.exp(mp.mpf(-50))
+    close(q.entropy(), mp.log1p(odds) + 50 * odds / (1 + odds), absolute=0.0)
+    assert q.kl(p) > 0

@@ -1,0 +1,79 @@
+"""Draws have the moments of their distribution, the shape asked for, and depend on the seed only."""
+
+import numpy as np
+import pytest
+
+from caviar.families import Beta, Categorical, Dirichlet, Wishart
+
+
+def test_moments_of_draws_are_the_expected_statistics(q, laws):
+    n = 20_000
+    value = laws.as_one(laws.draw(q, n, seed=11))
+    statistics = laws.statistics_at(q, value)
+    for statistic, expected in zip(statistics, q.expected_statistics, strict=True):
+        error = statistic.std(axis=0) / np.sqrt(n)
+        np.testing.assert_array_less(np.abs(statistic.mean(axis=0) - expected), 5.0 * error + 1e-12)
+
+
+def test_moments_of_draws_are_the_stated_moments(q, laws):
+    n = 20_000
+    draws = laws.draw(q, n, seed=12)[0].astype(float)
+    if isinstance(q, Categorical):
+        draws = laws.statistics_at(q, draws)[0]
+    deviation = draws - q.mean if hasattr(q, "mean") else draws
+    assert np.all(np.abs(deviation.mean(axis=0)) <= 5.0 * draws.std(axis=0) / np.sqrt(n) + 1e-12)
+    if hasattr(q, "variance"):
+        squares = deviation**2
+        expected = q.variance
+    else:
+        squares = deviation[..., :, np.newaxis] * deviation[..., np.newaxis, :]
+        expected = q.covariance
+    finite = np.isfinite(expected)
+    error = squares.std(axis=0) / np.sqrt(n)
+    assert np.all((np.abs(squares.mean(axis=0) - expected) <= 6.0 * error + 1e-12)[finite])
+    assert finite.any()
+
+
+@pytest.mark.parametrize("size", [None, 4, (2, 3), ()])
+def test_draws_have_the_shape_asked_for(q, laws, size):
+    lead = () if size is None else (size,) if isinstance(size, int) else size
+    shapes = [lead + q.batch_shape + q.event_shape]
+    if isinstance(q, Categorical):
+        shapes = [lead + q.batch_shape]
+    parts = laws.draw(q, size)
+    if len(parts) == 2:
+        shapes.append(shapes[0] + q.event_shape)
+    assert [np.shape(part) for part in parts] == shapes
+
+
+def test_draws_depend_on_the_seed_only(q, laws):
+    first, again = laws.draw(q, 20, seed=5), laws.draw(q, 20, seed=5)
+    generated = laws.draw(q, 20, seed=np.random.default_rng(5))
+    other = laws.draw(q, 20, seed=6)
+    for a, b, c, d in zip(first, again, generated, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+        assert np.any(a != d)
+
+
+def test_a_generator_moves_on(q, laws):
+    generator = np.random.default_rng(5)
+    assert np.any(laws.draw(q, 20, seed=generator)[0] != laws.draw(q, 20, seed=generator)[0])
+
+
+def test_tiny_concentrations_put_all_weight_on_one_category():
+    draws = Dirichlet([1e-8, 1e-8, 3e-8]).sample(4_000, seed=0)
+    np.testing.assert_array_equal(draws.max(axis=-1), 1.0)
+    np.testing.assert_allclose(draws.mean(axis=0), [0.2, 0.2, 0.6], atol=5.0 * 0.5 / np.sqrt(4_000))
+    assert Beta(1e-8, 1e-8).sample(1_000, seed=0).mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_labels_of_probability_zero_are_never_drawn():
+    labels = Categorical([0.0, 0.5, 0.0, 0.5, 0.0]).sample(10_000, seed=0)
+    assert set(np.unique(labels)) == {1, 3}
+
+
+def test_draws_at_the_edge_of_the_degrees_of_freedom_are_finite():
+    draws = Wishart(1.0 + 1e-8, np.eye(2)).sample(100, seed=0)
+    assert np.all(np.isfinite(draws))
+    np.testing.assert_array_equal(draws, draws.swapaxes(-1, -2))
