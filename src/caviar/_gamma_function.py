@@ -181,7 +181,7 @@ def bregman_remainder_step(a: Array, b: Array, u: Array, v: Array) -> Array:
     Examples
     --------
     >>> a, b, tiny = np.array([1e8]), np.array([2e8]), np.array([1e-8])
-    >>> bregman_remainder_step(a, b, tiny, tiny) / 1e-17  # derivative: (b - a)^2 / (2 a^2 b)
+    >>> (bregman_remainder_step(a, b, tiny, tiny) / 1e-17).round(3)  # derivative: (b - a)^2 / (2 a^2 b)
     array([2.5])
     """
     total_a, total_b = a + u, b + v
@@ -278,7 +278,7 @@ def expected_log_weights(concentration: Array, total: Array) -> Array:
 
 
 def _log_shares(concentration: Array, total: Array) -> tuple[Array, AnyArray, Array]:
-    """Return the total of the lesser concentrations, which entries exceed half of all, and log(concentration / total)."""
+    """Return the sum of the lesser entries, which entries exceed half of the total, and log(entry / total)."""
     total = total[..., np.newaxis]
     dominant = concentration > 0.5 * total
     others = np.add.reduce(np.where(dominant, 0.0, concentration), axis=-1, keepdims=True)

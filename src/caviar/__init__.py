@@ -1,0 +1,127 @@
+"""caviar: variational inference by coordinate ascent, derived from a stated model.
+
+State a conditionally conjugate model, hand over data, and get the best mean-field posterior with its evidence lower bound.
+Names are loaded when they are first used; ``import caviar`` itself loads nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from ._errors import (
+        CaviarError,
+        CaviarWarning,
+        CollapseWarning,
+        ConjugacyError,
+        DataError,
+        FallingElboWarning,
+        ImproperError,
+        ModelError,
+        ParameterError,
+        PlateError,
+    )
+    from ._model import Model
+    from ._posterior import Posterior
+    from .estimators import BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture
+    from .language import (
+        Bernoulli,
+        Beta,
+        Categorical,
+        Constant,
+        Data,
+        Dirichlet,
+        Gamma,
+        MultivariateNormal,
+        Normal,
+        NormalGamma,
+        NormalWishart,
+        Plate,
+        Wishart,
+    )
+
+_ERRORS = (
+    "CaviarError",
+    "CaviarWarning",
+    "CollapseWarning",
+    "ConjugacyError",
+    "DataError",
+    "FallingElboWarning",
+    "ImproperError",
+    "ModelError",
+    "ParameterError",
+    "PlateError",
+)
+_LANGUAGE = (
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "Constant",
+    "Data",
+    "Dirichlet",
+    "Gamma",
+    "MultivariateNormal",
+    "Normal",
+    "NormalGamma",
+    "NormalWishart",
+    "Plate",
+    "Wishart",
+)
+_HOME = {
+    **dict.fromkeys(_ERRORS, "._errors"),
+    **dict.fromkeys(_LANGUAGE, ".language"),
+    **dict.fromkeys(("BayesianGaussianMixture", "GaussianMixture", "KnownVarianceMixture"), ".estimators"),
+    "Model": "._model",
+    "Posterior": "._posterior",
+}
+_MODULES = ("datasets", "families", "models", "testing")
+
+__all__ = [
+    "BayesianGaussianMixture",
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "CaviarError",
+    "CaviarWarning",
+    "CollapseWarning",
+    "ConjugacyError",
+    "Constant",
+    "Data",
+    "DataError",
+    "Dirichlet",
+    "FallingElboWarning",
+    "Gamma",
+    "GaussianMixture",
+    "ImproperError",
+    "KnownVarianceMixture",
+    "Model",
+    "ModelError",
+    "MultivariateNormal",
+    "Normal",
+    "NormalGamma",
+    "NormalWishart",
+    "ParameterError",
+    "Plate",
+    "PlateError",
+    "Posterior",
+    "Wishart",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name, or a public module, when it is first asked for."""
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name], __name__), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

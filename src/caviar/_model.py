@@ -1,0 +1,269 @@
+"""Model: language, engine, execution and data put together; what a user calls."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._errors import CollapseWarning, ModelError, ParameterError
+from ._posterior import Posterior
+from ._progress import reporter
+from .data import ArrayRows
+from .engine.binding import Binding, bind
+from .engine.compile import local_factors
+from .engine.frame import frame_of
+from .engine.loop import Progress, Result, Settings, ascend
+from .engine.passes import Executor, Passes
+from .engine.plan import Plan
+from .engine.sample import Sample, sample_of
+from .engine.start import data_start, given_start, prior_start
+from .engine.status import Status
+from .execution import Threads
+from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+
+__all__ = ["Model"]
+
+
+class Model:
+    """A conditionally conjugate model: observed variables and everything above them.
+
+    Parameters
+    ----------
+    *leaves
+        The observed variables; their parents are found.
+
+    Raises
+    ------
+    ConjugacyError
+        If a variable has no update inside its family. The message names the variable, the term, and a family that would do.
+    ModelError
+        If two parts of the model share a name.
+
+    Examples
+    --------
+    >>> import numpy as np, caviar as cv
+    >>> obs = cv.Plate("obs")
+    >>> p = cv.Dirichlet("p", concentration=np.ones(4))
+    >>> model = cv.Model(cv.Categorical("x", p, plates=obs))
+    >>> posterior = model.fit({"x": [2]})
+    >>> print(round(posterior.elbo, 6), posterior["p"].concentration)
+    -1.386294 [1. 1. 2. 1.]
+    """
+
+    def __init__(self, *leaves: Variable) -> None:
+        if not leaves:
+            raise ModelError("a model needs at least one observed variable: Model(x)")
+        for leaf in leaves:
+            if not isinstance(leaf, Variable):
+                raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
+        self.leaves = leaves
+        self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
+        prove_conjugate(self.nodes)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The random variables by name, a variable before its parents."""
+        return {node.name: node for node in self.nodes if isinstance(node, Variable)}
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of the log joint density."""
+        return tuple(term for variable in self.variables.values() for term in terms_of(variable))
+
+    def fit(
+        self,
+        data: Mapping[str, Any],
+        *,
+        seed: int | np.random.Generator | None = None,
+        max_iter: int = 500,
+        tol: float = 1e-8,
+        n_restarts: int = 1,
+        point: Sequence[str] = (),
+        factors: Sequence[Sequence[str]] | None = None,
+        order: Sequence[str] | None = None,
+        init: str | Mapping[str, Any] = "auto",
+        sample_weight: Any = None,
+        data_plate: Plate | str | None = None,
+        executor: Executor | int | None = None,
+        progress: bool | Callable[[Progress], None] = False,
+    ) -> Posterior:
+        """Return the best mean-field posterior that coordinate ascent finds.
+
+        Parameters
+        ----------
+        data
+            Name of each observed variable -> array of shape (sizes of its plates..., event shape...).
+        seed
+            Of the starts; the same seed gives the same bits.
+        max_iter
+            Largest number of iterations for each start.
+        tol
+            Stop when the objective (nats) changes by less than this per row, or per unit of weight.
+        n_restarts
+            Number of starts; the best end is kept, a collapsed one only if all are.
+        point
+            Names of global variables whose factors are point masses: EM and MAP-EM.
+        factors
+            Groups of local variables that share one factor; by default every Categorical with what it gates.
+        order
+            Names of global variables in the order of their updates; by default that of the statement.
+        init
+            ``"auto"``: from the data. ``"prior"``: globals at their priors. A mapping: values (or distributions) of
+            globals, and labels (N,), probabilities (N, K) or values of local variables.
+        sample_weight
+            Weight of each row; 2 is the row twice.
+        data_plate
+            The plate that runs over rows; by default the plate of the data without a declared size.
+        executor
+            Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
+        progress
+            True for a line an iteration, or a function that is called with each :class:`Progress`.
+
+        Raises
+        ------
+        DataError, PlateError, ParameterError
+            If the data do not fit the model, or an argument is impossible.
+
+        Warns
+        -----
+        CollapseWarning
+            If every start ended with a component on (almost) no data.
+        """
+        _check_settings(max_iter, tol, n_restarts)
+        binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
+        plan = self._plan(binding, point, factors, order)
+        passes = Passes(rows_of(binding), as_executor(executor))
+        results: list[Result] = []
+        with passes.executor.session(), reporter(progress) as callback:
+            for number, rng in enumerate(_generators(seed, n_restarts)):
+                settings = Settings(max_iter, tol, callback, number, n_restarts)
+                results.append(self._ascend(plan, passes, init, rng, settings))
+                if results[-1].status is Status.INTERRUPTED:
+                    break
+        best = max(results, key=_rank)
+        if best.status is Status.COLLAPSED:
+            warnings.warn(
+                f"the fit collapsed (in every one of {n_restarts} starts): {best.status.explanation}.",
+                CollapseWarning,
+                stacklevel=2,
+            )
+        return Posterior(self, best, _Evaluator(self, tuple(point), factors), [result.elbo for result in results])
+
+    def _plan(
+        self,
+        binding: Binding,
+        point: Sequence[str],
+        factors: Sequence[Sequence[str]] | None,
+        order: Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the compiled plan of this model for bound data."""
+        terms = [term for variable in binding.nodes if isinstance(variable, Variable) for term in terms_of(variable)]
+        globals_ = {v.name: v for v in binding.latent if not binding.is_local(v)}
+        masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
+        for variable in globals_.values():
+            if variable.floor is not None and variable not in masses:
+                raise ParameterError(
+                    f"'{variable.name}' has a smallest_variance, so its factor must be a point mass: point=['{variable.name}']"
+                )
+        return Plan(
+            binding,
+            frame_of(binding),
+            local_factors(binding, terms, factors),
+            _ordered(globals_, order),
+            masses,
+        )
+
+    def _ascend(
+        self,
+        plan: Plan,
+        passes: Passes,
+        init: str | Mapping[str, Any],
+        rng: np.random.Generator,
+        settings: Settings,
+    ) -> Result:
+        if isinstance(init, Mapping):
+            q = given_start(plan, init, passes.source, passes)
+        elif init == "prior":
+            q = prior_start(plan)
+        elif init == "auto":
+            q = data_start(plan, _sample(passes), passes, rng)
+        else:
+            raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
+        return ascend(settings, plan, q, passes)
+
+
+@dataclass(frozen=True)
+class _Evaluator:
+    """Binds a fitted model to other data with the same choice of factors; what a posterior needs of its model."""
+
+    model: Model
+    point: tuple[str, ...]
+    factors: Sequence[Sequence[str]] | None
+
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for other data, and its passes."""
+        binding = bind(self.model.nodes, self.model.leaves, data, sample_weight=sample_weight)
+        return self.model._plan(binding, self.point, self.factors), Passes(rows_of(binding), Threads())
+
+
+def _sample(passes: Passes) -> Sample:
+    return sample_of(passes.source) if passes.source.n_rows else Sample({}, np.empty(0))
+
+
+def rows_of(binding: Binding) -> ArrayRows:
+    """Return the rows of bound data: every known array along the data plate, with that plate first."""
+    if binding.data_plate is None:
+        return ArrayRows({}, 0, None)
+    columns = {
+        node.name: np.moveaxis(value, node.plates.index(binding.data_plate), 0)
+        for node, value in binding.values.items()
+        if binding.data_plate in node.plates
+    }
+    return ArrayRows(columns, binding.n_rows, binding.row_weights)
+
+
+def as_executor(executor: Executor | int | None) -> Executor:
+    """Return an executor: threads of this process unless one is given."""
+    if executor is None or isinstance(executor, int):
+        if executor is not None and executor < 1:
+            raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor}")
+        return Threads(executor)
+    return executor
+
+
+def _generators(seed: int | np.random.Generator | None, n_restarts: int) -> list[np.random.Generator]:
+    """Return an independent generator for each start; the first does not depend on how many there are."""
+    if isinstance(seed, np.random.Generator):
+        return seed.spawn(n_restarts)
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n_restarts)]
+
+
+def _rank(result: Result) -> tuple[bool, float]:
+    return (result.status is not Status.COLLAPSED, result.elbo)
+
+
+def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
+    if isinstance(names, str):
+        raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"{argument} names '{name}', which is no global latent variable; those are {', '.join(known)}")
+    return names
+
+
+def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
+    first = [known[name] for name in _known_names("order", order or (), known)]
+    return first + [variable for variable in known.values() if variable not in first]
+
+
+def _check_settings(max_iter: int, tol: float, n_restarts: int) -> None:
+    if max_iter < 0:
+        raise ParameterError(f"max_iter must not be negative; got {max_iter}")
+    if not tol >= 0:
+        raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
+    if n_restarts < 1:
+        raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")

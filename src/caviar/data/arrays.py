@@ -1,0 +1,49 @@
+"""Rows held in memory (or in a memory map) as NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+
+__all__ = ["ArrayRows"]
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Named arrays whose first axis runs over the rows of the data plate.
+
+    Attributes
+    ----------
+    columns
+        Name -> array, shape (N, ...), of any numeric type; never copied as a whole.
+    n_rows
+        N.
+    row_weights
+        Weight of each row, shape (N,), or None for one each.
+    """
+
+    columns: Mapping[str, AnyArray]
+    n_rows: int
+    row_weights: Array | None = None
+
+    def read(self, start: int, stop: int) -> dict[str, AnyArray]:
+        """Return the rows from ``start`` to ``stop`` of every column, without copying."""
+        return {name: array[start:stop] for name, array in self.columns.items()}
+
+    def take(self, rows: AnyArray) -> ArrayRows:
+        """Return the given rows, copied, as rows of their own."""
+        weights = None if self.row_weights is None else self.row_weights[rows]
+        return ArrayRows({name: array[rows] for name, array in self.columns.items()}, len(rows), weights)
+
+    def weights(self, start: int, stop: int) -> Array | None:
+        """Return the weights of the rows from ``start`` to ``stop``, or None where every row counts once."""
+        return None if self.row_weights is None else self.row_weights[start:stop]
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights: the number of rows where there are none."""
+        return float(self.n_rows) if self.row_weights is None else float(np.sum(self.row_weights))

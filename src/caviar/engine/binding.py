@@ -1,0 +1,242 @@
+"""Binding: a statement meets its data. Sizes are settled, values checked, and the data plate chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._errors import DataError, PlateError
+from .._typing import AnyArray, Array
+from ..language import Axis, Constant, Data, Node, Plate, Variable
+
+__all__ = ["Binding", "bind"]
+
+_CHECK_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A model's nodes with the data that belong to them.
+
+    Attributes
+    ----------
+    nodes
+        Every node, a variable before its parents.
+    sizes
+        Size of each plate.
+    data_plate
+        The plate that runs over rows of data, or None.
+    values
+        Values of the observed variables and of the other known nodes, as they came; axes are plates, then event.
+    row_weights
+        Weight of each row, or None.
+    """
+
+    nodes: tuple[Node, ...]
+    sizes: Mapping[Plate, int]
+    data_plate: Plate | None
+    values: Mapping[Node, AnyArray]
+    row_weights: Array | None = None
+    latent: tuple[Variable, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        latent = tuple(n for n in self.nodes if isinstance(n, Variable) and n not in self.values)
+        object.__setattr__(self, "latent", latent)
+
+    def size(self, axis: Axis) -> int:
+        """Return the size of an axis."""
+        if isinstance(axis.of, Plate):
+            return self.sizes[axis.of]
+        assert axis.of.dimension is not None
+        return axis.of.dimension
+
+    def is_local(self, node: Node) -> bool:
+        """Whether the node is repeated over the data plate."""
+        return self.data_plate in node.plates
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the data plate; 1 for a model without one."""
+        return 1 if self.data_plate is None else self.sizes[self.data_plate]
+
+    @property
+    def observed(self) -> list[Variable]:
+        """The variables with data."""
+        return [node for node in self.nodes if isinstance(node, Variable) and node in self.values]
+
+
+def bind(
+    nodes: Sequence[Node],
+    leaves: Sequence[Variable],
+    data: Mapping[str, Any],
+    *,
+    data_plate: Plate | str | None = None,
+    sample_weight: Any = None,
+) -> Binding:
+    """Return the binding of a model's nodes to data.
+
+    Raises
+    ------
+    DataError
+        If a name is missing or unknown, or a value is not numeric, not finite or off the variable's support.
+    PlateError
+        If the sizes of plates disagree: the message names the plate and both arrays.
+    """
+    known = {node.name: node for node in nodes if isinstance(node, (Variable, Data))}
+    _check_names(known, nodes, leaves, data)
+    ranks = _value_ranks(nodes)
+    values = {known[name]: as_values(known[name], value, ranks[known[name]]) for name, value in data.items()}
+    values |= {node: node.value for node in nodes if isinstance(node, Constant)}
+    sizes = _settle_sizes(nodes, values)
+    plate = _choose_data_plate(nodes, leaves, data_plate)
+    for node in nodes:
+        if isinstance(node, Variable) and node in values:
+            _check_support(node, values[node])
+    n_rows = sizes[plate] if plate is not None else 1
+    return Binding(tuple(nodes), sizes, plate, values, _as_weights(sample_weight, n_rows))
+
+
+def _check_names(known: Mapping[str, Node], nodes: Sequence[Node], leaves: Sequence[Variable], data: Any) -> None:
+    if not isinstance(data, Mapping):
+        names = ", ".join(f"'{leaf.name}': ..." for leaf in leaves)
+        raise DataError(f"data is a mapping from names to arrays, as {{{names}}}; got {type(data).__name__}")
+    for name in data:
+        if name not in known:
+            could = ", ".join(f"'{n}'" for n in known)
+            raise DataError(f"the data have '{name}', but the model has no variable of that name; it has {could}")
+    needed = [*leaves, *(node for node in nodes if isinstance(node, Data))]
+    for node in needed:
+        if node.name not in data:
+            kind = "observed variable" if isinstance(node, Variable) else "known array"
+            raise DataError(f"the data lack '{node.name}', an {kind} of the model; pass {{'{node.name}': array, ...}}")
+
+
+def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
+    """Return data of a node as a numeric array without NaN or infinities, its type kept.
+
+    Raises
+    ------
+    DataError
+        If it is not that.
+    """
+    array = np.asarray(value)
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError(_not_numeric(node, array)) from None
+    if array.dtype.kind not in "biuf":
+        raise DataError(_not_numeric(node, array))
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    rank = len(node.plates) + event_rank
+    if array.ndim != rank:
+        expected = ", ".join([*(plate.name for plate in node.plates), *(["D"] * event_rank)])
+        raise PlateError(f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}")
+    if array.size == 0:
+        raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")
+    _check_finite(node.name, array)
+    return array
+
+
+def _value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
+    """Return the number of event axes of each node's values; for Data, that of the slots it stands in."""
+    ranks = {node: node.value_rank for node in nodes if isinstance(node, Variable)}
+    for node in nodes:
+        for slot in node.slots.values() if isinstance(node, Variable) else ():
+            if isinstance(slot.node, Data) and ranks.setdefault(slot.node, slot.role.rank) != slot.role.rank:
+                raise PlateError(f"'{slot.node.name}' stands for values of different rank; declare a Data for each")
+    return ranks
+
+
+def _not_numeric(node: Node, array: AnyArray) -> str:
+    example = next((v for v in array.flat if not isinstance(v, (int, float))), array.flat[0] if array.size else None)
+    return f"the data of '{node.name}' must be numbers; got {example!r} ({type(example).__name__})"
+
+
+def _check_finite(name: str, array: AnyArray) -> None:
+    if array.dtype.kind != "f":
+        return
+    for start in range(0, len(array) if array.ndim else 1, _CHECK_ROWS):
+        block = array[start : start + _CHECK_ROWS] if array.ndim else array
+        finite = np.isfinite(block)
+        if finite.all():
+            continue
+        where = tuple(np.argwhere(~finite)[0])
+        bad = block[where]
+        row = start + int(where[0]) if where else 0
+        what = "a missing value (NaN)" if np.isnan(bad) else "an infinity"
+        raise DataError(f"'{name}' has {what} in row {row}; drop or impute such rows before the fit")
+
+
+def _settle_sizes(nodes: Sequence[Node], values: Mapping[Node, AnyArray]) -> dict[Plate, int]:
+    sizes: dict[Plate, int] = {}
+    told_by: dict[Plate, str] = {}
+    for node in nodes:
+        for plate in node.plates:
+            if plate.size is not None:
+                sizes[plate], told_by[plate] = plate.size, "its declaration"
+    for node in nodes:
+        if node not in values:
+            continue
+        for plate, size in zip(node.plates, values[node].shape, strict=False):
+            if sizes.setdefault(plate, size) != size:
+                raise PlateError(
+                    f"plate '{plate.name}' has {size} rows in '{node.name}' but {sizes[plate]} in {told_by[plate]}"
+                )
+            told_by.setdefault(plate, f"'{node.name}'")
+        _check_event(node, values[node])
+    for node in nodes:
+        for plate in node.plates:
+            if plate not in sizes:
+                raise PlateError(
+                    f"the size of plate '{plate.name}' of '{node.name}' is unknown: no data have it; "
+                    f"write Plate('{plate.name}', size)"
+                )
+    return sizes
+
+
+def _check_event(node: Node, value: AnyArray) -> None:
+    if not isinstance(node, Variable) or node.dimension is None or node.value_rank == 0:
+        return
+    event = value.shape[len(node.plates) :]
+    if any(size != node.dimension for size in event):
+        raise PlateError(f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}")
+
+
+def _choose_data_plate(
+    nodes: Sequence[Node], leaves: Sequence[Variable], wanted: Plate | str | None
+) -> Plate | None:
+    plates = {plate.name: plate for node in nodes for plate in node.plates}
+    if wanted is not None:
+        plate = plates.get(wanted if isinstance(wanted, str) else wanted.name)
+        if plate is None:
+            raise PlateError(f"data_plate={wanted!r} is no plate of the model; it has {', '.join(plates) or 'none'}")
+        return plate
+    candidates = [plate for leaf in leaves for plate in leaf.plates]
+    unsized = [plate for plate in candidates if plate.size is None]
+    return next(iter(unsized or candidates), None)
+
+
+def _check_support(node: Variable, value: AnyArray) -> None:
+    problem = node.problem_with(value)
+    if problem:
+        raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+
+
+def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise DataError(f"sample_weight must have shape ({n_rows},), one weight a row; got {weights.shape}")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise DataError("sample_weight must be finite and not negative")
+    if not np.any(weights):
+        raise DataError("every sample_weight is zero; nothing is left to fit")
+    return np.ascontiguousarray(weights)

@@ -1,0 +1,178 @@
+"""Centres: a reference point for each component that is narrow compared with its distance from the common one.
+
+With locations measured from a common point the quadratic form of component k loses about ``eps * (m_k - ref)' <Lambda_k> (m_k -
+ref)``. Where that exceeds ``TOLERATED_LOSS`` the component gets features of its own, measured from its own mean: slower, for
+those components only, and exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+from ..language import Axis, Constant, Indexed, Plate, Variable
+from .features import FeatureTable
+from .frame import Group
+from .locals import CategoricalFactor, LocalFactor
+from .scratch import Scratch
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+__all__ = ["TOLERATED_LOSS", "Centres", "centres_of"]
+
+TOLERATED_LOSS = 1e-8
+"""Absolute error of a log-responsibility (nats) above which a component is measured from its own mean."""
+
+
+class Centres:
+    """The centres of the categories of one local Categorical in one group of locations.
+
+    Attributes
+    ----------
+    group
+        Number of the group in the frame.
+    """
+
+    def __init__(self, plan: Plan, factor: CategoricalFactor, group: int, leaves: Sequence[Variable]) -> None:
+        self.group = group
+        self.factor = factor
+        self._leaves = tuple(leaves)
+        (self._gate,) = factor.variables
+        self._table = plan.compiled.tables[factor]
+        self._members: Group = plan.frame.groups[group]
+        offsets = plan.frame.centres.get(group)
+        self._own: dict[int, tuple[FeatureTable, AnyArray]] = {}
+        if offsets is not None:
+            for k in np.flatnonzero(np.any(offsets[1] != 0, axis=tuple(range(1, offsets[1].ndim)))):
+                self._own[int(k)] = self._own_table(offsets[1][k])
+
+    def _features(self) -> list[int]:
+        return [
+            i for i, f in enumerate(self._table.features) if f.source is not None and f.source.node in self._leaves
+        ]
+
+    def _own_table(self, offset: Array) -> tuple[FeatureTable, AnyArray]:
+        """Return the features of the leaves from a category's own point, and their columns in the common table."""
+        features, columns = [], []
+        for i in self._features():
+            feature = self._table.features[i]
+            assert feature.source is not None and feature.source.reference is not None
+            moved = replace(feature.source, reference=feature.source.reference + offset)
+            features.append(replace(feature, source=moved))
+            columns.append(np.arange(self._table.slices[i].start, self._table.slices[i].stop))
+        return FeatureTable(features), np.concatenate(columns)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any category has a point of its own."""
+        return bool(self._own)
+
+    def mask(self, matrix: Array) -> Array:
+        """Return the matrix W without what the own features of the categories provide."""
+        masked = matrix.copy()
+        for k, (_, columns) in self._own.items():
+            masked[k, columns] = 0.0
+        return masked
+
+    def add_natural(self, matrix: Array, columns: Mapping[str, AnyArray], natural: Array, scratch: Scratch) -> None:
+        """Add to the natural parameters (K, B) what the own features provide."""
+        for k, (table, where) in self._own.items():
+            natural[k] += matrix[k, where] @ self._fill(table, columns, natural.shape[1], scratch)
+
+    def replace_sums(self, expected: Array, columns: Mapping[str, AnyArray], total: Array, scratch: Scratch) -> None:
+        """Overwrite sums (K, F) of the categories with own features by sums of these."""
+        for k, (table, where) in self._own.items():
+            total[k, where] = expected[k] @ self._fill(table, columns, expected.shape[1], scratch).T
+
+    def _fill(self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Scratch) -> Array:
+        features = scratch.array((self, "own"), (table.n_rows, n_rows))
+        table.fill(columns, features)
+        return features
+
+    def offsets(self, plan: Plan, q: Mapping[Variable, Any], matrix: Array) -> Array | None:
+        """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay."""
+        away = self._means(plan, q)
+        loss = np.zeros(len(away))
+        for i in self._features():
+            feature, columns = self._table.features[i], self._table.slices[i]
+            if feature.statistic != "xx":
+                continue
+            size = away[0].size
+            precision = -2 * matrix[:, columns.start : columns.start + size]
+            scaled = np.abs(away.reshape(len(away), -1)) * np.sqrt(np.maximum(precision, 0.0))
+            loss = np.maximum(loss, scaled.sum(axis=1) ** 2 if feature.is_packed else np.max(scaled, axis=1) ** 2)
+        lossy = np.finfo(float).eps * loss > TOLERATED_LOSS
+        if not lossy.any():
+            return None
+        return np.where(lossy.reshape(-1, *(1,) * (away.ndim - 1)), away, 0.0)
+
+    def _means(self, plan: Plan, q: Mapping[Variable, Any]) -> Array:
+        """Return the mean of each category's location, from its present reference: (K, point shape...)."""
+        slot = self._leaves[0].slots["mean"]
+        assert isinstance(slot.expression, Indexed)
+        if isinstance(slot.node, Variable):
+            mean = q[slot.node].mean
+            mean = mean[0] if isinstance(mean, tuple) else mean
+            return np.moveaxis(mean, slot.node.plates.index(slot.expression.plate), 0)
+        moved = plan.frame.of_known(self._leaves[0], slot)
+        assert moved is not None
+        value = np.moveaxis(plan.binding.values[slot.node], slot.node.plates.index(slot.expression.plate), 0)
+        return value - moved[0]
+
+    def translated(self, q: Mapping[Variable, Any], offsets: Array) -> dict[Variable, Any]:
+        """Return the factors with those of the location measured from the displaced centres."""
+        slot = self._leaves[0].slots["mean"]
+        if not isinstance(slot.node, Variable):
+            return dict(q)
+        assert isinstance(slot.expression, Indexed)
+        aligned = np.moveaxis(offsets, 0, slot.node.plates.index(slot.expression.plate))
+        return {**q, slot.node: q[slot.node].translate(-aligned)}
+
+
+def centres_of(plan: Plan) -> dict[LocalFactor, list[Centres]]:
+    """Return for each local Categorical the groups of locations whose categories may have centres of their own.
+
+    These are groups in which the Categorical chooses the location of every leaf, all features of the leaves belong to it, and
+    the locations' own priors have known means.
+    """
+    found: dict[LocalFactor, list[Centres]] = {}
+    for factor in plan.factors:
+        if not isinstance(factor, CategoricalFactor) or factor not in plan.compiled.tables:
+            continue
+        (gate,) = factor.variables
+        if gate.plates != (plan.binding.data_plate,):
+            continue
+        for number, group in enumerate(plan.frame.groups):
+            leaves = [v for v in group.variables if v in plan.binding.values]
+            if _can_move(plan, factor, gate, group, leaves):
+                found.setdefault(factor, []).append(Centres(plan, factor, number, leaves))
+    return found
+
+
+def _can_move(plan: Plan, factor: LocalFactor, gate: Variable, group: Group, leaves: list[Variable]) -> bool:
+    slots = [leaf.slots["mean"] for leaf in leaves]
+    chosen = {slot.node for slot in slots if isinstance(slot.node, (Variable, Constant))}
+    if any(slot.index is not gate for slot in slots) or len(chosen) != 1:
+        return False
+    locations = [v for v in group.variables if v not in plan.binding.values]
+    if any(v not in chosen or not isinstance(v.slots["mean"].node, Constant) for v in locations):
+        return False
+    for leaf, slot in zip(leaves, slots, strict=True):
+        plates = tuple(Axis(p) for p in leaf.plates if p is not plan.binding.data_plate)
+        if plates != group.axes or len(leaf.indices) != 1:
+            return False
+        assert isinstance(slot.expression, Indexed)
+        if _other_plates(slot.node.plates, slot.expression.plate) != group.axes:
+            return False
+    elsewhere = [table for other, table in plan.compiled.tables.items() if other is not factor]
+    uses = [f.source.node for table in elsewhere for f in table.features if f.source is not None]
+    return not any(leaf in uses for leaf in leaves) and not plan.compiled.local_terms
+
+
+def _other_plates(plates: Sequence[Plate], chosen: Plate) -> tuple[Axis, ...]:
+    return tuple(Axis(plate) for plate in plates if plate is not chosen)

@@ -1,0 +1,331 @@
+"""The compiler: terms -> contractions, each split into a local side (rows of data) and a global side.
+
+Every term of the log joint becomes one global contraction. Where a term runs over the data plate, what it needs of the rows is a
+*part*: its local operands contracted over the data plate. A part is fused if it is one local statistic times one feature of the
+data; all fused parts of a local factor come from one matrix product. Otherwise it is contracted on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._errors import ModelError
+from .._typing import Array
+from ..language import Axis, Constant, Data, Node, Operand, Term, Variable, base_terms_of, terms_of
+from .binding import Binding
+from .contraction import Contraction, Factor
+from .features import Feature, FeatureTable, Source
+from .frame import Frame
+from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
+
+__all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms", "local_factors"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What a term needs of the rows: a sum over the data plate.
+
+    Attributes
+    ----------
+    shape
+        Of the sum.
+    factor
+        The local factor whose matrix product yields it; None for a part without local variables.
+    stat
+        The statistic of that factor, as its key.
+    feature
+        The feature that the statistic is multiplied with; None if the part is not fused.
+    """
+
+    shape: tuple[int, ...]
+    factor: LocalFactor | None
+    stat: Hashable
+    feature: Feature | None
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalTerm:
+    """A term as a contraction of global statistics, constants and at most one part."""
+
+    owner: Variable
+    contraction: Contraction
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTerm:
+    """The local side of a term that is not fused: sums over rows and messages to local factors.
+
+    Attributes
+    ----------
+    part
+        Key under which its sum is kept, and its coefficient found.
+    contraction
+        Coefficient of the part x local statistics x data, over all axes with the data plate.
+    statics
+        Whether no local variable takes part, so that the sum never changes.
+    """
+
+    part: Part
+    contraction: Contraction
+    is_static: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A model bound to data, compiled.
+
+    Attributes
+    ----------
+    terms
+        All terms, global side.
+    parts
+        Sums over rows that the terms use.
+    local_terms
+        Local sides that are not fused.
+    tables
+        Local factor -> features of its matrix product; None -> features of the parts without local variables.
+    sources
+        The known arrays along the data plate.
+    """
+
+    terms: tuple[GlobalTerm, ...]
+    parts: tuple[Part, ...]
+    local_terms: tuple[LocalTerm, ...]
+    tables: dict[LocalFactor | None, FeatureTable]
+    sources: dict[Node, Source]
+
+
+def local_factors(binding: Binding, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None) -> list[LocalFactor]:
+    """Return the local factors: one a variable, but one joint factor for a Categorical and the local variables it gates.
+
+    Parameters
+    ----------
+    joint
+        Names of variables to join, a group each; None joins wherever that is tractable.
+    """
+    data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
+    latent = [v for v in binding.latent if binding.is_local(v)]
+    if data_axis is None or not latent:
+        return []
+    gated = _gated_by(latent, terms, binding)
+    if joint is not None:
+        gated = _wanted(latent, gated, joint)
+    factors: list[LocalFactor] = []
+    taken: set[Variable] = set()
+    for gate, others in gated.items():
+        if others:
+            factors.append(GatedFactor(binding, gate, others, data_axis))
+            taken |= {gate, *others}
+    for variable in latent:
+        if variable not in taken:
+            kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
+            factors.append(kind(binding, variable, data_axis))
+    order = {variable: i for i, variable in enumerate(latent)}
+    # parents before children: a local variable meets its message from above first
+    return sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+
+
+def _gated_by(latent: list[Variable], terms: Sequence[Term], binding: Binding) -> dict[Variable, list[Variable]]:
+    """Return each local Categorical with the local variables that it can be joined with."""
+    together: dict[Variable, set[Variable]] = {v: set() for v in latent}
+    for term in terms:
+        inside = [op.node for op in term.operands if op.node in together]
+        for variable in inside:
+            together[variable] |= set(inside) - {variable}  # type: ignore[arg-type]
+    gated: dict[Variable, list[Variable]] = {}
+    taken: set[Variable] = set()
+    for gate in latent:
+        if not hasattr(gate, "categories") or gate.plates != (binding.data_plate,):
+            continue
+        others = [v for v in latent if v in together[gate] and v not in taken and not hasattr(v, "categories")]
+        independent = all(not (together[v] & set(others)) for v in others)
+        gated[gate] = others if independent else []
+        taken |= set(gated[gate])
+    return gated
+
+
+def _wanted(
+    latent: list[Variable], possible: dict[Variable, list[Variable]], joint: Sequence[Sequence[str]]
+) -> dict[Variable, list[Variable]]:
+    by_name = {variable.name: variable for variable in latent}
+    wanted: dict[Variable, list[Variable]] = {}
+    for names in joint:
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
+            raise ModelError(f"factors= names '{unknown[0]}', which is no local variable; those are {', '.join(by_name)}")
+        members = [by_name[name] for name in names]
+        gate = next((v for v in members if v in possible), None)
+        others = [v for v in members if v is not gate]
+        if gate is None or not set(others) <= set(possible[gate]):
+            raise ModelError(
+                f"factors={tuple(names)!r} cannot be one factor: a joint local factor is one Categorical and variables "
+                f"that it gates and that are independent given it"
+            )
+        wanted[gate] = others
+    return wanted
+
+
+class _Compiler:
+    def __init__(self, binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> None:
+        self.binding = binding
+        self.frame = frame
+        self.data_axis = None if binding.data_plate is None else Axis(binding.data_plate)
+        self.factor_of = {variable: factor for factor in factors for variable in factor.variables}
+        self.sources: dict[Node, Source] = {}
+        self.features: dict[Hashable, Feature] = {}
+        self.parts: dict[Hashable, Part] = {}
+        self.local_terms: list[LocalTerm] = []
+        self.used: dict[LocalFactor | None, dict[Hashable, Feature]] = {}
+
+    def term(self, term: Term) -> GlobalTerm:
+        """Compile one term: its local side becomes a part, its global side a contraction."""
+        globals_, constants, rows, locals_ = [], [], [], []
+        for operand in term.operands:
+            along_rows = self.data_axis in operand.axes
+            if operand.node not in self.binding.values:
+                (locals_ if along_rows else globals_).append(operand)
+            else:
+                (rows if along_rows else constants).append(operand)
+        factors = [Factor((op.node, op.statistic), op.axes) for op in globals_]
+        known = [self._constant(term.owner, op) for op in constants]
+        axes = [axis for axis in term.axes if axis != self.data_axis]
+        if self.data_axis in term.axes:
+            elsewhere = {axis for f in factors for axis in f.axes} | {axis for _, own in known for axis in own}
+            factors.append(self._part(term, rows, locals_, elsewhere))
+        return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
+
+    def _constant(self, owner: Variable, operand: Operand) -> tuple[Array, tuple[Axis, ...]]:
+        node, slot = operand.node, operand.slot
+        value = np.asarray(self.binding.values[node], dtype=np.float64)
+        if slot is None or isinstance(node, Variable):
+            assert isinstance(node, Variable)
+            reference = self.frame.of(node)
+            value = self.binding.values[node] if reference is None else value - reference
+            return node.statistics_of(value)[node.family.statistics.index(operand.statistic)], operand.axes
+        assert isinstance(node, (Constant, Data))
+        moved = self.frame.of_known(owner, slot) if slot.role.moves else None
+        n_plates = len(node.plates)
+        plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
+        if moved is not None:
+            reference, reference_plates = moved
+            missing = [axis for axis in reference_plates if axis not in plates]
+            full = (*plates, *missing)
+            index = tuple(slice(None) if axis in plates else None for axis in full)
+            order = [reference_plates.index(axis) for axis in full]
+            event_axes = range(len(order), reference.ndim)
+            value = value[index] - reference.transpose(*order, *event_axes)
+            plates = full
+        return slot.role.statistics[operand.statistic](value), (*plates, *events)
+
+    def _source(self, owner: Variable, operand: Operand) -> Source:
+        node = operand.node
+        if node not in self.sources:
+            shape = np.moveaxis(self.binding.values[node], self._row_axis(node), 0).shape[1:]
+            reference = None
+            if isinstance(node, Variable):
+                reference = self.frame.of(node)
+            elif operand.slot is not None and operand.slot.role.moves:
+                moved = self.frame.of_known(owner, operand.slot)
+                reference = None if moved is None else np.broadcast_to(moved[0], shape)
+            self.sources[node] = Source(node, node.name, shape, reference)
+        return self.sources[node]
+
+    def _row_axis(self, node: Node) -> int:
+        assert self.binding.data_plate is not None
+        return node.plates.index(self.binding.data_plate)
+
+    def _feature(self, owner: Variable, operand: Operand | None) -> Feature:
+        if operand is None:
+            feature = Feature(None)
+        else:
+            role = None if operand.slot is None or isinstance(operand.node, Variable) else operand.slot.role
+            feature = Feature(self._source(owner, operand), operand.statistic, role)
+        return self.features.setdefault(feature.key, feature)
+
+    def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
+        return tuple(axis for axis in axes if axis != self.data_axis)
+
+    def _local_operands(self, locals_: list[Operand]) -> list[tuple[LocalFactor, Hashable, tuple[Axis, ...]]]:
+        """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
+        by_factor: dict[LocalFactor, list[Operand]] = {}
+        for operand in locals_:
+            by_factor.setdefault(self.factor_of[operand.node], []).append(operand)  # type: ignore[index]
+        found = []
+        for factor, operands in by_factor.items():
+            if not isinstance(factor, GatedFactor):
+                (operand,) = operands
+                found.append((factor, (operand.node, operand.statistic), self._off_rows(operand.axes)))
+                continue
+            gated = [op for op in operands if op.node is not factor.gate]
+            operand = gated[0] if gated else operands[0]
+            own = self._off_rows(operand.axes)
+            # a gated variable's statistic comes times the one-hot of the gate; summed over, where the term has no gate
+            axes = (factor.category, *own) if gated else own
+            found.append((factor, (operand.node, operand.statistic), axes))
+        return found
+
+    def _part(self, term: Term, rows: list[Operand], locals_: list[Operand], elsewhere: set[Axis]) -> Factor:
+        local = self._local_operands(locals_)
+        if len(local) <= 1 and len(rows) <= 1:
+            factor, stat, stat_axes = local[0] if local else (None, None, ())
+            row_axes = self._off_rows(rows[0].axes) if rows else ()
+            if not set(stat_axes) & set(row_axes):
+                return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + row_axes)
+        return self._unfused(term, rows, local, elsewhere)
+
+    def _fused(
+        self, term: Term, row: Operand | None, factor: LocalFactor | None, stat: Hashable, axes: tuple[Axis, ...]
+    ) -> Factor:
+        feature = self._feature(term.owner, row)
+        self.used.setdefault(factor, {})[feature.key] = feature
+        key = (factor, stat, feature.key)
+        if key not in self.parts:
+            shape = (factor.shapes[stat] if factor is not None else ()) + feature.shape  # type: ignore[index]
+            self.parts[key] = Part(shape, factor, stat, feature)
+        return Factor(self.parts[key], axes)
+
+    def _unfused(
+        self,
+        term: Term,
+        rows: list[Operand],
+        local: list[tuple[LocalFactor, Hashable, tuple[Axis, ...]]],
+        elsewhere: set[Axis],
+    ) -> Factor:
+        assert self.data_axis is not None
+        factors = [Factor((factor, stat), (*axes, self.data_axis)) for factor, stat, axes in local]
+        for operand in rows:
+            feature = self._feature(term.owner, operand)
+            factors.append(Factor(feature, (*self._off_rows(operand.axes), self.data_axis)))
+        inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
+        kept = tuple(axis for axis in inside if axis in elsewhere)
+        part = Part(tuple(self.binding.size(axis) for axis in kept), None, None, None)
+        self.parts[part] = part
+        contraction = Contraction(1.0, [Factor(part, kept), *factors], [], list(inside), self.binding.size)
+        self.local_terms.append(LocalTerm(part, contraction, not local))
+        return Factor(part, kept)
+
+
+def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> Compiled:
+    """Return the compiled model: cost linear in the number of terms, none of it in the number of rows."""
+    compiler = _Compiler(binding, frame, factors)
+    terms = tuple(
+        compiler.term(term)
+        for node in binding.nodes
+        if isinstance(node, Variable)
+        for term in (*terms_of(node), *_base_terms(node, binding))
+    )
+    tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
+    return Compiled(terms, tuple(compiler.parts.values()), tuple(compiler.local_terms), tables, compiler.sources)
+
+
+def _base_terms(node: Variable, binding: Binding) -> Sequence[Term]:
+    """An observed variable's density counts with its base measure; a latent one's cancels against its factor's."""
+    return base_terms_of(node) if node in binding.values else ()
+
+
+def _ordered(used: dict[Hashable, Feature]) -> list[Feature]:
+    """Return the features with each value before its squares, the constant first."""
+    return sorted(used.values(), key=lambda f: (f.source is not None, "" if f.source is None else f.source.name, f.statistic))

@@ -1,0 +1,121 @@
+"""Contractions: a term with its constants folded in, ready to be evaluated or differentiated.
+
+A term is multilinear in its operands, so its derivative with respect to one operand is the contraction of the others: no
+automatic differentiation is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from string import ascii_letters
+
+import numpy as np
+
+from .._typing import Array
+from ..language import Axis
+
+__all__ = ["Contraction", "Factor"]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One operand of a contraction: where its array is found, and what its axes mean."""
+
+    key: Hashable
+    axes: tuple[Axis, ...]
+
+
+class Contraction:
+    """A coefficient times a product of arrays, summed over all axes.
+
+    Parameters
+    ----------
+    coefficient
+        Scalar in front.
+    factors
+        The operands whose values change; found by key when the contraction is evaluated.
+    constants
+        Known arrays with their axes; multiplied into one.
+    axes
+        Every axis that is summed over. Those that no operand has multiply the coefficient by their size.
+    size
+        Returns the size of an axis.
+    """
+
+    def __init__(
+        self,
+        coefficient: float,
+        factors: Sequence[Factor],
+        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        axes: Sequence[Axis],
+        size: Callable[[Axis], int],
+    ) -> None:
+        self.factors = tuple(factors)
+        present = {axis for factor in factors for axis in factor.axes} | {axis for _, own in constants for axis in own}
+        for axis in dict.fromkeys(axes):
+            if axis not in present:
+                coefficient *= size(axis)
+        self._letter = {axis: ascii_letters[i] for i, axis in enumerate(dict.fromkeys((*axes, *present)))}
+        self.constant, self.constant_axes = self._fold(coefficient, constants)
+
+    def _spell(self, axes: Sequence[Axis]) -> str:
+        return "".join(self._letter[axis] for axis in axes)
+
+    def _fold(
+        self, coefficient: float, constants: Sequence[tuple[Array, tuple[Axis, ...]]]
+    ) -> tuple[Array, tuple[Axis, ...]]:
+        """Multiply the constants into one array, over the axes that a changing operand shares."""
+        shared = {axis for factor in self.factors for axis in factor.axes}
+        kept = tuple(dict.fromkeys(axis for _, axes in constants for axis in axes if axis in shared))
+        if not constants:
+            return np.asarray(float(coefficient)), ()
+        spec = ",".join(self._spell(axes) for _, axes in constants) + "->" + self._spell(kept)
+        return coefficient * np.einsum(spec, *(array for array, _ in constants)), kept
+
+    @cached_property
+    def _value_spec(self) -> str:
+        return self._spec(self.factors, ())
+
+    def _spec(self, factors: Sequence[Factor], out: Sequence[Axis]) -> str:
+        operands = [self._spell(factor.axes) for factor in factors]
+        if self.constant_axes:
+            operands.append(self._spell(self.constant_axes))
+        return ",".join(operands) + "->" + self._spell(out)
+
+    def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
+        if self.constant_axes:
+            return np.einsum(spec, *arrays, self.constant)
+        if not arrays:
+            return self.constant
+        return self.constant * np.einsum(spec, *arrays)
+
+    def value(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the contraction over all axes."""
+        return float(self._contract(self._value_spec, [arrays[factor.key] for factor in self.factors]))
+
+    def derivative(self, position: int) -> Derivative:
+        """Return the compiled derivative with respect to the operand at ``position``."""
+        return Derivative(self, position)
+
+
+class Derivative:
+    """The contraction of all operands of a term but one, over the axes of that one."""
+
+    def __init__(self, contraction: Contraction, position: int) -> None:
+        target = contraction.factors[position]
+        self._others = tuple(f for i, f in enumerate(contraction.factors) if i != position)
+        present = {axis for factor in self._others for axis in factor.axes} | set(contraction.constant_axes)
+        out = tuple(axis for axis in target.axes if axis in present)
+        self._keys = tuple(factor.key for factor in self._others)
+        self._spec = contraction._spec(self._others, out)
+        self._contraction = contraction
+        # axes that only the target has: the derivative is the same all along them
+        self._expand = tuple(slice(None) if axis in present else None for axis in target.axes)
+        self._is_full = None not in self._expand
+
+    def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return the derivative, with length-one axes where it does not vary."""
+        result = self._contraction._contract(self._spec, [arrays[key] for key in self._keys])
+        return result if self._is_full else result[self._expand]

@@ -1,0 +1,113 @@
+"""Evaluation of given factors: on the data of the fit, or on other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError
+from .._typing import Array
+from ..language import Variable
+from .locals import CategoricalFactor, Gated, LocalFactor
+from .loop import begin, statistics_of
+from .objective import Objective
+from .passes import Passes
+from .plan import Plan, Summary
+
+__all__ = ["factors_at", "local_distributions", "objective_at"]
+
+_SWEEPS = 50
+"""Sweeps over local factors that depend on each other; they contract quickly."""
+
+
+def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
+    """Return the global factors by name, measured from the user's origin."""
+    factors = {}
+    for variable, factor in q.items():
+        reference = plan.frame.of(variable)
+        factors[variable.name] = factor if reference is None else factor.translate(reference)
+    return factors
+
+
+def _in_frame(plan: Plan, factors: Mapping[str, Any]) -> dict[Variable, Any]:
+    """Return the global factors by variable, measured from the plan's reference points."""
+    q = {}
+    for variable in plan.order:
+        reference = plan.frame.of(variable)
+        factor = factors[variable.name]
+        q[variable] = factor if reference is None else factor.translate(-reference)
+    return q
+
+
+def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> dict[str, Any]:
+    """Return the local factors of all rows by name, the globals given."""
+    q = _in_frame(plan, factors)
+    coefficients = plan.coefficients(statistics_of(plan, q))
+    moved = plan.recentred(q, coefficients)
+    if moved is not None:
+        plan, q = moved
+        coefficients = plan.coefficients(statistics_of(plan, q))
+    with passes.executor.session():
+        blocks = list(passes.natural_parameters(plan, passes.source, coefficients, _SWEEPS))
+    found: dict[str, Any] = {}
+    for factor in plan.factors:
+        natural = np.concatenate([block[factor] for block in blocks], axis=1)
+        for variable, distribution in factor.distributions(natural).items():
+            reference = plan.frame.of(variable)
+            if isinstance(distribution, Gated):
+                distribution = distribution if reference is None else distribution.translate(reference)
+            elif reference is not None:
+                distribution = distribution.translate(reference)
+            found[variable.name] = distribution
+    return found
+
+
+def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> float:
+    """Return the objective of given factors; local factors that are not given are at their optimum.
+
+    Raises
+    ------
+    ModelError
+        If a name is unknown.
+    """
+    local = {v.name: factor for factor in plan.factors for v in factor.variables}
+    known = {variable.name for variable in plan.order} | local.keys()
+    unknown = [name for name in factors if name not in known]
+    if unknown:
+        raise ModelError(f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}")
+    q = _in_frame(plan, factors)
+    given = {name: local[name] for name in factors if name in local}
+    with passes.executor.session():
+        if not given:
+            return begin(plan, q, passes).elbo
+        return _with_given_locals(plan, q, factors, given, passes)
+
+
+def _with_given_locals(
+    plan: Plan, q: dict[Variable, Any], factors: Mapping[str, Any], given: Mapping[str, LocalFactor], passes: Passes
+) -> float:
+    if set(given.values()) != set(plan.factors) or not all(isinstance(f, CategoricalFactor) for f in given.values()):
+        raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
+    arrays = statistics_of(plan, q)
+    coefficients = plan.coefficients(arrays)
+    moved = plan.recentred(q, coefficients)
+    if moved is not None:
+        plan, q = moved
+        arrays = statistics_of(plan, q)
+        coefficients = plan.coefficients(arrays)
+    weights = passes.source.weights(0, passes.source.n_rows)
+    expected: dict[LocalFactor, Array] = {}
+    entropies: dict[LocalFactor, float] = {}
+    for name, factor in given.items():
+        distribution = factors[name]
+        probabilities = np.asarray(distribution.probabilities)
+        expected[factor] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(factor.n_rows, -1)
+        by_row = distribution.entropy().reshape(len(probabilities), -1).sum(axis=1)
+        entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)
+    summary = passes.sum_given(plan, passes.source, expected, coefficients)
+    arrays.update(summary.parts)
+    return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))
+
+

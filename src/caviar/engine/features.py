@@ -1,0 +1,185 @@
+"""Features: the known side of a row's terms, feature-major, so that a pass over a block is two matrix products.
+
+For a Gaussian leaf a block of B rows becomes 1, x and the packed upper triangle of xx', each a row of one F x B matrix T. What
+a local variable needs from the data is then W @ T, and what the globals need from the rows is U @ T', whatever the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+from ..language import Node, Variable
+from ..language.roles import Role
+
+__all__ = ["Feature", "FeatureTable", "Source", "packed_square"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A known array along the data plate.
+
+    Attributes
+    ----------
+    node
+        Whose values they are.
+    name
+        Under which a block holds them.
+    shape
+        Shape of one row's value: plates but the data plate, then event.
+    reference
+        Reference point subtracted from it, shape ``shape``, or None.
+    """
+
+    node: Node
+    name: str
+    shape: tuple[int, ...]
+    reference: Array | None
+
+    def values(self, rows: AnyArray) -> AnyArray:
+        """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
+        turned = np.moveaxis(rows, 0, -1)
+        return turned if self.reference is None else np.subtract(turned, self.reference[..., None], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One statistic of a source; the constant 1 if there is no source.
+
+    Attributes
+    ----------
+    source
+        Where it comes from.
+    statistic
+        Which of the statistics.
+    role
+        Of the slot in which the source stands; None if it is a variable's own value.
+    """
+
+    source: Source | None
+    statistic: str = "x"
+    role: Role | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells features apart."""
+        return (None if self.source is None else self.source.node, self.statistic, id(self.role))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one row's statistic."""
+        if self.source is None:
+            return ()
+        probe = np.zeros((1, *self.source.shape), dtype=np.int64)
+        return self.of_rows(probe).shape[:-1]
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it is the outer product of a vector with itself."""
+        return isinstance(self.source, Source) and self.statistic == "xx" and len(self.shape) > len(self.source.shape)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether only the upper triangle of it is kept."""
+        return self.is_square and len(self.shape) == 2
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows of T that it fills."""
+        if self.is_packed:
+            return self.shape[0] * (self.shape[0] + 1) // 2
+        return int(np.prod(self.shape, dtype=int))
+
+    def of_rows(self, rows: AnyArray) -> AnyArray:
+        """Return the statistic of a block of rows (B, ...), unpacked and feature-major: (``shape``..., B)."""
+        if self.source is None:
+            return np.ones(len(rows))
+        if self.statistic in ("x", "xx") and self.source.reference is not None:
+            values = self.source.values(rows)
+            if self.statistic == "x":
+                return values
+            rank = self.source.node.value_rank if isinstance(self.source.node, Variable) else _rank(self.role)
+            return values[..., :, None, :] * values[..., None, :, :] if rank else values * values
+        values = np.asarray(rows, dtype=np.float64)
+        if self.role is None:
+            assert isinstance(self.source.node, Variable)
+            computed = self.source.node.statistics_of(rows)[self.source.node.family.statistics.index(self.statistic)]
+        else:
+            computed = self.role.statistics[self.statistic](values)
+        return np.moveaxis(computed, 0, -1)
+
+    @cached_property
+    def triangle(self) -> tuple[AnyArray, AnyArray]:
+        """Indices (i, j), i <= j, of the packed entries, offset by offset."""
+        size = self.shape[0]
+        i = np.concatenate([np.arange(size - offset) for offset in range(size)])
+        j = np.concatenate([np.arange(offset, size) for offset in range(size)])
+        return i, j
+
+    def pack(self, coefficients: Array) -> Array:
+        """Return coefficients (E, ``shape``...) for the rows of T: off-diagonal pairs are summed into one."""
+        if not self.is_packed:
+            return coefficients.reshape(len(coefficients), -1)
+        i, j = self.triangle
+        packed = coefficients[:, i, j] + coefficients[:, j, i]
+        packed[:, : self.shape[0]] *= 0.5
+        return packed
+
+    def unpack(self, sums: Array) -> Array:
+        """Return sums over the rows of T, (E, rows), in full: (E, ``shape``...)."""
+        if not self.is_packed:
+            return sums.reshape(len(sums), *self.shape)
+        i, j = self.triangle
+        full = np.empty((len(sums), *self.shape))
+        full[:, i, j] = sums
+        full[:, j, i] = sums
+        return full
+
+
+def _rank(role: Role | None) -> int:
+    return 0 if role is None else role.rank
+
+
+def packed_square(values: Array, out: Array) -> None:
+    """Write the upper triangle of ``values`` times its transpose, (D, B) -> (D (D + 1) / 2, B), offset by offset."""
+    size = len(values)
+    start = 0
+    for offset in range(size):
+        stop = start + size - offset
+        np.multiply(values[: size - offset], values[offset:], out=out[start:stop])
+        start = stop
+
+
+class FeatureTable:
+    """The features that one local factor needs, as the rows of T."""
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self.features = tuple(features)
+        stops = np.cumsum([feature.n_rows for feature in self.features], dtype=int)
+        self.slices = tuple(
+            slice(int(stop) - feature.n_rows, int(stop)) for stop, feature in zip(stops, self.features, strict=True)
+        )
+        self.n_rows = int(stops[-1]) if len(stops) else 0
+
+    def fill(self, block: Mapping[str, AnyArray], table: Array) -> None:
+        """Write T for a block of rows: shape (F, B)."""
+        done: dict[str, Array] = {}
+        for feature, rows in zip(self.features, self.slices, strict=True):
+            out = table[rows]
+            source = feature.source
+            if source is None:
+                out.fill(1.0)
+            elif source.reference is not None and feature.statistic == "x":
+                turned = np.moveaxis(block[source.name], 0, -1)
+                shaped = out.reshape(*source.shape, -1)
+                np.subtract(turned, source.reference[..., None], out=shaped, dtype=np.float64)
+                done[source.name] = shaped
+            elif feature.is_packed:
+                values = done.get(source.name)
+                packed_square(source.values(block[source.name]) if values is None else values, out)
+            else:
+                out[...] = feature.of_rows(block[source.name]).reshape(out.shape)

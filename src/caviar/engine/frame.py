@@ -1,0 +1,215 @@
+"""Frame: the reference points that locations are measured from.
+
+Raw second moments of data far from the origin lose digits: with mean 1e8 and spread 1, xx' has none left. A Normal density
+depends on x - m only, so everything that is compared as a location (the data, their means, the priors of these) may be
+measured from any common point. The engine takes the mean of the data; exact, and invisible outside.
+
+A component that is narrow compared with its distance from that point still loses digits. Where one Categorical chooses the
+location, each of its categories can have a point of its own: the *centres* (see ``Plan.recentred``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+from ..language import Axis, Indexed, Plate, Slot, Variable
+from .binding import Binding
+
+__all__ = ["Frame", "Group", "frame_of"]
+
+_MEAN_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Group:
+    """Variables that move together, and the point they are measured from.
+
+    Attributes
+    ----------
+    variables
+        Members; every location slot among them is occupied by a member or by a known value.
+    point
+        Reference point: shape (sizes of the common plates..., event shape...).
+    axes
+        Axes of ``point`` that are plates.
+    """
+
+    variables: tuple[Variable, ...]
+    point: Array
+    axes: tuple[Axis, ...]
+    spread: Array
+    """Standard deviation of the first observed member, of the shape of ``point``."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Reference points by variable, and centres by the Categorical that chooses among them.
+
+    Attributes
+    ----------
+    groups
+        The groups of variables that move together.
+    centres
+        Number of a group -> (Categorical that chooses its location, displacement of each category, (K, point shape...)).
+    """
+
+    binding: Binding
+    groups: tuple[Group, ...]
+    centres: Mapping[int, tuple[Variable, Array]]
+
+    def of(self, variable: Variable) -> Array | None:
+        """Return the reference of a variable's own value: shape (its plates but the data plate..., event...), or None."""
+        number = self._group(variable)
+        if number is None:
+            return None
+        group, axes = self.groups[number], self._plate_axes(variable)
+        point = self._spread(group, axes)
+        if number in self.centres:
+            categorical, offsets = self.centres[number]
+            plate = _plate_chosen_by(categorical, group.variables, variable)
+            if plate is not None:
+                point = point + self._spread_centres(group, axes, offsets, axes.index(Axis(plate)))
+        return point
+
+    def spread_of(self, variable: Variable) -> Array | None:
+        """Return the standard deviation of the data in a variable's group, in the shape of the group's point, or None."""
+        number = self._group(variable)
+        return None if number is None else self.groups[number].spread
+
+    def of_known(self, owner: Variable, slot: Slot) -> tuple[Array, tuple[Axis, ...]] | None:
+        """Return the reference for a known value in a location slot, with the plate axes of the reference.
+
+        It is that of the variable whose mean the value is; for ``means[z]`` each category has its own.
+        """
+        number = self._group(owner)
+        if number is None:
+            return None
+        group, axes = self.groups[number], self._plate_axes(owner)
+        categorical, offsets = self.centres.get(number, (None, None))
+        if offsets is None or slot.index is not categorical:
+            reference = self.of(owner)
+            assert reference is not None
+            return reference, axes
+        axes = (Axis(categorical, "k"), *axes)
+        return self._spread(group, axes) + self._spread_centres(group, axes, offsets, 0), axes
+
+    def displaced(self, number: int, categorical: Variable, offsets: Array) -> Frame:
+        """Return the frame with the centres of a group moved by ``offsets``."""
+        before = self.centres[number][1] if number in self.centres else 0.0
+        return replace(self, centres={**self.centres, number: (categorical, before + offsets)})
+
+    def _group(self, variable: Variable) -> int | None:
+        return next((i for i, group in enumerate(self.groups) if variable in group.variables), None)
+
+    def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
+        return tuple(Axis(plate) for plate in variable.plates if plate is not self.binding.data_plate)
+
+    def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
+        event = group.point.shape[len(group.axes) :]
+        aligned = group.point[tuple(slice(None) if axis in group.axes else None for axis in axes)]
+        return np.broadcast_to(aligned, tuple(self.binding.size(axis) for axis in axes) + event)
+
+    def _spread_centres(self, group: Group, axes: tuple[Axis, ...], offsets: Array, position: int) -> Array:
+        index = tuple(
+            slice(None) if i == position or axis in group.axes else None for i, axis in enumerate(axes)
+        )
+        # offsets lead with the category; its place among the axes is ``position``
+        before = sum(1 for axis in axes[:position] if axis in group.axes)
+        return np.moveaxis(offsets, 0, before)[index]
+
+
+def _plate_chosen_by(categorical: Variable, members: tuple[Variable, ...], variable: Variable) -> Plate | None:
+    """Return the plate of ``variable`` that ``categorical`` chooses from in a location slot of a member."""
+    for member in members:
+        slot = member.slots.get("mean")
+        if slot is not None and slot.index is categorical and slot.node is variable:
+            assert isinstance(slot.expression, Indexed)
+            return slot.expression.plate
+    return None
+
+
+def frame_of(binding: Binding) -> Frame:
+    """Return the frame of a model with data: each group measured from the weighted mean of its first observed member."""
+    groups = tuple(
+        group for members in _connected(binding) if (group := _group_at_mean(binding, members)) is not None
+    )
+    return Frame(binding, groups, {})
+
+
+def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
+    """Return the sets of variables that location slots connect."""
+    group_of: dict[Variable, set[Variable]] = {}
+    for node in binding.nodes:
+        if not isinstance(node, Variable):
+            continue
+        for slot in node.slots.values():
+            if not slot.role.moves:
+                continue
+            members = group_of.setdefault(node, {node})
+            if isinstance(slot.node, Variable):
+                other = group_of.setdefault(slot.node, {slot.node})
+                members |= other
+                for member in members:
+                    group_of[member] = members
+    distinct = {id(members): members for members in group_of.values()}
+    order = {node: i for i, node in enumerate(binding.nodes)}
+    return [tuple(sorted(members, key=order.__getitem__)) for members in distinct.values()]
+
+
+def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | None:
+    observed = next((member for member in members if member in binding.values), None)
+    if observed is None:
+        return None
+    common = [p for p in observed.plates if p is not binding.data_plate and all(p in m.plates for m in members)]
+    point, spread = _moments(binding, observed, common)
+    return Group(members, point, tuple(Axis(plate) for plate in common), spread)
+
+
+def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
+    """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
+    rows, weights = binding.values[observed], np.ones(1)
+    if binding.data_plate in observed.plates:
+        rows = np.moveaxis(rows, observed.plates.index(binding.data_plate), 0)
+        weights = np.ones(len(rows)) if binding.row_weights is None else binding.row_weights
+    else:
+        rows = rows[None]
+    plates = [plate for plate in observed.plates if plate is not binding.data_plate]
+    averaged = tuple(i for i, plate in enumerate(plates) if plate not in kept)
+    mean = _weighted_mean(rows, weights, 0.0, 1.0, averaged, lambda block: block)
+    size = _largest_distance(rows, mean, averaged)
+    variance = _weighted_mean(rows, weights, _across(mean, averaged), size or 1.0, averaged, np.square)
+    return mean, np.sqrt(variance) * size
+
+
+def _across(mean: Array, averaged: tuple[int, ...]) -> Array:
+    return np.expand_dims(mean, averaged) if averaged else mean
+
+
+def _largest_distance(rows: AnyArray, mean: Array, averaged: tuple[int, ...]) -> float:
+    """Return the largest distance from the mean: squares of distances are taken relative to it, lest they overflow."""
+    centre = _across(mean, averaged)
+    return max(
+        float(np.max(np.abs(rows[start : start + _MEAN_ROWS] - centre))) for start in range(0, len(rows), _MEAN_ROWS)
+    )
+
+
+def _weighted_mean(
+    rows: AnyArray,
+    weights: Array,
+    centre: Array | float,
+    unit: float,
+    averaged: tuple[int, ...],
+    function: Callable[[Array], Array],
+) -> Array:
+    """Return the mean of ``function((rows - centre) / unit)``, in float64, without a copy of all rows."""
+    share = weights / weights.sum()
+    blocks = (
+        np.tensordot(share[start : start + _MEAN_ROWS], function((rows[start : start + _MEAN_ROWS] - centre) / unit), 1)
+        for start in range(0, len(rows), _MEAN_ROWS)
+    )
+    total = np.sum(list(blocks), axis=0)
+    return np.asarray(total.mean(axis=averaged) if averaged else total, dtype=np.float64)

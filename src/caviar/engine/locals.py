@@ -1,0 +1,210 @@
+"""Local factors: what is inferred for each row, given the globals.
+
+A local factor takes natural parameters for a block, one column a row of data, and gives expected statistics in the same layout
+and the log-partition of each row. Everything is feature-major: (E, B), E rows of statistics, B rows of data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import families
+from .._typing import Array
+from ..language import Axis, Variable
+from .binding import Binding
+
+__all__ = ["CategoricalFactor", "FamilyFactor", "Gated", "GatedFactor", "Key", "LocalFactor", "own_axes"]
+
+Key = tuple[Variable, str]
+
+
+class LocalFactor(ABC):
+    """The factor of one or several local variables of a row.
+
+    Attributes
+    ----------
+    variables
+        Whose factor it is.
+    axes
+        Key (variable, statistic) -> axes of that statistic, the data plate left out.
+    rows
+        Key -> rows of the (E, B) layout that hold it.
+    """
+
+    def __init__(self, binding: Binding, variables: Sequence[Variable], axes: dict[Key, tuple[Axis, ...]]) -> None:
+        self.variables = tuple(variables)
+        self.axes = axes
+        self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
+        self.rows: dict[Key, slice] = {}
+        stop = 0
+        for key, shape in self.shapes.items():
+            start, stop = stop, stop + int(np.prod(shape, dtype=int))
+            self.rows[key] = slice(start, stop)
+        self.n_rows = stop
+
+    @property
+    def name(self) -> str:
+        """Names of its variables, joined."""
+        return ",".join(variable.name for variable in self.variables)
+
+    def view(self, values: Array, key: Key) -> Array:
+        """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
+        return values[self.rows[key]].reshape(*self.shapes[key], -1)
+
+    @abstractmethod
+    def infer(self, natural: Array) -> Array:
+        """Overwrite natural parameters (E, B) by expected statistics; return the log-partition of each row, (B,)."""
+
+    @abstractmethod
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the factors of a block with natural parameters (E, B), batched over its rows first."""
+
+
+def own_axes(variable: Variable, statistic: str, data_axis: Axis) -> tuple[Axis, ...]:
+    """Return the axes of a variable's statistic: its plates but the data plate, then its event axes."""
+    plates = tuple(Axis(plate) for plate in variable.plates if Axis(plate) != data_axis)
+    return plates + tuple(Axis(variable, letter) for letter in variable.letters[statistic])
+
+
+def softmax_inplace(logits: Array) -> Array:
+    """Overwrite logits (..., K, B) by probabilities over K; return the log of their sums, (..., B)."""
+    top = logits.max(axis=-2)
+    np.subtract(logits, top[..., None, :], out=logits)
+    np.exp(logits, out=logits)
+    total = logits.sum(axis=-2)
+    logits *= (1.0 / total)[..., None, :]
+    np.log(total, out=total)
+    total += top
+    return total
+
+
+class CategoricalFactor(LocalFactor):
+    """The factor of one local Categorical."""
+
+    def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
+        super().__init__(binding, [variable], {(variable, "x"): own_axes(variable, "x", data_axis)})
+        self._repeats = self.n_rows // (variable.dimension or 1)
+
+    def infer(self, natural: Array) -> Array:
+        """Overwrite logits by responsibilities; return the log-normaliser of each row."""
+        if self._repeats == 1:
+            return softmax_inplace(natural)
+        return softmax_inplace(natural.reshape(self._repeats, -1, natural.shape[-1])).sum(axis=0)
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the Categorical of each row."""
+        expected = natural.copy()
+        self.infer(expected)
+        (variable,) = self.variables
+        return {variable: families.Categorical(np.moveaxis(self.view(expected, (variable, "x")), -1, 0))}
+
+
+class FamilyFactor(LocalFactor):
+    """The factor of one local variable of any family."""
+
+    def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
+        axes = {(variable, s): own_axes(variable, s, data_axis) for s in variable.family.statistics}
+        super().__init__(binding, [variable], axes)
+
+    def infer(self, natural: Array) -> Array:
+        """Overwrite natural parameters by expected statistics; return the log-partition of each row."""
+        (variable,) = self.variables
+        distribution = self.distributions(natural)[variable]
+        for statistic, value in zip(variable.family.statistics, distribution.expected_statistics, strict=True):
+            self.view(natural, (variable, statistic))[...] = np.moveaxis(value, 0, -1)
+        return distribution.log_partition.reshape(natural.shape[-1], -1).sum(axis=1)
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the family member of each row, batch (B, plates...)."""
+        (variable,) = self.variables
+        arrays = (self.view(natural, (variable, s)) for s in variable.family.statistics)
+        return {variable: variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))}
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A variable's distribution given each value of a Categorical, and the probabilities of these.
+
+    Attributes
+    ----------
+    probabilities
+        Of the K categories, shape (B, K).
+    conditional
+        The family member given each category, batch (B, K, plates...).
+    """
+
+    probabilities: Array
+    conditional: families.ExponentialFamily
+
+    @property
+    def mean(self) -> Array:
+        """Mean over the categories, shape (B, plates..., event...)."""
+        mean = np.asarray(self.conditional.mean)
+        weights = self.probabilities.reshape(self.probabilities.shape + (1,) * (mean.ndim - 2))
+        return (weights * mean).sum(axis=1)
+
+
+    def translate(self, delta: Array) -> Gated:
+        """Return the distributions of the variable moved by ``delta``, given each category."""
+        return Gated(self.probabilities, self.conditional.translate(delta))
+
+
+class GatedFactor(LocalFactor):
+    """One joint factor q(z) q(t | z) of a local Categorical and the local variables that it gates.
+
+    Its statistics are those of z, and those of each t times the one-hot of z. Given z the factors of the t are their
+    families'; their log-partitions enter the log-probabilities of z, so that the joint optimum is exact.
+    """
+
+    def __init__(self, binding: Binding, gate: Variable, others: Sequence[Variable], data_axis: Axis) -> None:
+        category = Axis(gate, "k")
+        axes: dict[Key, tuple[Axis, ...]] = {(gate, "x"): (category,)}
+        for variable in others:
+            for statistic in variable.family.statistics:
+                axes[variable, statistic] = (category, *own_axes(variable, statistic, data_axis))
+        super().__init__(binding, [gate, *others], axes)
+        self.gate = gate
+        self.category = category
+
+    def _conditionals(self, natural: Array) -> dict[Variable, Any]:
+        """Return the family member of each gated variable, batch (K, B, plates...)."""
+        conditionals = {}
+        for variable in self.variables[1:]:
+            arrays = (self.view(natural, (variable, s)) for s in variable.family.statistics)
+            conditionals[variable] = variable.family.from_natural(tuple(np.moveaxis(a, -1, 1) for a in arrays))
+        return conditionals
+
+    def infer(self, natural: Array) -> Array:
+        """Overwrite natural parameters by expected statistics; return the log-partition of each row."""
+        logits = self.view(natural, (self.gate, "x"))
+        conditionals = self._conditionals(natural)
+        for distribution in conditionals.values():
+            partition = distribution.log_partition
+            logits += partition.reshape(*logits.shape, -1).sum(axis=-1)
+        log_normaliser = softmax_inplace(logits)
+        for variable, distribution in conditionals.items():
+            for statistic, value in zip(variable.family.statistics, distribution.expected_statistics, strict=True):
+                view = self.view(natural, (variable, statistic))
+                weights = logits.reshape(len(logits), *(1,) * (view.ndim - 2), -1)
+                np.multiply(np.moveaxis(value, 1, -1), weights, out=view)
+        return log_normaliser
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the Categorical of each row, and each gated variable given its categories."""
+        logits = self.view(natural, (self.gate, "x")).copy()
+        conditionals = self._conditionals(natural)
+        for distribution in conditionals.values():
+            logits += distribution.log_partition.reshape(*logits.shape, -1).sum(axis=-1)
+        softmax_inplace(logits)
+        probabilities = np.ascontiguousarray(logits.T)
+        found: dict[Variable, Any] = {self.gate: families.Categorical(probabilities)}
+        for variable in self.variables[1:]:
+            arrays = (self.view(natural, (variable, s)) for s in variable.family.statistics)
+            by_row = variable.family.from_natural(tuple(np.moveaxis(a, -1, 0) for a in arrays))
+            found[variable] = Gated(probabilities, by_row)
+        return found

@@ -1,0 +1,213 @@
+"""The one loop: a pass over the rows, then each global factor in turn, until the objective settles."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._errors import FallingElboWarning, ImproperError
+from .._typing import Array
+from ..language import Variable
+from .collapse import has_collapsed
+from .objective import Objective
+from .passes import Passes
+from .plan import Coefficients, Plan, Summary
+from .status import Status
+
+__all__ = ["Progress", "Result", "Settings", "ascend"]
+
+log = logging.getLogger("caviar")
+
+Factors: TypeAlias = Mapping[Variable, Any]
+
+_ROUNDING = 1e-10
+"""Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after each pass."""
+
+    restart: int
+    n_restarts: int
+    iteration: int
+    max_iter: int
+    elbo: float
+    change_per_row: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the loop ended.
+
+    Attributes
+    ----------
+    plan
+        The plan, with the frame that the factors refer to.
+    q
+        Global factors.
+    elbo
+        Objective of ``q`` with the local factors at their optimum.
+    trace
+        Objective after each iteration; the first entry is that of the start.
+    terms
+        Objective by factor name.
+    status
+        Why it ended.
+    n_iter
+        Iterations made.
+    fell_at
+        The factor whose update lowered the objective, if any did.
+    """
+
+    plan: Plan
+    q: Factors
+    elbo: float
+    trace: Array
+    terms: dict[str, float]
+    status: Status
+    n_iter: int
+    fell_at: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the loop, and what it reports to."""
+
+    max_iter: int
+    tol: float
+    callback: Callable[[Progress], None] | None = None
+    restart: int = 0
+    n_restarts: int = 1
+
+
+@dataclass(frozen=True)
+class State:
+    """Global factors, with the local factors at their optimum, and the objective of the two."""
+
+    plan: Plan
+    q: Factors
+    arrays: Mapping[Hashable, Array]
+    objective: Objective
+    fell_at: str = ""
+
+    @property
+    def elbo(self) -> float:
+        """The objective."""
+        return self.objective.value
+
+
+def pass_over_rows(
+    plan: Plan, q: Factors, arrays: dict[Hashable, Array], passes: Passes
+) -> tuple[Plan, Factors, dict[Hashable, Array], Summary]:
+    """Return the sums over rows for these globals, measured from centres where digits would be lost otherwise."""
+    coefficients = plan.coefficients(arrays)
+    moved = plan.recentred(q, coefficients)
+    if moved is not None:
+        plan, q = moved
+        arrays = statistics_of(plan, q)
+        coefficients = plan.coefficients(arrays)
+    summary = passes.summarize(plan, coefficients)
+    arrays.update(summary.parts)
+    return plan, q, arrays, summary
+
+
+def statistics_of(plan: Plan, q: Factors) -> dict[Hashable, Array]:
+    """Return the expected statistics of all global factors, by key."""
+    arrays: dict[Hashable, Array] = {}
+    for variable, factor in q.items():
+        arrays.update(plan.statistics(variable, factor))
+    return arrays
+
+
+def begin(plan: Plan, q: Factors, passes: Passes) -> State:
+    """Return the state at a start: a pass over the rows with the given global factors."""
+    plan, q, arrays, summary = pass_over_rows(plan, q, statistics_of(plan, q), passes)
+    objective = Objective(plan)
+    objective.set_all(q, arrays, summary)
+    return State(plan, q, arrays, objective)
+
+
+def advance(state: State, passes: Passes) -> State:
+    """Return the state after each global factor was updated in turn, and the local factors in a pass."""
+    plan, objective = state.plan, state.objective.copy()
+    q, arrays = dict(state.q), dict(state.arrays)
+    value, fell_at = objective.value, ""
+    for variable in plan.order:
+        q[variable] = plan.update(variable, arrays)
+        arrays.update(plan.statistics(variable, q[variable]))
+        before, value = value, objective.set_factor(variable, q[variable], arrays)
+        if value < before - _ROUNDING * objective.scale:
+            fell_at = fell_at or variable.name
+    moved, factors, arrays, summary = pass_over_rows(plan, q, arrays, passes)
+    if moved is plan:
+        before, value = value, objective.set_rows(arrays, summary)
+    else:
+        objective = Objective(moved)
+        before, value = value, objective.set_all(factors, arrays, summary)
+    if value < before - _ROUNDING * objective.scale:
+        fell_at = fell_at or ",".join(factor.name for factor in plan.factors)
+    return State(moved, factors, arrays, objective, fell_at)
+
+
+def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result:
+    """Return where coordinate ascent ends from these global factors.
+
+    The objective is computed after every single update, so that one which lowers it is caught and named; a fall never counts
+    as convergence. The returned factors are those of the returned objective.
+    """
+    passes.forget()
+    per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
+    state = begin(plan, q, passes)
+    trace = [state.elbo]
+    status = Status.MAX_ITER
+    try:
+        while len(trace) <= settings.max_iter:
+            after, stopped = _step(state, passes)
+            if after is None:
+                status = stopped or status
+                break
+            change = (after.elbo - state.elbo) / per_row
+            state = after
+            trace.append(state.elbo)
+            if settings.callback is not None:
+                told = (settings.restart, settings.n_restarts, len(trace) - 1, settings.max_iter, state.elbo, change)
+                settings.callback(Progress(*told))
+            if stopped is not None:
+                status = stopped
+                break
+            if abs(change) < settings.tol:
+                status = Status.CONVERGED
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    terms = state.objective.by_factor()
+    return Result(state.plan, state.q, state.elbo, np.array(trace), terms, status, len(trace) - 1, state.fell_at)
+
+
+def _step(state: State, passes: Passes) -> tuple[State | None, Status | None]:
+    """Return the next state, None if it has no finite numbers, and the reason to stop, if there is one."""
+    try:
+        after = advance(state, passes)
+    except ImproperError as error:
+        if not any(variable.is_flat for variable in state.plan.order):
+            raise
+        log.info("collapsed: %s", error)
+        return None, Status.COLLAPSED
+    if after.fell_at:
+        fall = state.elbo - after.elbo
+        warnings.warn(
+            f"the update of '{after.fell_at}' lowered the objective (by {fall:.3g} over the iteration). Exact coordinate "
+            f"ascent cannot do that: please report it, with the model and data.",
+            FallingElboWarning,
+            stacklevel=2,
+        )
+        return after, Status.FELL
+    if has_collapsed(after.plan, after.q, after.arrays):
+        return after, Status.COLLAPSED
+    return after, None

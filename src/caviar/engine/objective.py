@@ -1,0 +1,81 @@
+"""The objective: every term of the expected log joint, and every entropy, each kept so that one update touches few."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..language import Variable
+from .plan import Plan, Summary
+
+__all__ = ["Objective"]
+
+
+class Objective:
+    """The objective, held term by term, so that an update recomputes only what it touches."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._terms = plan.compiled.terms
+        self._values = np.zeros(len(self._terms))
+        self._own: dict[Hashable, float] = {}
+        with_parts = [
+            i for i, t in enumerate(self._terms) if any(not isinstance(f.key, tuple) for f in t.contraction.factors)
+        ]
+        self._with_parts = np.array(with_parts, dtype=int)
+
+    def copy(self) -> Objective:
+        """Return a copy whose changes leave this one alone."""
+        other = Objective.__new__(Objective)
+        other.plan, other._terms, other._with_parts = self.plan, self._terms, self._with_parts
+        other._values, other._own = self._values.copy(), dict(self._own)
+        return other
+
+    def set_rows(self, arrays: Mapping[Hashable, Array], summary: Summary) -> float:
+        """Return the objective after a pass over the rows."""
+        for i in self._with_parts:
+            self._values[i] = self._terms[i].contraction.value(arrays)
+        self._own.update(summary.entropies)
+        return self.value
+
+    def set_factor(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the objective after the update of a global factor."""
+        for i in self.plan.updates[variable].terms:
+            self._values[i] = self._terms[i].contraction.value(arrays)
+        self._own[variable] = self.plan.own_entropy(variable, factor)
+        return self.value
+
+    def set_all(self, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array], summary: Summary) -> float:
+        """Return the objective, everything computed anew."""
+        for i, term in enumerate(self._terms):
+            self._values[i] = term.contraction.value(arrays)
+        self._own = {variable: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
+        self._own.update(summary.entropies)
+        return self.value
+
+    @property
+    def value(self) -> float:
+        """Sum of all terms and entropies."""
+        return float(self._values.sum()) + sum(self._own.values())
+
+    @property
+    def scale(self) -> float:
+        """Size of what is summed, against which rounding is judged."""
+        return float(np.abs(self._values).sum()) + sum(abs(v) for v in self._own.values())
+
+    def by_factor(self) -> dict[str, float]:
+        """Return the objective by factor: expected log density of its variables plus its entropy."""
+        names: dict[Hashable, str] = {}
+        totals: dict[str, float] = {}
+        for factor in self.plan.factors:
+            names.update(dict.fromkeys(factor.variables, factor.name))
+        for term, value in zip(self._terms, self._values, strict=True):
+            name = names.get(term.owner, term.owner.name)
+            totals[name] = totals.get(name, 0.0) + float(value)
+        for key, value in self._own.items():
+            name = key.name  # type: ignore[attr-defined]
+            totals[name] = totals.get(name, 0.0) + value
+        return totals

@@ -1,0 +1,58 @@
+"""Point masses: factors of EM and MAP-EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._typing import Statistics
+from ..families import ExponentialFamily
+
+__all__ = ["PointMass"]
+
+
+@dataclass(frozen=True, eq=False)
+class PointMass:
+    """A factor restricted to a point: its expected statistics are those of the point, and it has no entropy.
+
+    Attributes
+    ----------
+    family
+        Family that the factor would have.
+    value
+        The point; a named tuple (mean, precision) for the joint families.
+    """
+
+    family: type[ExponentialFamily]
+    value: Any
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """Sufficient statistics of the point."""
+        return self.family.statistics_of(self.value)
+
+    @property
+    def mean(self) -> Any:
+        """The point itself."""
+        return self.value
+
+    def translate(self, delta: Any) -> PointMass:
+        """Return the point moved by ``delta``."""
+        if isinstance(self.value, tuple):
+            return PointMass(self.family, type(self.value)(self.value[0] + delta, *self.value[1:]))
+        return PointMass(self.family, self.value + delta)
+
+    def sample(self, size: int | tuple[int, ...] | None = None, seed: Any = None) -> Any:
+        """Return the point, ``size`` times."""
+        if size is None:
+            return self.value
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        if isinstance(self.value, tuple):
+            return type(self.value)(*(np.broadcast_to(part, shape + np.shape(part)) for part in self.value))
+        return np.broadcast_to(self.value, shape + np.shape(self.value))
+
+    def __repr__(self) -> str:
+        return f"PointMass({self.family.__name__}, {self.value!r})"

@@ -1,0 +1,113 @@
+"""The subsample that a start is made from.
+
+It depends on the weighted empirical distribution only, not on the order of the rows nor on whether a row of weight 2 stands
+there once or twice: rows are told apart by a hash of their values, the subsample is the rows with the smallest hashes, equal
+rows are merged, and their order is that of the hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+from .passes import RowSource
+
+__all__ = ["Sample", "sample_of"]
+
+_SAMPLE_ROWS = 10_000
+_HASH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct rows in an order that follows from their values; a source of rows itself.
+
+    Attributes
+    ----------
+    columns
+        Name -> rows.
+    row_weights
+        Total weight of each distinct row, scaled so that they sum to the weight of all rows.
+    """
+
+    columns: Mapping[str, AnyArray]
+    row_weights: Array
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+        return len(self.row_weights)
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows, sampled or not."""
+        return float(self.row_weights.sum())
+
+    def read(self, start: int, stop: int) -> dict[str, AnyArray]:
+        """Return the named columns from row ``start`` to ``stop``."""
+        return {name: rows[start:stop] for name, rows in self.columns.items()}
+
+    def weights(self, start: int, stop: int) -> Array:
+        """Return the weights of these rows."""
+        return self.row_weights[start:stop]
+
+
+def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
+    """Return up to ``largest`` distinct rows: those with the smallest hashes. One pass, O(``largest``) memory."""
+    hashes = np.empty(0, dtype=np.uint64)
+    places = np.empty(0, dtype=np.int64)
+    weights = np.empty(0)
+    for start in range(0, source.n_rows, _HASH_ROWS):
+        stop = min(start + _HASH_ROWS, source.n_rows)
+        own = source.weights(start, stop)
+        block_weights = np.ones(stop - start) if own is None else own
+        block = _hash_rows(source.read(start, stop))
+        # rows beyond the present largest hash can never be among the smallest
+        kept = (block_weights > 0) & (block <= hashes[-1] if len(hashes) == largest else True)
+        hashes = np.concatenate([hashes, block[kept]])
+        places = np.concatenate([places, np.arange(start, stop)[kept]])
+        weights = np.concatenate([weights, block_weights[kept]])
+        hashes, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+        weights = np.bincount(group, weights=weights, minlength=len(hashes))[:largest]
+        hashes, places = hashes[:largest], places[first][:largest]
+    columns = _gather(source, places)
+    scale = source.total_weight / float(weights.sum())
+    return Sample(columns, weights if scale == 1.0 else weights * scale)
+
+
+def _gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
+    """Return the rows at ``places``, read one by one: a subsample is small."""
+    order = np.argsort(places, kind="stable")
+    found: dict[str, list[AnyArray]] = {}
+    for start in range(0, source.n_rows, _HASH_ROWS):
+        stop = min(start + _HASH_ROWS, source.n_rows)
+        inside = order[np.searchsorted(places[order], start) : np.searchsorted(places[order], stop)]
+        if len(inside):
+            for name, rows in source.read(start, stop).items():
+                found.setdefault(name, []).append(rows[places[inside] - start])
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return {name: np.concatenate(rows)[back] for name, rows in found.items()}
+
+
+def _hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
+    """Return a 64-bit hash of each row's values; equal values of any type hash alike, and -0 like 0."""
+    (n_rows,) = {len(rows) for rows in columns.values()} or {0}
+    state = np.full(n_rows, 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for name in sorted(columns):
+        rows = columns[name].reshape(n_rows, -1)
+        for j in range(rows.shape[1]):
+            bits = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
+            state = _mix(state ^ bits)
+    return state
+
+
+def _mix(x: AnyArray) -> AnyArray:
+    # the finaliser of the SplitMix64 generator (Steele, Lea and Flood 2014): a bijection that spreads every bit
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

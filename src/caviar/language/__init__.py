@@ -1,0 +1,37 @@
+"""The language: how a model is stated, and the terms that a statement becomes."""
+
+from .discrete import Bernoulli, Categorical
+from .nodes import Constant, Data, Indexed, Node
+from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
+from .plates import Plate
+from .positive import Gamma, Wishart
+from .simplex import Beta, Dirichlet
+from .terms import Axis, Operand, Term, base_terms_of, nodes_above, prove_conjugate, terms_of
+from .variable import Slot, Variable
+
+__all__ = [
+    "Axis",
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "Constant",
+    "Data",
+    "Dirichlet",
+    "Gamma",
+    "Indexed",
+    "MultivariateNormal",
+    "Node",
+    "Normal",
+    "NormalGamma",
+    "NormalWishart",
+    "Operand",
+    "Plate",
+    "Slot",
+    "Term",
+    "Variable",
+    "Wishart",
+    "base_terms_of",
+    "nodes_above",
+    "prove_conjugate",
+    "terms_of",
+]

@@ -1,0 +1,96 @@
+"""Distributions of categories and yes/no answers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import families
+from .._typing import AnyArray, Array
+from .nodes import Expression
+from .plates import Plates
+from .roles import PROBABILITIES, PROBABILITY
+from .templates import template
+from .variable import Variable
+
+__all__ = ["Bernoulli", "Categorical"]
+
+
+class Categorical(Variable):
+    r"""One of K categories, 0 to K - 1.
+
+    .. math:: \log \mathrm{Cat}(z \mid p) = \sum_k [z = k] \log p_k
+
+    A Categorical chooses from a plate: ``mean[z]``.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    probabilities
+        K probabilities: array or Dirichlet.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Categorical("z", [0.5, 0.5]).categories
+    2
+    """
+
+    family = families.Categorical
+    letters = {"x": "k"}
+    density = template((1, "probabilities.log_x[k] self.x[k]"))
+
+    def __init__(self, name: str, probabilities: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
+
+    @property
+    def categories(self) -> int | None:
+        """Number of categories."""
+        return self.dimension
+
+    def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
+        """Return the labels one-hot."""
+        return (np.eye(self.dimension or 0)[np.asarray(value, dtype=np.intp)],)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with labels that are not whole numbers below the number of categories."""
+        whole = value.dtype.kind in "bui" or np.array_equal(value, np.floor(value))
+        inside = whole and value.min() >= 0 and value.max() < (self.dimension or 0)
+        return "" if inside else f"must hold whole numbers from 0 to {(self.dimension or 0) - 1}"
+
+
+class Bernoulli(Variable):
+    r"""Yes (1) or no (0).
+
+    .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    probability
+        Of a 1: number, array or Beta.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Bernoulli("answer", 0.3)
+    Bernoulli('answer')
+    """
+
+    family = families.Bernoulli
+    letters = {"x": ""}
+    density = template(
+        (1, "probability.log_x self.x"),
+        (-1, "probability.log_complement self.x"),
+        (1, "probability.log_complement"),
+    )
+
+    def __init__(self, name: str, probability: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"probability": (probability, PROBABILITY)}, dimension=1)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with answers other than 0 and 1."""
+        return "" if np.all((value == 0) | (value == 1)) else "must hold only 0 and 1"

@@ -1,0 +1,178 @@
+"""Nodes: what a model is stated with. Variables, known values, and the indexing of a plate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from .._errors import ModelError, ParameterError, PlateError
+from .._typing import Array
+from .plates import Plate, Plates, as_plates
+
+if TYPE_CHECKING:
+    from .variables import Categorical
+
+__all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known"]
+
+
+class Node:
+    """Something with a name, plates, and one value per point of its plates.
+
+    Attributes
+    ----------
+    name
+        Unique within a model.
+    plates
+        Its repetitions, outermost first.
+    dimension
+        Length of its event axes (of a vector, or of both axes of a square matrix); 1 for a number; None if unknown.
+    """
+
+    name: str
+    plates: tuple[Plate, ...]
+    dimension: int | None
+
+    def _identify(self, name: str, plates: Plates) -> None:
+        if not isinstance(name, str) or not name:
+            raise ParameterError(f"the first argument of {type(self).__name__} is its name, a string; got {name!r}")
+        self.name = name
+        self.plates = as_plates(plates, name)
+
+    def __getitem__(self, index: Categorical) -> Indexed:
+        """Return this node with one of its plates chosen by a Categorical: ``mean[z]``."""
+        return Indexed(self, index)
+
+    def __repr__(self) -> str:
+        plates = "" if not self.plates else f", plates=({', '.join(p.name for p in self.plates)})"
+        return f"{type(self).__name__}({self.name!r}{plates})"
+
+
+def as_known(value: Any, owner: str) -> Array:
+    """Return a number or an array as float64.
+
+    Raises
+    ------
+    ModelError
+        If it is neither: the message says where it stands.
+    """
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{owner} takes a number, an array or a caviar variable; got {value!r} of type {type(value).__name__}"
+        ) from None
+    array.flags.writeable = False
+    return array
+
+
+class Constant(Node):
+    """A known array, which can be indexed like a variable.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    value
+        Shape (sizes of the plates..., event shape...).
+    plates
+        The plates that its leading axes run over.
+
+    Raises
+    ------
+    PlateError
+        If the value has fewer axes than plates, or an axis differs from its plate's size.
+
+    Examples
+    --------
+    >>> component = Plate("component", 2)
+    >>> Constant("means", [0.0, 5.0], plates=component)
+    Constant('means', plates=(component))
+    """
+
+    def __init__(self, name: str, value: Any, *, plates: Plates = ()) -> None:
+        self._identify(name, plates)
+        self.value = as_known(value, f"Constant '{name}'")
+        if self.value.ndim < len(self.plates):
+            raise PlateError(
+                f"Constant '{name}' has {len(self.plates)} plates but its value has only {self.value.ndim} axes"
+            )
+        for plate, size in zip(self.plates, self.value.shape, strict=False):
+            if plate.size is not None and plate.size != size:
+                raise PlateError(f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{name}'")
+        event = self.value.shape[len(self.plates) :]
+        if len(set(event)) > 1:
+            raise PlateError(f"Constant '{name}' must be numbers, vectors or square matrices; got event shape {event}")
+        self.event_rank = len(event)
+        self.dimension = event[0] if event else 1
+
+
+class Data(Node):
+    """A known array whose values come with the data, by name: a covariate, a known noise level per row.
+
+    Parameters
+    ----------
+    name
+        Under which the values are found in the data.
+    plates
+        The plates that its leading axes run over.
+
+    Examples
+    --------
+    >>> Data("noise_precision", plates=Plate("obs"))
+    Data('noise_precision', plates=(obs))
+    """
+
+    def __init__(self, name: str, *, plates: Plates = ()) -> None:
+        self._identify(name, plates)
+        self.dimension = None
+
+
+class Indexed:
+    """A node one of whose plates is chosen by a Categorical: ``mean[z]``.
+
+    Attributes
+    ----------
+    node
+        The node that is indexed.
+    by
+        The Categorical that chooses.
+    plate
+        The plate that is chosen from.
+    """
+
+    def __init__(self, node: Node, by: Categorical) -> None:
+        categories = getattr(by, "categories", None)
+        if categories is None:
+            raise ModelError(
+                f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z]; got {by!r}"
+            )
+        own = [plate for plate in node.plates if plate not in by.plates]
+        fitting = [plate for plate in own if plate.size in (None, categories)]
+        if len(fitting) != 1:
+            raise PlateError(_why_not_indexable(node, by, own, fitting))
+        self.node = node
+        self.by = by
+        self.plate = fitting[0]
+        if self.plate.size is None:
+            raise PlateError(
+                f"plate '{self.plate.name}' of '{node.name}' is indexed by '{by.name}' and needs a size: "
+                f"Plate('{self.plate.name}', {categories})"
+            )
+
+    def __repr__(self) -> str:
+        return f"{self.node.name}[{self.by.name}]"
+
+
+def _why_not_indexable(node: Node, by: Categorical, own: list[Plate], fitting: list[Plate]) -> str:
+    if not own:
+        return f"'{node.name}' has no plate that '{by.name}' could choose from; give it plates=Plate('component', {by.categories})"
+    if len(fitting) > 1:
+        names = ", ".join(f"'{plate.name}'" for plate in fitting)
+        return f"'{by.name}' could choose from any of the plates {names} of '{node.name}'; leave it one of them"
+    plates = ", ".join(f"'{plate.name}' has {plate.size}" for plate in own)
+    return f"'{by.name}' has {by.categories} categories, but in '{node.name}' plate {plates}: they must be equal"
+
+
+Expression: TypeAlias = Node | Indexed | Any
+"""What may stand in a slot: a node, an indexed node, a number or an array."""

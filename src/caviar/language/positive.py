@@ -1,0 +1,129 @@
+"""Distributions of positive numbers and positive definite matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import families
+from .._typing import AnyArray
+from .._errors import ModelError
+from .nodes import Expression, as_known
+from .plates import Plates
+from .roles import PRECISION, PRECISION_MATRIX, SHAPE, degrees_of_freedom
+from .templates import template
+from .variable import Variable
+
+__all__ = ["Gamma", "Wishart"]
+
+
+class Gamma(Variable):
+    r"""A positive number with a Gamma distribution.
+
+    .. math:: \log \mathrm{Gamma}(x \mid a, b) = (a - 1)\log x - b x + a\log b - \log\Gamma(a)
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    shape
+        :math:`a > 0`, known.
+    rate
+        :math:`b`: number, array or Gamma. ``shape=1, rate=0`` states the flat improper prior.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Gamma("tau", shape=1, rate=1)
+    Gamma('tau')
+    """
+
+    family = families.Gamma
+    letters = {"log_x": "", "x": ""}
+    base = template((-1, "self.log_x"))
+    density = template(
+        (1, "shape.x self.log_x"),
+        (-1, "rate.x self.x"),
+        (1, "shape.x rate.log_x"),
+        (-1, "shape.gammaln"),
+    )
+
+    def __init__(self, name: str, shape: Expression, rate: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"shape": (shape, SHAPE), "rate": (rate, PRECISION)}, dimension=1)
+
+    def _states_flat_prior(self) -> bool:
+        shape, rate = self.known("shape"), self.known("rate")
+        return shape is not None and rate is not None and bool(np.all(shape == 1) and np.all(rate == 0))
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers that are not positive."""
+        return "" if np.all(value > 0) else f"must be positive; its smallest value is {value.min()}"
+
+
+class Wishart(Variable):
+    r"""A positive definite matrix with a Wishart distribution.
+
+    .. math::
+        \log \mathrm{W}(\Lambda \mid \nu, B) = \tfrac{\nu-D-1}2\log|\Lambda| - \tfrac12\mathrm{tr}(B\Lambda)
+        + \tfrac\nu2\log|B| - \tfrac{\nu D}2\log 2 - \log\Gamma_D(\nu/2)
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    df
+        Degrees of freedom :math:`\nu > D - 1`, known.
+    inverse_scale
+        :math:`B`, D x D: array or Wishart. The expected matrix is :math:`\nu B^{-1}`. ``df=D + 1,
+        inverse_scale=np.zeros((D, D))`` states the flat improper prior.
+    smallest_variance
+        Restricts the matrix to those whose inverse has no eigenvalue below this number; then the factor must be a point
+        mass (``point=``), whose optimum under the restriction is exact.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Wishart("precision", df=3.0, inverse_scale=np.eye(2))
+    Wishart('precision')
+    """
+
+    family = families.Wishart
+    value_rank = 2
+    letters = {"log_det": "", "x": "ij"}
+    base = template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det"))
+    density = template(
+        (1 / 2, "df.x self.log_det"),
+        (-1 / 2, "inverse_scale.x[ij] self.x[ij]"),
+        (1 / 2, "df.x inverse_scale.log_det"),
+        (-1 / 2 * np.log(2), "df.x [i]"),
+        (-1, "df.log_gamma"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        df: Expression,
+        inverse_scale: Expression,
+        *,
+        smallest_variance: float | None = None,
+        plates: Plates = (),
+    ) -> None:
+        if smallest_variance is not None:
+            self.floor = as_known(smallest_variance, f"smallest_variance of Wishart '{name}'")
+            if self.floor.ndim or not np.isfinite(self.floor) or self.floor <= 0:
+                raise ModelError(f"smallest_variance of Wishart '{name}' must be a positive number")
+        arguments = {"df": (df, degrees_of_freedom), "inverse_scale": (inverse_scale, PRECISION_MATRIX)}
+        self._state(name, plates, arguments)
+
+    def mode_of(self, natural: tuple[Array, ...]) -> Array:
+        """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
+        if self.floor is None:
+            return super().mode_of(natural)
+        return families.Wishart.mode_of_natural(natural, smallest_variance=self.floor)
+
+    def _states_flat_prior(self) -> bool:
+        df, inverse_scale = self.known("df"), self.known("inverse_scale")
+        if df is None or inverse_scale is None or self.dimension is None:
+            return False
+        return bool(np.all(df == self.dimension + 1) and not np.any(inverse_scale))

@@ -1,0 +1,156 @@
+"""Roles: what a slot of a distribution needs of whatever stands in it.
+
+The mean of a Normal enters its log density through ``x`` and ``xx``; so whatever stands there must have these two
+among its sufficient statistics, or be a known value for which they can be computed. A role says which statistics are
+needed, how a known value gives them, which values are possible, and which family would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import gammaln
+
+from .._typing import Array
+
+__all__ = [
+    "CONCENTRATION",
+    "LOCATION",
+    "LOCATION_AND_PRECISION",
+    "LOCATION_AND_PRECISION_MATRIX",
+    "LOCATION_VECTOR",
+    "PRECISION",
+    "PRECISION_MATRIX",
+    "PROBABILITIES",
+    "PROBABILITY",
+    "SHAPE",
+    "TWO_SHAPES",
+    "Role",
+    "degrees_of_freedom",
+]
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a slot needs.
+
+    Attributes
+    ----------
+    rank
+        Number of event axes of a value: 0 for a number, 1 for a vector, 2 for a square matrix.
+    statistics
+        Name of each needed statistic -> its value for a known value (event axes last).
+    would_do
+        The families that have these statistics; empty where only a known value is tractable.
+    problem
+        Returns what is wrong with a known value, or an empty string.
+    moves
+        Whether the slot is a location: subtracting a reference point from it and from its child changes nothing.
+    """
+
+    rank: int
+    statistics: Mapping[str, Callable[[Array], Array]]
+    would_do: tuple[str, ...] = ()
+    problem: Callable[[Array], str] = field(default=lambda value: "")
+    moves: bool = False
+
+
+def _outer(value: Array) -> Array:
+    return value[..., :, None] * value[..., None, :]
+
+
+def _not_finite(value: Array) -> str:
+    return "" if np.all(np.isfinite(value)) else "must be finite"
+
+
+def _not_positive(value: Array) -> str:
+    return "" if np.all((value > 0) & np.isfinite(value)) else "must be positive and finite"
+
+
+def _not_positive_or_flat(value: Array) -> str:
+    return "" if not np.any(value) else _not_positive(value)
+
+
+def _not_definite_or_flat(value: Array) -> str:
+    if not np.any(value):
+        return ""
+    if not np.all(np.isfinite(value)):
+        return "must be finite"
+    if not np.allclose(value, np.swapaxes(value, -1, -2), rtol=1e-10, atol=0):
+        return "must be symmetric"
+    try:
+        np.linalg.cholesky(value)
+    except np.linalg.LinAlgError:
+        return "must be positive definite"
+    return ""
+
+
+def _no_simplex(value: Array) -> str:
+    on_simplex = np.all(value >= 0) and np.allclose(value.sum(axis=-1), 1, rtol=0, atol=1e-9)
+    return "" if on_simplex else "must be non-negative and sum to one"
+
+
+def _no_probability(value: Array) -> str:
+    return "" if np.all((value >= 0) & (value <= 1)) else "must lie between 0 and 1"
+
+
+def _log(value: Array) -> Array:
+    """Logarithm with a finite floor, so that a probability of zero times nothing observed is zero."""
+    return np.log(np.maximum(value, np.finfo(float).tiny))
+
+
+def _log_det(value: Array) -> Array:
+    # 2 sum log diag(L) instead of a determinant, which under- and overflows
+    factor = np.linalg.cholesky(value)
+    return 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
+
+
+def _identity(value: Array) -> Array:
+    return value
+
+
+LOCATION = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, moves=True)
+LOCATION_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, moves=True)
+PRECISION = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
+PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": _identity}, ("Wishart",), _not_definite_or_flat)
+LOCATION_AND_PRECISION = Role(
+    0, dict.fromkeys(("precision_x", "precision_xx", "log_precision", "precision"), _identity), ("NormalGamma",), moves=True
+)
+LOCATION_AND_PRECISION_MATRIX = Role(
+    1, dict.fromkeys(("precision_x", "precision_xx", "log_det", "precision"), _identity), ("NormalWishart",), moves=True
+)
+PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet",), _no_simplex)
+PROBABILITY = Role(
+    0, {"log_x": _log, "log_complement": lambda value: _log(1 - value)}, ("Beta",), _no_probability
+)
+SHAPE = Role(0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
+TWO_SHAPES = Role(
+    1,
+    {
+        "a": lambda value: value[..., 0],
+        "b": lambda value: value[..., 1],
+        "log_beta": lambda value: gammaln(value).sum(-1) - gammaln(value.sum(-1)),
+    },
+    (),
+    _not_positive,
+)
+CONCENTRATION = Role(
+    1, {"x": _identity, "log_beta": lambda value: gammaln(value).sum(-1) - gammaln(value.sum(-1))}, (), _not_positive
+)
+
+
+def degrees_of_freedom(dimension: int) -> Role:
+    """Return the role of a Wishart's degrees of freedom, whose normaliser depends on the dimension."""
+
+    def log_gamma(df: Array) -> Array:
+        # log of the multivariate gamma function at df / 2
+        halves = (df[..., None] - np.arange(dimension)) / 2
+        return dimension * (dimension - 1) / 4 * np.log(np.pi) + gammaln(halves).sum(-1)
+
+    def problem(value: Array) -> str:
+        possible = np.all((value > dimension - 1) & np.isfinite(value))
+        return "" if possible else f"must be finite and above D - 1 = {dimension - 1}"
+
+    return Role(0, {"x": _identity, "log_gamma": log_gamma}, (), problem)

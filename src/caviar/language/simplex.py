@@ -1,0 +1,94 @@
+"""Distributions of probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import families
+from .._typing import AnyArray
+from .nodes import Expression, Indexed, Node
+from .plates import Plates
+from .roles import CONCENTRATION, TWO_SHAPES
+from .templates import template
+from .variable import Variable
+
+__all__ = ["Beta", "Dirichlet"]
+
+
+class Dirichlet(Variable):
+    r"""Probabilities of K categories with a Dirichlet distribution.
+
+    .. math:: \log \mathrm{Dir}(p \mid \alpha) = \sum_k (\alpha_k - 1)\log p_k - \log B(\alpha)
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    concentration
+        :math:`\alpha`, K positive numbers, known. All ones is the flat prior.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Dirichlet("weights", concentration=np.ones(3))
+    Dirichlet('weights')
+    """
+
+    family = families.Dirichlet
+    value_rank = 1
+    letters = {"log_x": "k"}
+    base = template((-1, "self.log_x[k]"))
+    density = template((1, "concentration.x[k] self.log_x[k]"), (-1, "concentration.log_beta"))
+
+    def __init__(self, name: str, concentration: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"concentration": (concentration, CONCENTRATION)})
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with points off the open simplex."""
+        inside = np.all(value > 0) and np.allclose(value.sum(axis=-1), 1, rtol=0, atol=1e-9)
+        return "" if inside else "must be positive and sum to one along its last axis"
+
+
+class Beta(Variable):
+    r"""A probability with a Beta distribution.
+
+    .. math:: \log \mathrm{Beta}(p \mid a, b) = (a - 1)\log p + (b - 1)\log(1 - p) - \log B(a, b)
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    a, b
+        Positive numbers or arrays, known.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Beta("p", a=1, b=1)
+    Beta('p')
+    """
+
+    family = families.Beta
+    letters = {"log_x": "", "log_complement": ""}
+    base = template((-1, "self.log_x"), (-1, "self.log_complement"))
+    density = template((1, "shapes.a self.log_x"), (1, "shapes.b self.log_complement"), (-1, "shapes.log_beta"))
+
+    def __init__(self, name: str, a: Expression, b: Expression, *, plates: Plates = ()) -> None:
+        random = next((value for value in (a, b) if isinstance(value, (Node, Indexed))), None)
+        shapes = random if random is not None else _stacked(a, b)
+        self._state(name, plates, {"shapes": (shapes, TWO_SHAPES)}, dimension=2)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers outside the open unit interval."""
+        return "" if np.all((value > 0) & (value < 1)) else "must lie strictly between 0 and 1"
+
+
+def _stacked(a: Expression, b: Expression) -> Expression:
+    if a is None or b is None:
+        return None
+    try:
+        return np.stack(np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float)), axis=-1)
+    except (TypeError, ValueError):
+        return (a, b)

@@ -1,0 +1,161 @@
+"""From a statement to its terms, and the proof that each variable has an update inside its family.
+
+The log joint density of a model is a sum of terms, each a coefficient times a product of sufficient statistics, summed over
+axes. If every variable stands in each term at most once, through statistics of its own family, the expected log joint is
+multilinear in the expected statistics, and everything that coordinate ascent needs follows (see the derivation, section 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .._errors import ConjugacyError, ModelError, PlateError
+from .nodes import Constant, Indexed, Node
+from .plates import Plate
+from .templates import Summand
+from .variable import Slot, Variable
+
+__all__ = ["Axis", "Operand", "Term", "base_terms_of", "nodes_above", "prove_conjugate", "terms_of"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis that a term is summed over: a plate, or an event axis of a variable.
+
+    The categories of a Categorical ``z`` are one axis, ``Axis(z, "k")``: of its own statistic, of the probabilities it is
+    drawn with, and of every plate that it chooses from.
+    """
+
+    of: Plate | Variable
+    letter: str = ""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A statistic of a node, with the axes of its array: plates first, then event axes."""
+
+    node: Node
+    statistic: str
+    axes: tuple[Axis, ...]
+    slot: Slot | None = None
+    """The slot in which the node stands; None for the variable itself and for a Categorical that gates."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A coefficient times a product of statistics, summed over ``axes``; part of the log density of ``owner``."""
+
+    owner: Variable
+    coefficient: float
+    operands: tuple[Operand, ...]
+    axes: tuple[Axis, ...]
+
+    def __str__(self) -> str:
+        factors = " ".join(f"<{operand.node.name}.{operand.statistic}>" for operand in self.operands)
+        return f"{self.coefficient:g} {factors}".strip()
+
+
+def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
+    """Return the leaves and everything above them, each once: a variable before its parents, in the order of the slots."""
+    found: dict[int, Node] = {}
+
+    def visit(node: Node) -> None:
+        if id(node) in found:
+            return
+        found[id(node)] = node
+        if isinstance(node, Variable):
+            for parent in node.parents:
+                visit(parent)
+
+    for leaf in leaves:
+        visit(leaf)
+    return list(found.values())
+
+
+def terms_of(variable: Variable) -> tuple[Term, ...]:
+    """Return the terms of the log density of a variable given its parents.
+
+    Where one Categorical chooses among the parents, it gates the whole density: log p(x | z) = sum_k z_k log p(x | k).
+    """
+    return tuple(_term(variable, summand, variable.log_density) for summand in variable.log_density)
+
+
+def base_terms_of(variable: Variable) -> tuple[Term, ...]:
+    """Return the terms of the logarithm of the base measure of a variable."""
+    return tuple(_term(variable, summand, variable.base, gated=False) for summand in variable.base)
+
+
+def _term(variable: Variable, summand: Summand, density: Sequence[Summand], *, gated: bool = True) -> Term:
+    plates = tuple(Axis(plate) for plate in variable.plates)
+    events = {letter: Axis(variable, letter) for letter in summand.letters}
+    slots = [variable.slots[factor.slot] if factor.slot != "self" else None for factor in summand.factors]
+    operands = []
+    for factor, slot in zip(summand.factors, slots, strict=True):
+        letters = tuple(events[letter] for letter in factor.letters)
+        node, axes = (variable, plates) if slot is None else (slot.node, _chosen_plates(slot))
+        operands.append(Operand(node, factor.statistic, axes + letters, slot))
+    gates = variable.indices if gated else ()
+    if len(gates) > 1:
+        used = {id(slot.index) for slot in slots if slot is not None}
+        gates = tuple(gate for gate in gates if id(gate) in used)
+    for gate in gates:
+        axes = (*(Axis(plate) for plate in gate.plates), Axis(gate, "k"))
+        operands.append(Operand(gate, "x", axes))
+    axes = (*plates, *events.values(), *(Axis(gate, "k") for gate in gates))
+    return Term(variable, summand.coefficient, tuple(operands), axes)
+
+
+def _chosen_plates(slot: Slot) -> tuple[Axis, ...]:
+    if not isinstance(slot.expression, Indexed):
+        return tuple(Axis(plate) for plate in slot.node.plates)
+    chosen, gate = slot.expression.plate, slot.expression.by
+    return tuple(Axis(gate, "k") if plate is chosen else Axis(plate) for plate in slot.node.plates)
+
+
+def prove_conjugate(nodes: Sequence[Node]) -> None:
+    """Check that a model is conditionally conjugate, term by term.
+
+    The slots have checked that each parent has the statistics that its place needs; what remains is that names tell nodes
+    apart and that no variable stands twice in one term.
+
+    Raises
+    ------
+    ModelError
+        If two nodes or two plates share a name.
+    ConjugacyError
+        If a variable stands twice in a term: the message names both.
+    """
+    _check_names(nodes)
+    for variable in nodes:
+        if not isinstance(variable, Variable):
+            continue
+        for term in terms_of(variable):
+            _check_multilinear(variable, term)
+
+
+def _check_multilinear(variable: Variable, term: Term) -> None:
+    seen: set[int] = set()
+    for operand in term.operands:
+        node = operand.node
+        if not isinstance(node, Variable):
+            continue
+        if id(node) in seen:
+            raise ConjugacyError(
+                f"'{node.name}' stands twice in the term {term} of {type(variable).__name__} '{variable.name}', so its "
+                f"update would leave the {type(node).__name__} family. Use two variables, or one joint factor passed whole "
+                f"(NormalGamma, NormalWishart)."
+            )
+        seen.add(id(node))
+
+
+def _check_names(nodes: Sequence[Node]) -> None:
+    by_name: dict[str, Node] = {}
+    plates: dict[str, Plate] = {}
+    for node in nodes:
+        other = by_name.setdefault(node.name, node)
+        if other is not node and not isinstance(node, Constant):
+            raise ModelError(f"two parts of the model are both named '{node.name}': {other!r} and {node!r}; rename one")
+        for plate in node.plates:
+            if plates.setdefault(plate.name, plate) is not plate:
+                raise PlateError(f"two Plate objects are both named '{plate.name}': use the same object, or rename one")
