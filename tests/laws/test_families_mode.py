@@ -132,6 +132,17 @@ def test_constrained_wishart_mode_is_the_numerical_optimum(smallest):
     np.testing.assert_allclose(mode, precision(found.x), rtol=1e-3, atol=1e-3)
 
 
+def test_constrained_wishart_mode_of_a_singular_inverse_scale():
+    direction = np.array([3.0, 4.0]) / 5.0
+    natural = (np.array(4.0), -0.5 * np.outer(direction, direction))
+    mode = Wishart.mode_of_natural(natural, np.array(0.1))
+    # df - D - 1 = 5 along the direction; the bound 1 / 0.1 = 10 across it
+    across = np.array([4.0, -3.0]) / 5.0
+    np.testing.assert_allclose(
+        mode, 5.0 * np.outer(direction, direction) + 10.0 * np.outer(across, across), atol=1e-12
+    )
+
+
 def test_constraint_of_the_wishart_mode_per_distribution():
     q = Wishart(7.0, [PLANE, PLANE, PLANE])
     modes = q.mode(smallest_variance=np.array([0.0, 1e-9, 5.0]))

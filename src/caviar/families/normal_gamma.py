@@ -78,9 +78,9 @@ class NormalGamma(ExponentialFamily):
         """Return the distributions with natural parameters (k m, -k/2, s + 1/2, -(r + k m^2/2))."""
         linear, quadratic, log_precision, negative_rate = natural
         mean_precision = -2.0 * quadratic
-        good = (mean_precision > 0) & (mean_precision < np.inf) & np.isfinite(linear)
+        good = (mean_precision > 0) & (mean_precision < np.inf)
         if not np.logical_and.reduce(good, axis=None):
-            refuse_improper("NormalGamma", good, "mean_precision must be positive and the mean finite")
+            refuse_improper("NormalGamma", good, "mean_precision must be positive and finite")
         mean = linear / mean_precision
         rate = -negative_rate - 0.5 * linear * mean
         marginal = Gamma._checked(log_precision - 0.5, rate, "NormalGamma")

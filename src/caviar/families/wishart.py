@@ -257,8 +257,8 @@ class Wishart(ExponentialFamily):
     def mode_of_natural(natural: Statistics, smallest_variance: Array) -> Array:
         """Return the mode among matrices whose inverse has no eigenvalue below ``smallest_variance``.
 
-        In the eigenbasis of the inverse scale each eigenvalue is the smaller of its unrestricted value and the bound. With
-        such a bound there is a mode for a singular inverse scale too, so this takes natural parameters.
+        In the eigenbasis of the inverse scale each eigenvalue is the smaller of its unrestricted value and the bound.
+        With such a bound there is a mode for a singular inverse scale too, so this takes natural parameters.
         """
         inverse_scale = -2.0 * natural[1]
         surplus = 2.0 * natural[0] - (inverse_scale.shape[-1] + 1)
