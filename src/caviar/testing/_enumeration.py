@@ -149,8 +149,8 @@ def _refuse_long_enumeration(n_rows: int, n_components: int) -> None:
     while n_components ** (most_rows + 1) <= _MOST_ASSIGNMENTS:
         most_rows += 1
     raise ParameterError(
-        f"The exact answer is a sum over n_components**n_rows = {n_components}**{n_rows} assignments of"
-        f" rows to components, and at most {_MOST_ASSIGNMENTS:,} are enumerated. This is how one sees that inference"
+        f"The exact answer sums over n_components**n_rows = {n_components}**{n_rows} assignments of rows to"
+        f" components, and at most {_MOST_ASSIGNMENTS:,} are enumerated. This is how one sees that inference"
         " in a mixture must be approximate: each further row multiplies the sum by the number of components."
         f" Pass at most {most_rows} rows with {n_components} components, or take the ELBO, which bounds the"
         " evidence from below at a cost linear in the rows."
