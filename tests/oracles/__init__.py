@@ -1,0 +1,1 @@
+"""Claims checked against answers that were not computed by the library."""
