@@ -91,7 +91,7 @@ class Centres:
 
     def _fill(self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Scratch) -> Array:
         features = scratch.array((self, "own"), (table.n_rows, n_rows))
-        table.fill(columns, features)
+        table.fill(columns, features, scratch)
         return features
 
     def offsets(self, plan: Plan, q: Mapping[Variable, Any], matrix: Array) -> Array | None:

@@ -1,6 +1,6 @@
 """Features: the known side of a row's terms, feature-major, so that a pass over a block is two matrix products.
 
-For a Gaussian leaf a block of B rows becomes 1, x and the packed upper triangle of xx', each a row of one F x B matrix T. What
+For a Gaussian leaf a block of B rows becomes 1, x and every product x_i x_j once, each a row of one F x B matrix T. What
 a local variable needs from the data is then W @ T, and what the globals need from the rows is U @ T', whatever the model.
 """
 
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role
+from .scratch import Scratch
 
 __all__ = ["Feature", "FeatureTable", "Source", "packed_square"]
 
@@ -84,7 +86,7 @@ class Feature:
 
     @property
     def is_packed(self) -> bool:
-        """Whether only the upper triangle of it is kept."""
+        """Whether each of its symmetric entries is kept once."""
         return self.is_square and len(self.shape) == 2
 
     @cached_property
@@ -113,18 +115,21 @@ class Feature:
         return np.moveaxis(computed, 0, -1)
 
     @cached_property
-    def triangle(self) -> tuple[AnyArray, AnyArray]:
-        """Indices (i, j), i <= j, of the packed entries, offset by offset."""
+    def pairs(self) -> tuple[AnyArray, AnyArray]:
+        """Indices (i, j) of the packed entries, each pair once, the diagonal first; see :func:`packed_square`."""
         size = self.shape[0]
-        i = np.concatenate([np.arange(size - offset) for offset in range(size)])
-        j = np.concatenate([np.arange(offset, size) for offset in range(size)])
-        return i, j
+        i = np.tile(np.arange(size), (size + 1) // 2)
+        offset = np.repeat(np.arange((size + 1) // 2), size)
+        if size % 2 == 0:
+            half = np.arange(size // 2, size)
+            i, offset = np.append(i, half), np.append(offset, np.full(size // 2, size // 2))
+        return i, (i - offset) % size
 
     def pack(self, coefficients: Array) -> Array:
         """Return coefficients (E, ``shape``...) for the rows of T: off-diagonal pairs are summed into one."""
         if not self.is_packed:
             return coefficients.reshape(len(coefficients), -1)
-        i, j = self.triangle
+        i, j = self.pairs
         packed = coefficients[:, i, j] + coefficients[:, j, i]
         packed[:, : self.shape[0]] *= 0.5
         return packed
@@ -133,7 +138,7 @@ class Feature:
         """Return sums over the rows of T, (E, rows), in full: (E, ``shape``...)."""
         if not self.is_packed:
             return sums.reshape(len(sums), *self.shape)
-        i, j = self.triangle
+        i, j = self.pairs
         full = np.empty((len(sums), *self.shape))
         full[:, i, j] = sums
         full[:, j, i] = sums
@@ -144,14 +149,23 @@ def _rank(role: Role | None) -> int:
     return 0 if role is None else role.rank
 
 
-def packed_square(values: Array, out: Array) -> None:
-    """Write the upper triangle of ``values`` times its transpose, (D, B) -> (D (D + 1) / 2, B), offset by offset."""
-    size = len(values)
-    start = 0
-    for offset in range(size):
-        stop = start + size - offset
-        np.multiply(values[: size - offset], values[offset:], out=out[start:stop])
-        start = stop
+def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
+    """Write every product v_i v_j of the rows of ``values`` once: (D, B) -> (D (D + 1) / 2, B).
+
+    Rows are multiplied with the rows ``offset`` places before them, cyclically, for offset 0, 1, ...: with the last half of
+    the rows repeated in front, all offsets are one overlapping view, and all products one call (two for even D).
+    """
+    size, n_rows = values.shape
+    half, offsets = size // 2, (size + 1) // 2
+    wrapped = scratch.array(("wrapped", size), (half + size, n_rows))
+    wrapped[:half] = values[size - half :]
+    wrapped[half:] = values
+    row, item = wrapped.strides
+    before = as_strided(wrapped[half:], (offsets, size, n_rows), (-row, row, item), writeable=False)
+    full = offsets * size
+    np.multiply(values, before, out=out[:full].reshape(offsets, size, n_rows))
+    if half == offsets:
+        np.multiply(values[half:], values[:half], out=out[full:])
 
 
 class FeatureTable:
@@ -165,7 +179,7 @@ class FeatureTable:
         )
         self.n_rows = int(stops[-1]) if len(stops) else 0
 
-    def fill(self, block: Mapping[str, AnyArray], table: Array) -> None:
+    def fill(self, block: Mapping[str, AnyArray], table: Array, scratch: Scratch) -> None:
         """Write T for a block of rows: shape (F, B)."""
         done: dict[str, Array] = {}
         for feature, rows in zip(self.features, self.slices, strict=True):
@@ -180,6 +194,6 @@ class FeatureTable:
                 done[source.name] = shaped
             elif feature.is_packed:
                 values = done.get(source.name)
-                packed_square(source.values(block[source.name]) if values is None else values, out)
+                packed_square(source.values(block[source.name]) if values is None else values, out, scratch)
             else:
                 out[...] = feature.of_rows(block[source.name]).reshape(out.shape)

@@ -71,15 +71,31 @@ def own_axes(variable: Variable, statistic: str, data_axis: Axis) -> tuple[Axis,
     return plates + tuple(Axis(variable, letter) for letter in variable.letters[statistic])
 
 
+_FLOOR, _CEILING = -600.0, 500.0
+"""Between these logits exp is a normal number, with room for products; NumPy's exp is many times slower where it is not."""
+
+
 def softmax_inplace(logits: Array) -> Array:
-    """Overwrite logits (..., K, B) by probabilities over K; return the log of their sums, (..., B)."""
-    top = logits.max(axis=-2)
-    np.subtract(logits, top[..., None, :], out=logits)
+    """Overwrite logits (..., K, B) by probabilities over K; return the log of their sums, (..., B).
+
+    The largest logit of each column is subtracted only where the block's range needs it. Probabilities below exp(-300) come out
+    as some number below that.
+    """
+    highest = logits.max()
+    top = None
+    # a NaN fails both comparisons and takes the careful path
+    if not (logits.min() > _FLOOR and highest < _CEILING):
+        largest = logits.max(axis=-2)
+        if not (largest.min() > _FLOOR / 2 and highest < _CEILING):
+            top = largest
+            np.subtract(logits, top[..., None, :], out=logits)
+        np.maximum(logits, _FLOOR, out=logits)
     np.exp(logits, out=logits)
-    total = logits.sum(axis=-2)
-    logits *= (1.0 / total)[..., None, :]
+    total = np.ones(logits.shape[-2]) @ logits
+    np.multiply(logits, (1.0 / total)[..., None, :], out=logits)
     np.log(total, out=total)
-    total += top
+    if top is not None:
+        total += top
     return total
 
 

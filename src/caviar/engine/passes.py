@@ -15,8 +15,8 @@ __all__ = ["Executor", "Passes", "RowSource"]
 
 T = TypeVar("T")
 
-_TABLE_BYTES = 4_000_000
-_FEWEST_ROWS, _MOST_ROWS = 256, 4096
+_MOST_CHUNKS = 128
+"""Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
 
 
 class RowSource(Protocol):
@@ -52,8 +52,8 @@ class Executor(Protocol):
         """Yield the function of 0, 1, ..., in order."""
         ...
 
-    def sum(self, values: Iterator[T]) -> T:
-        """Return the sum of a stream, in an order that depends on its length only."""
+    def sum(self, values: Iterator[Sums]) -> Sums:
+        """Return the sum of a stream, in an order that depends on its length only; values may be overwritten."""
         ...
 
 
@@ -70,19 +70,27 @@ class Passes:
         self._state: list[LocalState] | None = None
         self._static: tuple[Plan, Sums] | None = None
 
-    def block_rows(self, plan: Plan) -> int:
-        """Return the rows of a block: as many as keep its features within the cache."""
-        return max(_FEWEST_ROWS, min(_MOST_ROWS, _TABLE_BYTES // (8 * plan.table_rows)))
-
     def _bounds(self, plan: Plan, source: RowSource) -> list[tuple[int, int]]:
-        size, total = self.block_rows(plan), source.n_rows
+        size, total = plan.block_rows, source.n_rows
         return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+    def _sum(self, function: Callable[[int], Sums], n_blocks: int) -> Sums:
+        """Return the sum of a function of the blocks: in order within a chunk, along a tree over chunks."""
+        length = -(-n_blocks // _MOST_CHUNKS)
+
+        def chunk(number: int) -> Sums:
+            total = Sums.zero()
+            for block in range(number * length, min((number + 1) * length, n_blocks)):
+                total.add(function(block))
+            return total
+
+        return self.executor.sum(self.executor.map(chunk, -(-n_blocks // length)))
 
     def summarize(self, plan: Plan, coefficients: Coefficients) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients."""
         static = self._static_sums(plan)
         if not plan.factors:
-            return plan.summary(Sums({}, {}, {}, {}), static, coefficients)
+            return plan.summary(Sums.zero(), static, coefficients)
         bounds = self._bounds(plan, self.source)
         before = self._state if self._state is not None else [{}] * len(bounds)
         after: list[LocalState] = [{}] * len(bounds)
@@ -92,7 +100,7 @@ class Passes:
             sums, after[number] = plan.summarize(rows, coefficients, before[number], self._scratch, static=False)
             return sums
 
-        sums = self.executor.sum(self.executor.map(block, len(bounds)))
+        sums = self._sum(block, len(bounds))
         if plan.keeps_locals:
             self._state = after
         return plan.summary(sums, static, coefficients)
@@ -101,14 +109,14 @@ class Passes:
         """Return the sums that no factor enters; they are made once for a plan."""
         if self._static is not None and self._static[0] is plan:
             return self._static[1]
-        sums = Sums({}, {}, {}, {})
+        sums = Sums.zero()
         if None in plan.compiled.tables or any(term.is_static for term in plan.compiled.local_terms):
             bounds = self._bounds(plan, self.source)
 
             def block(number: int) -> Sums:
                 return plan.summarize(_rows(self.source, bounds[number]), _NOTHING, None, self._scratch, static=True)[0]
 
-            sums = self.executor.sum(self.executor.map(block, len(bounds)))
+            sums = self._sum(block, len(bounds))
         self._static = (plan, sums)
         return sums
 
@@ -131,15 +139,16 @@ class Passes:
         """Return the sums over the rows of a source for given local statistics, (E, N) each."""
         bounds = self._bounds(plan, source)
 
-        def block(number: int) -> tuple[Sums, Sums]:
+        def static_block(number: int) -> Sums:
+            rows = _rows(source, bounds[number])
+            return plan.summarize(rows, coefficients, None, self._scratch, static=True)[0]
+
+        def block(number: int) -> Sums:
             rows = _rows(source, bounds[number])
             state = {factor: values[:, slice(*bounds[number])].copy() for factor, values in expected.items()}
-            static = plan.summarize(rows, coefficients, None, self._scratch, static=True)[0]
-            return plan.sums_of(rows, state, self._scratch), static
+            return plan.sums_of(rows, state, self._scratch)
 
-        pairs = list(self.executor.map(block, len(bounds)))
-        sums = self.executor.sum(iter([pair[0] for pair in pairs]))
-        static = self.executor.sum(iter([pair[1] for pair in pairs]))
+        sums, static = self._sum(block, len(bounds)), self._sum(static_block, len(bounds))
         return plan.summary(sums, static, coefficients)
 
 

@@ -21,11 +21,13 @@ from .contraction import Contraction, Derivative, Factor
 from .frame import Frame
 from .locals import LocalFactor
 from .point import PointMass
+from .products import block_rows, project
 from .scratch import Scratch
 
 __all__ = ["Coefficients", "LocalState", "Plan", "Rows", "Sums"]
 
 Arrays = dict[Hashable, Array]
+_UNFUSED_ROWS = 1024
 LocalState = dict[LocalFactor, Array]
 """Local factor -> expected statistics of the rows of one block."""
 
@@ -74,13 +76,22 @@ class Sums:
     log_partition: dict[LocalFactor, float]
     inner: dict[LocalFactor, float]
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            {key: value + other.fused[key] for key, value in self.fused.items()},
-            {key: value + other.parts[key] for key, value in self.parts.items()},
-            {key: value + other.log_partition[key] for key, value in self.log_partition.items()},
-            {key: value + other.inner[key] for key, value in self.inner.items()},
-        )
+    @classmethod
+    def zero(cls) -> Sums:
+        """Return the sums over no rows."""
+        return cls({}, {}, {}, {})
+
+    def add(self, other: Sums) -> None:
+        """Add other sums to these, in place; arrays that are not here yet are copied."""
+        for mine, theirs in ((self.fused, other.fused), (self.parts, other.parts)):
+            for key, value in theirs.items():
+                if key in mine:
+                    mine[key] += value
+                else:
+                    mine[key] = value.copy()
+        for mine, theirs in ((self.log_partition, other.log_partition), (self.inner, other.inner)):
+            for key, value in theirs.items():
+                mine[key] = mine.get(key, 0.0) + value
 
 
 @dataclass(frozen=True)
@@ -174,9 +185,13 @@ class Plan:
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
 
     @property
-    def table_rows(self) -> int:
-        """Rows of the largest feature table: F."""
-        return max((table.n_rows for table in self.compiled.tables.values()), default=1)
+    def block_rows(self) -> int:
+        """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
+        sizes = [
+            block_rows(1 if factor is None else factor.n_rows, table.n_rows)
+            for factor, table in self.compiled.tables.items()
+        ]
+        return min(sizes, default=_UNFUSED_ROWS)
 
     # -- globals -------------------------------------------------------------------------------------------------
 
@@ -255,6 +270,8 @@ class Plan:
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block of rows with the local factors at their optimum, and these factors' statistics.
 
+        The sums are valid until the thread's next block: they live in its scratch.
+
         Parameters
         ----------
         before
@@ -262,7 +279,7 @@ class Plan:
         static
             Whether to sum only the parts without local variables (they never change).
         """
-        sums = Sums({}, {}, {}, {})
+        sums = Sums.zero()
         if static:
             self._sum_static(rows, sums, scratch)
             return sums, {}
@@ -278,7 +295,8 @@ class Plan:
         sums = Sums({}, {}, dict.fromkeys(self.factors, 0.0), dict.fromkeys(self.factors, 0.0))
         for factor, table in self.compiled.tables.items():
             if factor is not None:
-                table.fill(rows.columns, scratch.array((factor, "table"), (table.n_rows, rows.n_rows)))
+                features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
+                table.fill(rows.columns, features, scratch)
         self._sum_rows(rows, state, self._row_arrays(rows), sums, scratch)
         return sums
 
@@ -309,13 +327,13 @@ class Plan:
             natural.fill(0.0)
         else:
             features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
-            table.fill(rows.columns, features)
+            table.fill(rows.columns, features, scratch)
             matrix = coefficients.matrices[factor]
             centres = self._used_centres(factor)
             shared = matrix
             for own in centres:
                 shared = own.mask(shared)
-            np.matmul(shared, features, out=natural)
+            project(shared, features, natural)
             for own in centres:
                 own.add_natural(matrix, rows.columns, natural, scratch)
         for key, derivative, part, needs in self._messages:
@@ -365,7 +383,9 @@ class Plan:
                 else:
                     expected *= rows.weights
             features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
-            total = expected @ features.T
+            # BLAS writes the transpose a little faster
+            total = scratch.array((factor, "sums"), (table.n_rows, factor.n_rows)).T
+            np.matmul(expected, features.T, out=total)
             for own in self._used_centres(factor):
                 own.replace_sums(expected, rows.columns, total, scratch)
             sums.fused[factor] = total
@@ -378,7 +398,7 @@ class Plan:
         table = self.compiled.tables.get(None)
         if table is not None:
             features = scratch.array((None, "table"), (table.n_rows, rows.n_rows))
-            table.fill(rows.columns, features)
+            table.fill(rows.columns, features, scratch)
             weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
             sums.fused[None] = (weights @ features.T)[None, :]
 

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["Threads", "pairwise_sum"]
 
 T = TypeVar("T")
+
+
+class Additive(Protocol):
+    """Something that another of its kind can be added to, in place."""
+
+    def add(self, other: Self) -> None:
+        """Add ``other`` to this."""
+        ...
+
+
+A = TypeVar("A", bound=Additive)
+
+
+def _added(total: A, other: A) -> A:
+    total.add(other)
+    return total
 
 
 def pairwise_sum(values: Iterator[T], add: Callable[[T, T], T]) -> T:
@@ -81,9 +96,9 @@ class Threads:
             yield ahead.popleft().result()
 
 
-    def sum(self, values: Iterator[T]) -> T:
-        """Return the sum of a stream along a balanced tree."""
-        return pairwise_sum(values, operator.add)
+    def sum(self, values: Iterator[A]) -> A:
+        """Return the sum of a stream along a balanced tree; its values are added to in place."""
+        return pairwise_sum(values, _added)
 
 
 _cached_controller: ThreadpoolController | None = None

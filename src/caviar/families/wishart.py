@@ -264,7 +264,10 @@ class Wishart(ExponentialFamily):
         surplus = 2.0 * natural[0] - (inverse_scale.shape[-1] + 1)
         values, vectors = np.linalg.eigh(inverse_scale)
         clipped = np.maximum(values, (smallest_variance * surplus)[..., np.newaxis])
-        scaled = vectors * (surplus[..., np.newaxis] / clipped)[..., np.newaxis, :]
+        # no data and no bound reached: every value is as good, the largest allowed is finite
+        unbounded = clipped == 0
+        ratio = np.where(unbounded, 1.0 / smallest_variance, surplus[..., np.newaxis] / np.where(unbounded, 1.0, clipped))
+        scaled = vectors * ratio[..., np.newaxis, :]
         return scaled @ vectors.swapaxes(-1, -2)
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
