@@ -1,0 +1,102 @@
+"""The Bayesian mixture of Gaussians with independent priors of means and precisions."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from .._model import Model
+from ..language import Categorical, Dirichlet, MultivariateNormal, Plate, Wishart
+from ._broadcast import as_matrix, as_vector
+
+__all__ = ["gaussian_mixture"]
+
+
+def gaussian_mixture(
+    n_features: int,
+    n_components: int,
+    *,
+    concentration: ArrayLike = 1.0,
+    prior_mean: ArrayLike = 0.0,
+    prior_precision: ArrayLike = 0.01,
+    df: ArrayLike | None = None,
+    inverse_scale: ArrayLike = 1.0,
+    smallest_variance: float | None = None,
+) -> Model:
+    r"""Return the mixture of K Gaussians in D dimensions with unknown weights, means and precision matrices.
+
+    .. math::
+        \pi \sim \mathrm{Dir}(\alpha), \quad \mu_k \sim N(m_0, S_0), \quad \Lambda_k \sim \mathrm{Wishart}(a, B), \quad
+        z_n \sim \mathrm{Cat}(\pi), \quad x_n \mid z_n \sim N(\mu_{z_n}, \Lambda_{z_n}^{-1})
+
+    Means and precisions are independent under the posterior q too. The optimal factors, with
+    :math:`N_k = \sum_n r_{nk}`:
+
+    .. math::
+        \log r_{nk} &= \tfrac12 \langle\log|\Lambda_k|\rangle - \tfrac12 \bigl[ (x_n - m_k)' \langle\Lambda_k\rangle
+        (x_n - m_k) + \mathrm{tr}(\langle\Lambda_k\rangle S_k) \bigr] + \langle\log\pi_k\rangle + \mathrm{const} \\
+        \alpha_k &= \alpha + N_k, \qquad S_k = (S_0^{-1} + N_k \langle\Lambda_k\rangle)^{-1}, \qquad
+        m_k = S_k \Bigl( S_0^{-1} m_0 + \langle\Lambda_k\rangle \sum_n r_{nk} x_n \Bigr) \\
+        a_k &= a + N_k, \qquad B_k = B + \sum_n r_{nk} \bigl[ (x_n - m_k)(x_n - m_k)' + S_k \bigr]
+
+    Parameters
+    ----------
+    n_features, n_components
+        D and K.
+    concentration
+        :math:`\alpha`, a number or shape (K,).
+    prior_mean
+        :math:`m_0`, a number or shape (D,) or (K, D).
+    prior_precision
+        :math:`S_0^{-1}`, shape (D, D) or (K, D, D); a number 1/c stands for 1/c times the identity, that is for
+        :math:`\mu_k \sim N(m_0, c I)`. 0 is the flat, improper prior.
+    df
+        Degrees of freedom a > D - 1, a number or shape (K,); D + 1 by default, the least for which the prior of
+        :math:`\Lambda` is bounded.
+    inverse_scale
+        B, shape (D, D) or (K, D, D), with :math:`\langle\Lambda_k\rangle = a B^{-1}`; a number stands for that
+        times the identity.
+    smallest_variance
+        A floor on the eigenvalues of every covariance matrix :math:`\Lambda_k^{-1}`, for fits with a point mass on
+        ``precision``; see :class:`caviar.Wishart`.
+
+    Returns
+    -------
+    Model
+        Variables ``weights``, ``mean`` and ``precision`` (plate ``component``), ``z`` and ``x`` (plate ``obs``).
+
+    Raises
+    ------
+    ModelError
+        If an argument is impossible, or of the wrong shape.
+
+    Notes
+    -----
+    Section 5 of ``docs/mathematics.md``, independent means and precisions. With
+    ``model.fit(data, point=maximum_likelihood_mixture.POINT)`` it is fitted by MAP-EM (section 1).
+
+    Examples
+    --------
+    >>> from caviar.datasets import load_faithful
+    >>> model = gaussian_mixture(2, 2)
+    >>> posterior = model.fit({"x": load_faithful().values}, seed=0)
+    >>> order = posterior["weights"].concentration.argsort()
+    >>> posterior["mean"].mean[order].round(1)
+    array([[ 2. , 54.3],
+           [ 4.3, 79.8]])
+    >>> print(round(posterior.elbo, 2))
+    -1224.73
+    """
+    component, obs = Plate("component", n_components), Plate("obs")
+    weights = Dirichlet("weights", as_vector(concentration, n_components))
+    mean = MultivariateNormal(
+        "mean", as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features), plates=component
+    )
+    precision = Wishart(
+        "precision",
+        n_features + 1 if df is None else df,
+        as_matrix(inverse_scale, n_features),
+        smallest_variance=smallest_variance,
+        plates=component,
+    )
+    z = Categorical("z", weights, plates=obs)
+    return Model(MultivariateNormal("x", mean[z], precision[z], plates=obs))
