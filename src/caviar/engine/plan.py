@@ -214,11 +214,14 @@ class Plan:
         """Return what a factor adds to the objective by itself.
 
         The entropy with respect to the family's own measure; for a point mass the log of that measure's density, so that
-        the objective is log p(x, theta) with respect to Lebesgue measure.
+        the objective is log p(x, theta) with respect to Lebesgue measure. A point that merely starts a factor which is
+        no point mass has the entropy minus infinity: the first update raises the objective to a number.
         """
         if variable in self.point:
             arrays = self.statistics(variable, factor)
             return sum(contraction.value(arrays) for contraction in self.base_terms[variable])
+        if isinstance(factor, PointMass):
+            return -np.inf
         pairs = zip(factor.natural, factor.expected_statistics, strict=True)
         return float(np.sum(factor.log_partition)) - sum(float(np.vdot(a, b)) for a, b in pairs)
 
