@@ -188,7 +188,8 @@ class FeatureTable:
             if source is None:
                 out.fill(1.0)
             elif source.reference is not None and feature.statistic == "x":
-                turned = np.moveaxis(block[source.name], 0, -1)
+                rows_of = block[source.name]
+                turned = rows_of.T if rows_of.ndim <= 2 else np.moveaxis(rows_of, 0, -1)
                 shaped = out.reshape(*source.shape, -1)
                 np.subtract(turned, source.reference[..., None], out=shaped, dtype=np.float64)
                 done[source.name] = shaped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Hashable
 
@@ -13,16 +14,25 @@ __all__ = ["Scratch"]
 
 
 class Scratch:
-    """Contiguous float64 buffers by key; each thread has its own."""
+    """Contiguous float64 arrays by key and shape; each thread has its own."""
 
     def __init__(self) -> None:
         self._own = threading.local()
 
     def array(self, key: Hashable, shape: tuple[int, ...]) -> Array:
-        """Return a contiguous array of this shape, its content undefined: that of the last call with this key."""
-        buffers = self._own.__dict__.setdefault("buffers", {})
-        size = int(np.prod(shape))
-        buffer = buffers.get(key)
-        if buffer is None or buffer.size < size:
-            buffer = buffers[key] = np.empty(size)
-        return buffer[:size].reshape(shape)
+        """Return an array of this shape, its content undefined: that of the last call with this key.
+
+        Shapes of one key share memory: blocks have two lengths, and only the last block is shorter.
+        """
+        own = self._own.__dict__
+        views = own.setdefault("views", {})
+        view = views.get((key, shape))
+        if view is None:
+            buffers = own.setdefault("buffers", {})
+            size = math.prod(shape)
+            if key not in buffers or buffers[key].size < size:
+                buffers[key] = np.empty(size)
+                for other in [k for k in views if k[0] == key]:
+                    del views[other]
+            view = views[key, shape] = buffers[key][:size].reshape(shape)
+        return view
