@@ -19,16 +19,30 @@ from .variable import Slot, Variable
 __all__ = ["Axis", "Operand", "Term", "base_terms_of", "nodes_above", "prove_conjugate", "terms_of"]
 
 
-@dataclass(frozen=True)
 class Axis:
     """An axis that a term is summed over: a plate, or an event axis of a variable.
 
     The categories of a Categorical ``z`` are one axis, ``Axis(z, "k")``: of its own statistic, of the probabilities it is
-    drawn with, and of every plate that it chooses from.
+    drawn with, and of every plate that it chooses from. There is one object for each axis, so that axes are compared by
+    identity.
     """
 
     of: Plate | Variable
-    letter: str = ""
+    letter: str
+
+    def __new__(cls, of: Plate | Variable, letter: str = "") -> Axis:
+        """Return the one object for this axis."""
+        axes: dict[str, Axis] = vars(of).setdefault("_axes", {})
+        if letter not in axes:
+            axes[letter] = axis = super().__new__(cls)
+            axis.of, axis.letter = of, letter
+        return axes[letter]
+
+    def __repr__(self) -> str:
+        return f"Axis({self.of.name!r}, {self.letter!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Axis, (self.of, self.letter)
 
 
 @dataclass(frozen=True)
@@ -78,15 +92,18 @@ def terms_of(variable: Variable) -> tuple[Term, ...]:
 
     Where one Categorical chooses among the parents, it gates the whole density: log p(x | z) = sum_k z_k log p(x | k).
     """
-    return tuple(_term(variable, summand, variable.log_density) for summand in variable.log_density)
+    # a variable never changes, so its terms are made once
+    if "_terms" not in vars(variable):
+        vars(variable)["_terms"] = tuple(_term(variable, summand) for summand in variable.log_density)
+    return vars(variable)["_terms"]
 
 
 def base_terms_of(variable: Variable) -> tuple[Term, ...]:
     """Return the terms of the logarithm of the base measure of a variable."""
-    return tuple(_term(variable, summand, variable.base, gated=False) for summand in variable.base)
+    return tuple(_term(variable, summand, gated=False) for summand in variable.base)
 
 
-def _term(variable: Variable, summand: Summand, density: Sequence[Summand], *, gated: bool = True) -> Term:
+def _term(variable: Variable, summand: Summand, *, gated: bool = True) -> Term:
     plates = tuple(Axis(plate) for plate in variable.plates)
     events = {letter: Axis(variable, letter) for letter in summand.letters}
     slots = [variable.slots[factor.slot] if factor.slot != "self" else None for factor in summand.factors]
