@@ -150,7 +150,7 @@ def _collapses(x, p, means, n_sweeps=3000):
 
 
 def test_collapse_is_told():
-    """p = 0.01, N = 100, flat prior: every start collapses in the literal loops, and a fit says so with finite numbers."""
+    """With p = 0.01, N = 100, a flat prior, every start collapses in literal loops; a fit says so in finite numbers."""
     x = np.random.default_rng(8).normal(0, 1, 100)
     for start in ((-2.0, 2.0), (0.0, 0.1), (2.0, -2.0)):
         assert _collapses(x, 0.01, start)
