@@ -194,7 +194,11 @@ class _Compiler:
         axes = [axis for axis in term.axes if axis != self.data_axis]
         if self.data_axis in term.axes:
             elsewhere = {axis for f in factors for axis in f.axes} | {axis for _, own in known for axis in own}
-            factors.append(self._part(term, rows, locals_, elsewhere))
+            part = self._part(term, rows, locals_, elsewhere)
+            # what is summed over inside a part is not summed over again
+            summed = {axis for operand in (*rows, *locals_) for axis in operand.axes} - set(part.axes)
+            axes = [axis for axis in axes if axis not in summed]
+            factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
 
     def _constant(self, owner: Variable, operand: Operand) -> tuple[Array, tuple[Axis, ...]]:
@@ -213,10 +217,11 @@ class _Compiler:
             reference, reference_plates = moved
             missing = [axis for axis in reference_plates if axis not in plates]
             full = (*plates, *missing)
-            index = tuple(slice(None) if axis in plates else None for axis in full)
-            order = [reference_plates.index(axis) for axis in full]
+            own = tuple(slice(None) if axis in plates else None for axis in full)
+            common = tuple(slice(None) if axis in reference_plates else None for axis in full)
+            order = [reference_plates.index(axis) for axis in full if axis in reference_plates]
             event_axes = range(len(order), reference.ndim)
-            value = value[index] - reference.transpose(*order, *event_axes)
+            value = value[own] - reference.transpose(*order, *event_axes)[common]
             plates = full
         return slot.role.statistics[operand.statistic](value), (*plates, *events)
 

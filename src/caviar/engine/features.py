@@ -77,6 +77,9 @@ class Feature:
         if self.source is None:
             return ()
         probe = np.zeros((1, *self.source.shape), dtype=np.int64)
+        if _rank(self.role) == 2:
+            # a matrix has a log-determinant if it is definite
+            probe += np.eye(self.source.shape[-1], dtype=np.int64)
         return self.of_rows(probe).shape[:-1]
 
     @property
