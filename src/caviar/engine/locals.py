@@ -131,9 +131,11 @@ class FamilyFactor(LocalFactor):
         """Overwrite natural parameters by expected statistics; return the log-partition of each row."""
         (variable,) = self.variables
         distribution = self.distributions(natural)[variable]
-        for statistic, value in zip(variable.family.statistics, distribution.expected_statistics, strict=True):
+        # before the natural parameters, which the distribution reads where they lie, are overwritten
+        log_partition, expected = distribution.log_partition, distribution.expected_statistics
+        for statistic, value in zip(variable.family.statistics, expected, strict=True):
             self.view(natural, (variable, statistic))[...] = np.moveaxis(value, 0, -1)
-        return distribution.log_partition.reshape(natural.shape[-1], -1).sum(axis=1)
+        return log_partition.reshape(natural.shape[-1], -1).sum(axis=1)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each row, batch (B, plates...)."""
