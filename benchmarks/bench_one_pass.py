@@ -1,12 +1,12 @@
 """One pass over the rows of a Bayesian Gaussian mixture, beside scikit-learn's and beside the two bare matrix products.
 
-A pass is everything that touches rows: all local updates, all statistics, and the local part of the ELBO. Each shape is timed in
-alternating repeats in one process, and the best of each is shown::
+A pass is everything that touches rows: all local updates, all statistics, and the local part of the ELBO.
+Each shape is timed in alternating repeats in one process, and the best of each is shown::
 
     python benchmarks/bench_one_pass.py [--repeats 7] [--threads 2]
 
-The two products are W @ T (K x F by F x N) and R @ T' (K x N by N x F) on full feature-major operands, BLAS with all threads. An
-iteration of scikit-learn is its E step, M step and lower bound.
+The two products are W @ T (K x F by F x N) and R @ T' (K x N by N x F) on full feature-major operands, BLAS
+with all threads. An iteration of scikit-learn is its E step, M step and lower bound.
 """
 
 from __future__ import annotations
@@ -39,15 +39,20 @@ def make_data(n_rows: int, n_features: int, n_components: int) -> tuple[np.ndarr
     return centres[labels] + rng.standard_normal((n_rows, n_features)), centres
 
 
-def our_pass(X: np.ndarray, centres: np.ndarray, n_threads: int | None) -> tuple[Callable[[], object], Passes]:
+def our_pass(
+    X: np.ndarray, centres: np.ndarray, n_threads: int | None
+) -> tuple[Callable[[], object], Passes]:
     """Return a function that makes one pass of the stated model over the rows."""
     n_components, n_features = centres.shape
     model = cv.models.gaussian_mixture(n_features, n_components)
     plan = model._plan(bind(model.nodes, model.leaves, {"x": X}), (), None)
     passes = Passes(rows_of(plan.binding), as_executor(n_threads))
-    start = {"mean": centres, "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features))}
+    start = {
+        "mean": centres,
+        "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
+    }
     arrays = statistics_of(plan, given_start(plan, start, passes.source, passes))
-    return lambda: passes.summarize(plan, plan.coefficients(arrays)), passes
+    return lambda: passes.summarize(plan, plan.rows.coefficients(arrays)), passes
 
 
 def sklearn_iteration(X: np.ndarray, n_components: int) -> tuple[Callable[[], object], Callable[[], object]]:
@@ -55,7 +60,10 @@ def sklearn_iteration(X: np.ndarray, n_components: int) -> tuple[Callable[[], ob
     from sklearn.mixture import BayesianGaussianMixture
 
     mixture = BayesianGaussianMixture(
-        n_components=n_components, max_iter=1, init_params="random", random_state=0,
+        n_components=n_components,
+        max_iter=1,
+        init_params="random",
+        random_state=0,
         weight_concentration_prior_type="dirichlet_distribution",
     )
     with warnings.catch_warnings():
@@ -85,11 +93,11 @@ def main() -> None:
     options = parser.parse_args()
     n_threads = options.threads or len(os.sched_getaffinity(0))
     print(f"best of {options.repeats} alternating repeats, {n_threads} threads, milliseconds\n")
-    print(f"{'(N, D, K)':>18} {'caviar':>8} {'1 thread':>9} {'products':>9} {'ratio':>6} "
-          f"{'sklearn E+M':>12} {'+ bound':>8} {'faster':>14} {'memory':>8}")
-    ratios = []
-    for shape in SHAPES:
-        ratios.append(row(shape, options.repeats, n_threads))
+    print(
+        f"{'(N, D, K)':>18} {'caviar':>8} {'1 thread':>9} {'products':>9} {'ratio':>6} "
+        f"{'sklearn E+M':>12} {'+ bound':>8} {'faster':>14} {'memory':>8}"
+    )
+    ratios = [row(shape, options.repeats, n_threads) for shape in SHAPES]
     print(f"\ngeometric mean of the ratio to the two products: {np.exp(np.mean(np.log(ratios))):.2f}")
 
 
@@ -128,9 +136,13 @@ def row(shape: tuple[int, int, int], repeats: int, n_threads: int) -> float:
                 times["iteration"].append(seconds(iteration))
     best = {name: 1e3 * min(values) for name, values in times.items()}
     ratio = best["ours"] / best["products"]
-    print(f"{shape!s:>18} {best['ours']:8.1f} {best['single']:9.1f} {best['products']:9.1f} {ratio:6.2f} "
-          f"{best['em']:12.0f} {best['iteration']:8.0f} {best['em'] / best['ours']:6.1f}x {best['iteration'] / best['ours']:6.1f}x "
-          f"{memory / 1e6:5.1f} MB", flush=True)
+    print(
+        f"{shape!s:>18} {best['ours']:8.1f} {best['single']:9.1f} {best['products']:9.1f} {ratio:6.2f} "
+        f"{best['em']:12.0f} {best['iteration']:8.0f} "
+        f"{best['em'] / best['ours']:6.1f}x {best['iteration'] / best['ours']:6.1f}x "
+        f"{memory / 1e6:5.1f} MB",
+        flush=True,
+    )
     return ratio
 
 

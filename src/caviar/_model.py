@@ -14,7 +14,7 @@ from ._posterior import Posterior
 from ._progress import reporter
 from .data import ArrayRows
 from .engine.binding import Binding, bind
-from .engine.compile import local_factors
+from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.passes import Executor, Passes
@@ -39,7 +39,8 @@ class Model:
     Raises
     ------
     ConjugacyError
-        If a variable has no update inside its family. The message names the variable, the term, and a family that would do.
+        If a variable has no update inside its family. The message names the variable, the term, and a
+        family that would do.
     ModelError
         If two parts of the model share a name.
 
@@ -151,7 +152,9 @@ class Model:
                 CollapseWarning,
                 stacklevel=2,
             )
-        return Posterior(self, best, _Evaluator(self, tuple(point), factors), [result.elbo for result in results])
+        return Posterior(
+            self, best, _Evaluator(self, tuple(point), factors), [result.elbo for result in results]
+        )
 
     def _plan(
         self,
@@ -161,14 +164,18 @@ class Model:
         order: Sequence[str] | None = None,
     ) -> Plan:
         """Return the compiled plan of this model for bound data."""
-        terms = [term for variable in binding.nodes if isinstance(variable, Variable) for term in terms_of(variable)]
+        terms = [
+            term
+            for variable in binding.nodes
+            if isinstance(variable, Variable)
+            for term in terms_of(variable)
+        ]
         globals_ = {v.name: v for v in binding.latent if not binding.is_local(v)}
         masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
-                raise ParameterError(
-                    f"'{variable.name}' has a smallest_variance, so its factor must be a point mass: point=['{variable.name}']"
-                )
+                remedy = f"its factor must be a point mass: point=['{variable.name}']"
+                raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
         return Plan(
             binding,
             frame_of(binding),
@@ -251,7 +258,9 @@ def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variab
         raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
     for name in names:
         if name not in known:
-            raise ParameterError(f"{argument} names '{name}', which is no global latent variable; those are {', '.join(known)}")
+            raise ParameterError(
+                f"{argument} names '{name}', which is no global latent variable; those are {', '.join(known)}"
+            )
     return names
 
 

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from ._errors import ModelError
-from ._typing import Array
 from .engine.evaluate import factors_at, local_distributions, objective_at
 from .engine.loop import Result
 from .engine.passes import Passes
@@ -29,14 +28,14 @@ class Binds(Protocol):
 class Posterior:
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
-    ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its plates, or a
-    point mass. Local variables come from :meth:`local`.
+    ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
+    plates, or a point mass. Local variables come from :meth:`local`.
 
     Attributes
     ----------
     elbo
-        The objective in nats, every constant included: a lower bound of log p(x) wherever priors are proper and no factor is
-        a point mass. It belongs to the factors that are returned.
+        The objective in nats, every constant included: a lower bound of log p(x) wherever priors are proper
+        and no factor is a point mass. It belongs to the factors that are returned.
     elbo_trace
         The objective at the start and after each iteration, shape (n_iter + 1,).
     elbo_terms
@@ -71,7 +70,9 @@ class Posterior:
         if name in self._factors:
             return self._factors[name]
         if name in self._local:
-            raise ModelError(f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors")
+            raise ModelError(
+                f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors"
+            )
         known = ", ".join(f"'{other}'" for other in self._factors)
         raise ModelError(f"the posterior has no factor '{name}'; it has {known}")
 
@@ -112,8 +113,9 @@ class Posterior:
         Parameters
         ----------
         factors
-            Name -> distribution, for variables whose factor differs from this posterior's. Local Categoricals may be given too
-            (as :meth:`local` returns them); other local factors are at their optimum.
+            Name -> distribution, for variables whose factor differs from this posterior's. Local
+            Categoricals may be given too (as :meth:`local` returns them); other local factors are at their
+            optimum.
         data
             As for the fit.
         sample_weight
@@ -126,5 +128,3 @@ class Posterior:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]
         lines += [f"  {name}: {factor!r}" for name, factor in self._factors.items()]
         return "\n".join(lines)
-
-

@@ -88,7 +88,9 @@ def bind(
     known = {node.name: node for node in nodes if isinstance(node, (Variable, Data))}
     _check_names(known, nodes, leaves, data)
     ranks = _value_ranks(nodes)
-    values = {known[name]: as_values(known[name], value, ranks[known[name]]) for name, value in data.items()}
+    values: dict[Node, AnyArray] = {
+        known[name]: as_values(known[name], value, ranks[known[name]]) for name, value in data.items()
+    }
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
     sizes = _settle_sizes(nodes, values)
     plate = _choose_data_plate(nodes, leaves, data_plate)
@@ -99,19 +101,25 @@ def bind(
     return Binding(tuple(nodes), sizes, plate, values, _as_weights(sample_weight, n_rows))
 
 
-def _check_names(known: Mapping[str, Node], nodes: Sequence[Node], leaves: Sequence[Variable], data: Any) -> None:
+def _check_names(
+    known: Mapping[str, Node], nodes: Sequence[Node], leaves: Sequence[Variable], data: Any
+) -> None:
     if not isinstance(data, Mapping):
         names = ", ".join(f"'{leaf.name}': ..." for leaf in leaves)
         raise DataError(f"data is a mapping from names to arrays, as {{{names}}}; got {type(data).__name__}")
     for name in data:
         if name not in known:
             could = ", ".join(f"'{n}'" for n in known)
-            raise DataError(f"the data have '{name}', but the model has no variable of that name; it has {could}")
+            raise DataError(
+                f"the data have '{name}', but the model has no variable of that name; it has {could}"
+            )
     needed = [*leaves, *(node for node in nodes if isinstance(node, Data))]
     for node in needed:
         if node.name not in data:
             kind = "observed variable" if isinstance(node, Variable) else "known array"
-            raise DataError(f"the data lack '{node.name}', an {kind} of the model; pass {{'{node.name}': array, ...}}")
+            raise DataError(
+                f"the data lack '{node.name}', an {kind} of the model; pass {{'{node.name}': array, ...}}"
+            )
 
 
 def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
@@ -135,7 +143,9 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
     rank = len(node.plates) + event_rank
     if array.ndim != rank:
         expected = ", ".join([*(plate.name for plate in node.plates), *(["D"] * event_rank)])
-        raise PlateError(f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}")
+        raise PlateError(
+            f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}"
+        )
     if array.size == 0:
         raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")
     _check_finite(node.name, array)
@@ -144,16 +154,20 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
 
 def _value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
     """Return the number of event axes of each node's values; for Data, that of the slots it stands in."""
-    ranks = {node: node.value_rank for node in nodes if isinstance(node, Variable)}
+    ranks: dict[Node, int] = {node: node.value_rank for node in nodes if isinstance(node, Variable)}
     for node in nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
             if isinstance(slot.node, Data) and ranks.setdefault(slot.node, slot.role.rank) != slot.role.rank:
-                raise PlateError(f"'{slot.node.name}' stands for values of different rank; declare a Data for each")
+                raise PlateError(
+                    f"'{slot.node.name}' stands for values of different rank; declare a Data for each"
+                )
     return ranks
 
 
 def _not_numeric(node: Node, array: AnyArray) -> str:
-    example = next((v for v in array.flat if not isinstance(v, (int, float))), array.flat[0] if array.size else None)
+    example = next(
+        (v for v in array.flat if not isinstance(v, (int, float))), array.flat[0] if array.size else None
+    )
     return f"the data of '{node.name}' must be numbers; got {example!r} ({type(example).__name__})"
 
 
@@ -204,7 +218,9 @@ def _check_event(node: Node, value: AnyArray) -> None:
         return
     event = value.shape[len(node.plates) :]
     if any(size != node.dimension for size in event):
-        raise PlateError(f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}")
+        raise PlateError(
+            f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}"
+        )
 
 
 def _choose_data_plate(
@@ -214,7 +230,9 @@ def _choose_data_plate(
     if wanted is not None:
         plate = plates.get(wanted if isinstance(wanted, str) else wanted.name)
         if plate is None:
-            raise PlateError(f"data_plate={wanted!r} is no plate of the model; it has {', '.join(plates) or 'none'}")
+            raise PlateError(
+                f"data_plate={wanted!r} is no plate of the model; it has {', '.join(plates) or 'none'}"
+            )
         return plate
     candidates = [plate for leaf in leaves for plate in leaf.plates]
     unsized = [plate for plate in candidates if plate.size is None]

@@ -1,8 +1,8 @@
 """Centres: a reference point for each component that is narrow compared with its distance from the common one.
 
-With locations measured from a common point the quadratic form of component k loses about ``eps * (m_k - ref)' <Lambda_k> (m_k -
-ref)``. Where that exceeds ``TOLERATED_LOSS`` the component gets features of its own, measured from its own mean: slower, for
-those components only, and exact.
+With locations measured from a common point the quadratic form of component k loses about ``eps * (m_k -
+ref)' <Lambda_k> (m_k - ref)``. Where that exceeds ``TOLERATED_LOSS`` the component gets features of its
+own, measured from its own mean: slower, for those components only, and exact.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Centres:
 
     def _features(self) -> list[int]:
         return [
-            i for i, f in enumerate(self._table.features) if f.source is not None and f.source.node in self._leaves
+            i
+            for i, f in enumerate(self._table.features)
+            if f.source is not None and f.source.node in self._leaves
         ]
 
     def _own_table(self, offset: Array) -> tuple[FeatureTable, AnyArray]:
@@ -61,8 +63,10 @@ class Centres:
         features, columns = [], []
         for i in self._features():
             feature = self._table.features[i]
-            assert feature.source is not None and feature.source.reference is not None
-            moved = replace(feature.source, reference=feature.source.reference + offset)
+            source = feature.source
+            assert source is not None
+            assert source.reference is not None
+            moved = replace(source, reference=source.reference + offset)
             features.append(replace(feature, source=moved))
             columns.append(np.arange(self._table.slices[i].start, self._table.slices[i].stop))
         return FeatureTable(features), np.concatenate(columns)
@@ -79,17 +83,23 @@ class Centres:
             masked[k, columns] = 0.0
         return masked
 
-    def add_natural(self, matrix: Array, columns: Mapping[str, AnyArray], natural: Array, scratch: Scratch) -> None:
+    def add_natural(
+        self, matrix: Array, columns: Mapping[str, AnyArray], natural: Array, scratch: Scratch
+    ) -> None:
         """Add to the natural parameters (K, B) what the own features provide."""
         for k, (table, where) in self._own.items():
             natural[k] += matrix[k, where] @ self._fill(table, columns, natural.shape[1], scratch)
 
-    def replace_sums(self, expected: Array, columns: Mapping[str, AnyArray], total: Array, scratch: Scratch) -> None:
+    def replace_sums(
+        self, expected: Array, columns: Mapping[str, AnyArray], total: Array, scratch: Scratch
+    ) -> None:
         """Overwrite sums (K, F) of the categories with own features by sums of these."""
         for k, (table, where) in self._own.items():
             total[k, where] = expected[k] @ self._fill(table, columns, expected.shape[1], scratch).T
 
-    def _fill(self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Scratch) -> Array:
+    def _fill(
+        self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Scratch
+    ) -> Array:
         features = scratch.array((self, "own"), (table.n_rows, n_rows))
         table.fill(columns, features, scratch)
         return features
@@ -105,7 +115,9 @@ class Centres:
             size = away[0].size
             precision = -2 * matrix[:, columns.start : columns.start + size]
             scaled = np.abs(away.reshape(len(away), -1)) * np.sqrt(np.maximum(precision, 0.0))
-            loss = np.maximum(loss, scaled.sum(axis=1) ** 2 if feature.is_packed else np.max(scaled, axis=1) ** 2)
+            loss = np.maximum(
+                loss, scaled.sum(axis=1) ** 2 if feature.is_packed else np.max(scaled, axis=1) ** 2
+            )
         lossy = np.finfo(float).eps * loss > TOLERATED_LOSS
         if not lossy.any():
             return None
@@ -137,8 +149,8 @@ class Centres:
 def centres_of(plan: Plan) -> dict[LocalFactor, list[Centres]]:
     """Return for each local Categorical the groups of locations whose categories may have centres of their own.
 
-    These are groups in which the Categorical chooses the location of every leaf, all features of the leaves belong to it, and
-    the locations' own priors have known means.
+    These are groups in which the Categorical chooses the location of every leaf, all features of the leaves
+    belong to it, and the locations' own priors have known means.
     """
     found: dict[LocalFactor, list[Centres]] = {}
     for factor in plan.factors:

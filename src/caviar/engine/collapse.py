@@ -1,7 +1,8 @@
 """Collapse: a factor under a flat prior that shrank onto (almost) no data.
 
-Under a flat prior the objective grows without limit as a component empties or its covariance becomes singular, and coordinate
-ascent climbs there. Such an end is no fit; it is told apart by the rows that the component has left, and by its precision.
+Under a flat prior the objective grows without limit as a component empties or its covariance becomes
+singular, and coordinate ascent climbs there. Such an end is no fit; it is told apart by the rows that the
+component has left, and by its precision.
 """
 
 from __future__ import annotations
@@ -39,8 +40,15 @@ def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) 
         if slot.node is variable and slot.index is not None
     }
     for part in plan.compiled.parts:
-        counts = part.feature is not None and part.feature.source is None and part.factor is not None
-        if counts and part.stat[0] in gates and part.stat[1] == "x" and arrays[part].min() < _FEWEST_ROWS:
+        if (
+            part.factor is None
+            or part.stat is None
+            or part.feature is None
+            or part.feature.source is not None
+        ):
+            continue
+        chosen, statistic = part.stat
+        if chosen in gates and statistic == "x" and arrays[part].min() < _FEWEST_ROWS:
             return True
     return False
 

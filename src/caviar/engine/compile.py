@@ -1,8 +1,9 @@
 """The compiler: terms -> contractions, each split into a local side (rows of data) and a global side.
 
-Every term of the log joint becomes one global contraction. Where a term runs over the data plate, what it needs of the rows is a
-*part*: its local operands contracted over the data plate. A part is fused if it is one local statistic times one feature of the
-data; all fused parts of a local factor come from one matrix product. Otherwise it is contracted on its own.
+Every term of the log joint becomes one global contraction. Where a term runs over the data plate, what it
+needs of the rows is a *part*: its local operands contracted over the data plate. A part is fused if it is
+one local statistic times one feature of the data; all fused parts of a local factor come from one matrix
+product. Otherwise it is contracted on its own.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._errors import ModelError
 from .._typing import Array
 from ..language import Axis, Constant, Data, Node, Operand, Term, Variable, base_terms_of, terms_of
 from .binding import Binding
 from .contraction import Contraction, Factor
 from .features import Feature, FeatureTable, Source
 from .frame import Frame
-from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
+from .locals import GatedFactor, Key, LocalFactor
 
-__all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms", "local_factors"]
+__all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,15 @@ class Part:
 
     shape: tuple[int, ...]
     factor: LocalFactor | None
-    stat: Hashable
+    stat: Key | None
     feature: Feature | None
+
+    @property
+    def rows(self) -> slice:
+        """Rows of the factor's matrix product that yield it."""
+        if self.factor is None or self.stat is None:
+            return slice(0, 1)
+        return self.factor.rows[self.stat]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,82 +105,14 @@ class Compiled:
     sources: dict[Node, Source]
 
 
-def local_factors(binding: Binding, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None) -> list[LocalFactor]:
-    """Return the local factors: one a variable, but one joint factor for a Categorical and the local variables it gates.
-
-    Parameters
-    ----------
-    joint
-        Names of variables to join, a group each; None joins wherever that is tractable.
-    """
-    data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
-    latent = [v for v in binding.latent if binding.is_local(v)]
-    if data_axis is None or not latent:
-        return []
-    gated = _gated_by(latent, terms, binding)
-    if joint is not None:
-        gated = _wanted(latent, gated, joint)
-    factors: list[LocalFactor] = []
-    taken: set[Variable] = set()
-    for gate, others in gated.items():
-        if others:
-            factors.append(GatedFactor(binding, gate, others, data_axis))
-            taken |= {gate, *others}
-    for variable in latent:
-        if variable not in taken:
-            kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
-            factors.append(kind(binding, variable, data_axis))
-    order = {variable: i for i, variable in enumerate(latent)}
-    # parents before children: a local variable meets its message from above first
-    return sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
-
-
-def _gated_by(latent: list[Variable], terms: Sequence[Term], binding: Binding) -> dict[Variable, list[Variable]]:
-    """Return each local Categorical with the local variables that it can be joined with."""
-    together: dict[Variable, set[Variable]] = {v: set() for v in latent}
-    for term in terms:
-        inside = [op.node for op in term.operands if op.node in together]
-        for variable in inside:
-            together[variable] |= set(inside) - {variable}  # type: ignore[arg-type]
-    gated: dict[Variable, list[Variable]] = {}
-    taken: set[Variable] = set()
-    for gate in latent:
-        if not hasattr(gate, "categories") or gate.plates != (binding.data_plate,):
-            continue
-        others = [v for v in latent if v in together[gate] and v not in taken and not hasattr(v, "categories")]
-        independent = all(not (together[v] & set(others)) for v in others)
-        gated[gate] = others if independent else []
-        taken |= set(gated[gate])
-    return gated
-
-
-def _wanted(
-    latent: list[Variable], possible: dict[Variable, list[Variable]], joint: Sequence[Sequence[str]]
-) -> dict[Variable, list[Variable]]:
-    by_name = {variable.name: variable for variable in latent}
-    wanted: dict[Variable, list[Variable]] = {}
-    for names in joint:
-        unknown = [name for name in names if name not in by_name]
-        if unknown:
-            raise ModelError(f"factors= names '{unknown[0]}', which is no local variable; those are {', '.join(by_name)}")
-        members = [by_name[name] for name in names]
-        gate = next((v for v in members if v in possible), None)
-        others = [v for v in members if v is not gate]
-        if gate is None or not set(others) <= set(possible[gate]):
-            raise ModelError(
-                f"factors={tuple(names)!r} cannot be one factor: a joint local factor is one Categorical and variables "
-                f"that it gates and that are independent given it"
-            )
-        wanted[gate] = others
-    return wanted
-
-
 class _Compiler:
     def __init__(self, binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> None:
         self.binding = binding
         self.frame = frame
         self.data_axis = None if binding.data_plate is None else Axis(binding.data_plate)
-        self.factor_of = {variable: factor for factor in factors for variable in factor.variables}
+        self.factor_of: dict[Node, LocalFactor] = {
+            variable: factor for factor in factors for variable in factor.variables
+        }
         self.sources: dict[Node, Source] = {}
         self.features: dict[Hashable, Feature] = {}
         self.parts: dict[Hashable, Part] = {}
@@ -193,7 +132,9 @@ class _Compiler:
         known = [self._constant(term.owner, op) for op in constants]
         axes = [axis for axis in term.axes if axis != self.data_axis]
         if self.data_axis in term.axes:
-            elsewhere = {axis for f in factors for axis in f.axes} | {axis for _, own in known for axis in own}
+            elsewhere = {axis for f in factors for axis in f.axes} | {
+                axis for _, own in known for axis in own
+            }
             part = self._part(term, rows, locals_, elsewhere)
             # what is summed over inside a part is not summed over again
             summed = {axis for operand in (*rows, *locals_) for axis in operand.axes} - set(part.axes)
@@ -253,11 +194,11 @@ class _Compiler:
     def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
         return tuple(axis for axis in axes if axis != self.data_axis)
 
-    def _local_operands(self, locals_: list[Operand]) -> list[tuple[LocalFactor, Hashable, tuple[Axis, ...]]]:
+    def _local_operands(self, locals_: list[Operand]) -> list[tuple[LocalFactor, Key, tuple[Axis, ...]]]:
         """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
         by_factor: dict[LocalFactor, list[Operand]] = {}
         for operand in locals_:
-            by_factor.setdefault(self.factor_of[operand.node], []).append(operand)  # type: ignore[index]
+            by_factor.setdefault(self.factor_of[operand.node], []).append(operand)
         found = []
         for factor, operands in by_factor.items():
             if not isinstance(factor, GatedFactor):
@@ -282,21 +223,26 @@ class _Compiler:
         return self._unfused(term, rows, local, elsewhere)
 
     def _fused(
-        self, term: Term, row: Operand | None, factor: LocalFactor | None, stat: Hashable, axes: tuple[Axis, ...]
+        self,
+        term: Term,
+        row: Operand | None,
+        factor: LocalFactor | None,
+        stat: Key | None,
+        axes: tuple[Axis, ...],
     ) -> Factor:
         feature = self._feature(term.owner, row)
         self.used.setdefault(factor, {})[feature.key] = feature
         key = (factor, stat, feature.key)
         if key not in self.parts:
-            shape = (factor.shapes[stat] if factor is not None else ()) + feature.shape  # type: ignore[index]
-            self.parts[key] = Part(shape, factor, stat, feature)
+            own = () if factor is None or stat is None else factor.shapes[stat]
+            self.parts[key] = Part(own + feature.shape, factor, stat, feature)
         return Factor(self.parts[key], axes)
 
     def _unfused(
         self,
         term: Term,
         rows: list[Operand],
-        local: list[tuple[LocalFactor, Hashable, tuple[Axis, ...]]],
+        local: list[tuple[LocalFactor, Key, tuple[Axis, ...]]],
         elsewhere: set[Axis],
     ) -> Factor:
         assert self.data_axis is not None
@@ -323,7 +269,9 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
         for term in (*terms_of(node), *_base_terms(node, binding))
     )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
-    return Compiled(terms, tuple(compiler.parts.values()), tuple(compiler.local_terms), tables, compiler.sources)
+    return Compiled(
+        terms, tuple(compiler.parts.values()), tuple(compiler.local_terms), tables, compiler.sources
+    )
 
 
 def _base_terms(node: Variable, binding: Binding) -> Sequence[Term]:
@@ -333,4 +281,7 @@ def _base_terms(node: Variable, binding: Binding) -> Sequence[Term]:
 
 def _ordered(used: dict[Hashable, Feature]) -> list[Feature]:
     """Return the features with each value before its squares, the constant first."""
-    return sorted(used.values(), key=lambda f: (f.source is not None, "" if f.source is None else f.source.name, f.statistic))
+    return sorted(
+        used.values(),
+        key=lambda f: (f.source is not None, "" if f.source is None else f.source.name, f.statistic),
+    )

@@ -1,7 +1,7 @@
 """Contractions: a term with its constants folded in, ready to be evaluated or differentiated.
 
-A term is multilinear in its operands, so its derivative with respect to one operand is the contraction of the others: no
-automatic differentiation is needed.
+A term is multilinear in its operands, so its derivative with respect to one operand is the contraction of
+the others: no automatic differentiation is needed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Contraction:
         size: Callable[[Axis], int],
     ) -> None:
         self.factors = tuple(factors)
-        present = {axis for factor in factors for axis in factor.axes} | {axis for _, own in constants for axis in own}
+        present = {axis for factor in factors for axis in factor.axes} | {
+            axis for _, own in constants for axis in own
+        }
         for axis in dict.fromkeys(axes):
             if axis not in present:
                 coefficient *= size(axis)

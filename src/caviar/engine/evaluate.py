@@ -14,7 +14,8 @@ from .locals import CategoricalFactor, Gated, LocalFactor
 from .loop import begin, statistics_of
 from .objective import Objective
 from .passes import Passes
-from .plan import Plan, Summary
+from .plan import Plan
+from .sums import Summary
 
 __all__ = ["factors_at", "local_distributions", "objective_at"]
 
@@ -44,11 +45,11 @@ def _in_frame(plan: Plan, factors: Mapping[str, Any]) -> dict[Variable, Any]:
 def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> dict[str, Any]:
     """Return the local factors of all rows by name, the globals given."""
     q = _in_frame(plan, factors)
-    coefficients = plan.coefficients(statistics_of(plan, q))
+    coefficients = plan.rows.coefficients(statistics_of(plan, q))
     moved = plan.recentred(q, coefficients)
     if moved is not None:
         plan, q = moved
-        coefficients = plan.coefficients(statistics_of(plan, q))
+        coefficients = plan.rows.coefficients(statistics_of(plan, q))
     with passes.executor.session():
         blocks = list(passes.natural_parameters(plan, passes.source, coefficients, _SWEEPS))
     found: dict[str, Any] = {}
@@ -76,7 +77,9 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     known = {variable.name for variable in plan.order} | local.keys()
     unknown = [name for name in factors if name not in known]
     if unknown:
-        raise ModelError(f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}")
+        raise ModelError(
+            f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}"
+        )
     q = _in_frame(plan, factors)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():
@@ -86,17 +89,23 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
 
 
 def _with_given_locals(
-    plan: Plan, q: dict[Variable, Any], factors: Mapping[str, Any], given: Mapping[str, LocalFactor], passes: Passes
+    plan: Plan,
+    q: dict[Variable, Any],
+    factors: Mapping[str, Any],
+    given: Mapping[str, LocalFactor],
+    passes: Passes,
 ) -> float:
-    if set(given.values()) != set(plan.factors) or not all(isinstance(f, CategoricalFactor) for f in given.values()):
+    if set(given.values()) != set(plan.factors) or not all(
+        isinstance(f, CategoricalFactor) for f in given.values()
+    ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     arrays = statistics_of(plan, q)
-    coefficients = plan.coefficients(arrays)
+    coefficients = plan.rows.coefficients(arrays)
     moved = plan.recentred(q, coefficients)
     if moved is not None:
         plan, q = moved
         arrays = statistics_of(plan, q)
-        coefficients = plan.coefficients(arrays)
+        coefficients = plan.rows.coefficients(arrays)
     weights = passes.source.weights(0, passes.source.n_rows)
     expected: dict[LocalFactor, Array] = {}
     entropies: dict[LocalFactor, float] = {}
@@ -109,5 +118,3 @@ def _with_given_locals(
     summary = passes.sum_given(plan, passes.source, expected, coefficients)
     arrays.update(summary.parts)
     return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))
-
-

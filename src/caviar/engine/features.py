@@ -1,7 +1,8 @@
 """Features: the known side of a row's terms, feature-major, so that a pass over a block is two matrix products.
 
-For a Gaussian leaf a block of B rows becomes 1, x and every product x_i x_j once, each a row of one F x B matrix T. What
-a local variable needs from the data is then W @ T, and what the globals need from the rows is U @ T', whatever the model.
+For a Gaussian leaf a block of B rows becomes 1, x and every product x_i x_j once, each a row of one F x B
+matrix T. What a local variable needs from the data is then W @ T, and what the globals need from the rows
+is U @ T', whatever the model.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ class Source:
     def values(self, rows: AnyArray) -> AnyArray:
         """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
         turned = np.moveaxis(rows, 0, -1)
-        return turned if self.reference is None else np.subtract(turned, self.reference[..., None], dtype=np.float64)
+        return (
+            turned
+            if self.reference is None
+            else np.subtract(turned, self.reference[..., None], dtype=np.float64)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +90,11 @@ class Feature:
     @property
     def is_square(self) -> bool:
         """Whether it is the outer product of a vector with itself."""
-        return isinstance(self.source, Source) and self.statistic == "xx" and len(self.shape) > len(self.source.shape)
+        return (
+            isinstance(self.source, Source)
+            and self.statistic == "xx"
+            and len(self.shape) > len(self.source.shape)
+        )
 
     @property
     def is_packed(self) -> bool:
@@ -112,7 +121,9 @@ class Feature:
         values = np.asarray(rows, dtype=np.float64)
         if self.role is None:
             assert isinstance(self.source.node, Variable)
-            computed = self.source.node.statistics_of(rows)[self.source.node.family.statistics.index(self.statistic)]
+            computed = self.source.node.statistics_of(rows)[
+                self.source.node.family.statistics.index(self.statistic)
+            ]
         else:
             computed = self.role.statistics[self.statistic](values)
         return np.moveaxis(computed, 0, -1)
@@ -155,8 +166,9 @@ def _rank(role: Role | None) -> int:
 def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
     """Write every product v_i v_j of the rows of ``values`` once: (D, B) -> (D (D + 1) / 2, B).
 
-    Rows are multiplied with the rows ``offset`` places before them, cyclically, for offset 0, 1, ...: with the last half of
-    the rows repeated in front, all offsets are one overlapping view, and all products one call (two for even D).
+    Rows are multiplied with the rows ``offset`` places before them, cyclically, for offset 0, 1, ...: with
+    the last half of the rows repeated in front, all offsets are one overlapping view, and all products one
+    call (two for even D).
     """
     size, n_rows = values.shape
     half, offsets = size // 2, (size + 1) // 2
@@ -178,7 +190,8 @@ class FeatureTable:
         self.features = tuple(features)
         stops = np.cumsum([feature.n_rows for feature in self.features], dtype=int)
         self.slices = tuple(
-            slice(int(stop) - feature.n_rows, int(stop)) for stop, feature in zip(stops, self.features, strict=True)
+            slice(int(stop) - feature.n_rows, int(stop))
+            for stop, feature in zip(stops, self.features, strict=True)
         )
         self.n_rows = int(stops[-1]) if len(stops) else 0
 

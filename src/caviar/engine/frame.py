@@ -1,11 +1,13 @@
 """Frame: the reference points that locations are measured from.
 
-Raw second moments of data far from the origin lose digits: with mean 1e8 and spread 1, xx' has none left. A Normal density
-depends on x - m only, so everything that is compared as a location (the data, their means, the priors of these) may be
-measured from any common point. The engine takes the mean of the data; exact, and invisible outside.
+Raw second moments of data far from the origin lose digits: with mean 1e8 and spread 1, xx' has none left. A
+Normal density depends on x - m only, so everything that is compared as a location (the data, their means,
+the priors of these) may be measured from any common point. The engine takes the mean of the data; exact,
+and invisible outside.
 
-A component that is narrow compared with its distance from that point still loses digits. Where one Categorical chooses the
-location, each of its categories can have a point of its own: the *centres* (see ``Plan.recentred``).
+A component that is narrow compared with its distance from that point still loses digits. Where one
+Categorical chooses the location, each of its categories can have a point of its own: the *centres* (see
+``Plan.recentred``).
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ class Frame:
     groups
         The groups of variables that move together.
     centres
-        Number of a group -> (Categorical that chooses its location, displacement of each category, (K, point shape...)).
+        Number of a group -> (Categorical that chooses its location, displacement of each category, (K,
+        point shape...)).
     """
 
     binding: Binding
@@ -62,7 +65,7 @@ class Frame:
     centres: Mapping[int, tuple[Variable, Array]]
 
     def of(self, variable: Variable) -> Array | None:
-        """Return the reference of a variable's own value: shape (its plates but the data plate..., event...), or None."""
+        """Return the reference of a variable's own value, or None: shape (plates but the data plate..., event...)."""
         number = self._group(variable)
         if number is None:
             return None
@@ -76,7 +79,7 @@ class Frame:
         return point
 
     def spread_of(self, variable: Variable) -> Array | None:
-        """Return the standard deviation of the data in a variable's group, in the shape of the group's point, or None."""
+        """Return the standard deviation of the data in a variable's group, or None; the shape is the point's."""
         number = self._group(variable)
         return None if number is None else self.groups[number].spread
 
@@ -89,11 +92,11 @@ class Frame:
         if number is None:
             return None
         group, axes = self.groups[number], self._plate_axes(owner)
-        categorical, offsets = self.centres.get(number, (None, None))
-        if offsets is None or slot.index is not categorical:
+        if number not in self.centres or slot.index is not self.centres[number][0]:
             reference = self.of(owner)
             assert reference is not None
             return reference, axes
+        categorical, offsets = self.centres[number]
         axes = (Axis(categorical, "k"), *axes)
         return self._spread(group, axes) + self._spread_centres(group, axes, offsets, 0), axes
 
@@ -122,8 +125,10 @@ class Frame:
         return np.moveaxis(offsets, 0, before)[index]
 
 
-def _plate_chosen_by(categorical: Variable, members: tuple[Variable, ...], variable: Variable) -> Plate | None:
-    """Return the plate of ``variable`` that ``categorical`` chooses from in a location slot of a member."""
+def _plate_chosen_by(
+    categorical: Variable, members: tuple[Variable, ...], variable: Variable
+) -> Plate | None:
+    """Return the plate of ``variable`` that ``categorical`` chooses from, where that is the location of a member."""
     for member in members:
         slot = member.slots.get("mean")
         if slot is not None and slot.index is categorical and slot.node is variable:
@@ -133,7 +138,7 @@ def _plate_chosen_by(categorical: Variable, members: tuple[Variable, ...], varia
 
 
 def frame_of(binding: Binding) -> Frame:
-    """Return the frame of a model with data: each group measured from the weighted mean of its first observed member."""
+    """Return the frame of a model with data: each group measured from the mean of its first observed member."""
     groups = tuple(
         group for members in _connected(binding) if (group := _group_at_mean(binding, members)) is not None
     )
@@ -164,7 +169,9 @@ def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | N
     observed = next((member for member in members if member in binding.values), None)
     if observed is None:
         return None
-    common = [p for p in observed.plates if p is not binding.data_plate and all(p in m.plates for m in members)]
+    common = [
+        p for p in observed.plates if p is not binding.data_plate and all(p in m.plates for m in members)
+    ]
     point, spread = _moments(binding, observed, common)
     return Group(members, point, tuple(Axis(plate) for plate in common), spread)
 
@@ -193,7 +200,8 @@ def _largest_distance(rows: AnyArray, mean: Array, averaged: tuple[int, ...]) ->
     """Return the largest distance from the mean: squares of distances are taken relative to it, lest they overflow."""
     centre = _across(mean, averaged)
     return max(
-        float(np.max(np.abs(rows[start : start + _MEAN_ROWS] - centre))) for start in range(0, len(rows), _MEAN_ROWS)
+        float(np.max(np.abs(rows[start : start + _MEAN_ROWS] - centre)))
+        for start in range(0, len(rows), _MEAN_ROWS)
     )
 
 
@@ -208,7 +216,9 @@ def _weighted_mean(
     """Return the mean of ``function((rows - centre) / unit)``, in float64, without a copy of all rows."""
     share = weights / weights.sum()
     blocks = (
-        np.tensordot(share[start : start + _MEAN_ROWS], function((rows[start : start + _MEAN_ROWS] - centre) / unit), 1)
+        np.tensordot(
+            share[start : start + _MEAN_ROWS], function((rows[start : start + _MEAN_ROWS] - centre) / unit), 1
+        )
         for start in range(0, len(rows), _MEAN_ROWS)
     )
     total = np.sum(list(blocks), axis=0)

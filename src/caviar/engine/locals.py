@@ -1,7 +1,8 @@
 """Local factors: what is inferred for each row, given the globals.
 
-A local factor takes natural parameters for a block, one column a row of data, and gives expected statistics in the same layout
-and the log-partition of each row. Everything is feature-major: (E, B), E rows of statistics, B rows of data.
+A local factor takes natural parameters for a block, one column a row of data, and gives expected statistics
+in the same layout and the log-partition of each row. Everything is feature-major: (E, B), E rows of
+statistics, B rows of data.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class LocalFactor(ABC):
         Key -> rows of the (E, B) layout that hold it.
     """
 
-    def __init__(self, binding: Binding, variables: Sequence[Variable], axes: dict[Key, tuple[Axis, ...]]) -> None:
+    def __init__(
+        self, binding: Binding, variables: Sequence[Variable], axes: dict[Key, tuple[Axis, ...]]
+    ) -> None:
         self.variables = tuple(variables)
         self.axes = axes
         self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
@@ -72,14 +75,14 @@ def own_axes(variable: Variable, statistic: str, data_axis: Axis) -> tuple[Axis,
 
 
 _FLOOR, _CEILING = -600.0, 500.0
-"""Between these logits exp is a normal number, with room for products; NumPy's exp is many times slower where it is not."""
+"""Between these logits exp is a normal number; NumPy's exp is many times slower where it is not."""
 
 
 def softmax_inplace(logits: Array) -> Array:
     """Overwrite logits (..., K, B) by probabilities over K; return the log of their sums, (..., B).
 
-    The largest logit of each column is subtracted only where the block's range needs it. Probabilities below exp(-300) come out
-    as some number below that.
+    The largest logit of each column is subtracted only where the block's range needs it. Probabilities
+    below exp(-300) come out as some number below that.
     """
     highest = logits.max()
     top = None
@@ -157,7 +160,7 @@ class Gated:
     """
 
     probabilities: Array
-    conditional: families.ExponentialFamily
+    conditional: Any
 
     @property
     def mean(self) -> Array:
@@ -165,7 +168,6 @@ class Gated:
         mean = np.asarray(self.conditional.mean)
         weights = self.probabilities.reshape(self.probabilities.shape + (1,) * (mean.ndim - 2))
         return (weights * mean).sum(axis=1)
-
 
     def translate(self, delta: Array) -> Gated:
         """Return the distributions of the variable moved by ``delta``, given each category."""
@@ -194,7 +196,9 @@ class GatedFactor(LocalFactor):
         conditionals = {}
         for variable in self.variables[1:]:
             arrays = (self.view(natural, (variable, s)) for s in variable.family.statistics)
-            conditionals[variable] = variable.family.from_natural(tuple(np.moveaxis(a, -1, 1) for a in arrays))
+            conditionals[variable] = variable.family.from_natural(
+                tuple(np.moveaxis(a, -1, 1) for a in arrays)
+            )
         return conditionals
 
     def infer(self, natural: Array) -> Array:
@@ -206,7 +210,9 @@ class GatedFactor(LocalFactor):
             logits += partition.reshape(*logits.shape, -1).sum(axis=-1)
         log_normaliser = softmax_inplace(logits)
         for variable, distribution in conditionals.items():
-            for statistic, value in zip(variable.family.statistics, distribution.expected_statistics, strict=True):
+            for statistic, value in zip(
+                variable.family.statistics, distribution.expected_statistics, strict=True
+            ):
                 view = self.view(natural, (variable, statistic))
                 weights = logits.reshape(len(logits), *(1,) * (view.ndim - 2), -1)
                 np.multiply(np.moveaxis(value, 1, -1), weights, out=view)

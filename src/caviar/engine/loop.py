@@ -16,8 +16,9 @@ from ..language import Variable
 from .collapse import has_collapsed
 from .objective import Objective
 from .passes import Passes
-from .plan import Coefficients, Plan, Summary
+from .plan import Plan
 from .status import Status
+from .sums import Summary
 
 __all__ = ["Progress", "Result", "Settings", "ascend"]
 
@@ -106,12 +107,12 @@ def pass_over_rows(
     plan: Plan, q: Factors, arrays: dict[Hashable, Array], passes: Passes
 ) -> tuple[Plan, Factors, dict[Hashable, Array], Summary]:
     """Return the sums over rows for these globals, measured from centres where digits would be lost otherwise."""
-    coefficients = plan.coefficients(arrays)
+    coefficients = plan.rows.coefficients(arrays)
     moved = plan.recentred(q, coefficients)
     if moved is not None:
         plan, q = moved
         arrays = statistics_of(plan, q)
-        coefficients = plan.coefficients(arrays)
+        coefficients = plan.rows.coefficients(arrays)
     summary = passes.summarize(plan, coefficients)
     arrays.update(summary.parts)
     return plan, q, arrays, summary
@@ -158,8 +159,8 @@ def advance(state: State, passes: Passes) -> State:
 def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result:
     """Return where coordinate ascent ends from these global factors.
 
-    The objective is computed after every single update, so that one which lowers it is caught and named; a fall never counts
-    as convergence. The returned factors are those of the returned objective.
+    The objective is computed after every single update, so that one which lowers it is caught and named; a
+    fall never counts as convergence. The returned factors are those of the returned objective.
     """
     passes.forget()
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
@@ -176,7 +177,14 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
             state = after
             trace.append(state.elbo)
             if settings.callback is not None:
-                told = (settings.restart, settings.n_restarts, len(trace) - 1, settings.max_iter, state.elbo, change)
+                told = (
+                    settings.restart,
+                    settings.n_restarts,
+                    len(trace) - 1,
+                    settings.max_iter,
+                    state.elbo,
+                    change,
+                )
                 settings.callback(Progress(*told))
             if stopped is not None:
                 status = stopped
@@ -187,7 +195,9 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     terms = state.objective.by_factor()
-    return Result(state.plan, state.q, state.elbo, np.array(trace), terms, status, len(trace) - 1, state.fell_at)
+    return Result(
+        state.plan, state.q, state.elbo, np.array(trace), terms, status, len(trace) - 1, state.fell_at
+    )
 
 
 def _step(state: State, passes: Passes) -> tuple[State | None, Status | None]:
@@ -202,8 +212,8 @@ def _step(state: State, passes: Passes) -> tuple[State | None, Status | None]:
     if after.fell_at:
         fall = state.elbo - after.elbo
         warnings.warn(
-            f"the update of '{after.fell_at}' lowered the objective (by {fall:.3g} over the iteration). Exact coordinate "
-            f"ascent cannot do that: please report it, with the model and data.",
+            f"the update of '{after.fell_at}' lowered the objective (by {fall:.3g} over the iteration). Exact "
+            f"coordinate ascent cannot do that: please report it, with the model and data.",
             FallingElboWarning,
             stacklevel=2,
         )

@@ -9,7 +9,8 @@ import numpy as np
 
 from .._typing import Array
 from ..language import Variable
-from .plan import Plan, Summary
+from .plan import Plan
+from .sums import Summary
 
 __all__ = ["Objective"]
 
@@ -23,7 +24,9 @@ class Objective:
         self._values = np.zeros(len(self._terms))
         self._own: dict[Hashable, float] = {}
         with_parts = [
-            i for i, t in enumerate(self._terms) if any(not isinstance(f.key, tuple) for f in t.contraction.factors)
+            i
+            for i, t in enumerate(self._terms)
+            if any(not isinstance(f.key, tuple) for f in t.contraction.factors)
         ]
         self._with_parts = np.array(with_parts, dtype=int)
 
@@ -38,7 +41,7 @@ class Objective:
         """Return the objective after a pass over the rows."""
         for i in self._with_parts:
             self._values[i] = self._terms[i].contraction.value(arrays)
-        self._own.update(summary.entropies)
+        self._own |= summary.entropies
         return self.value
 
     def set_factor(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> float:
@@ -53,7 +56,7 @@ class Objective:
         for i, term in enumerate(self._terms):
             self._values[i] = term.contraction.value(arrays)
         self._own = {variable: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
-        self._own.update(summary.entropies)
+        self._own |= summary.entropies
         return self.value
 
     @property

@@ -8,8 +8,9 @@ from typing import Protocol, TypeVar
 
 from .._typing import AnyArray, Array
 from .locals import LocalFactor
-from .plan import Coefficients, LocalState, Plan, Rows, Summary, Sums
+from .plan import Plan
 from .scratch import Scratch
+from .sums import Coefficients, LocalState, Rows, Summary, Sums
 
 __all__ = ["Executor", "Passes", "RowSource"]
 
@@ -71,7 +72,7 @@ class Passes:
         self._static: tuple[Plan, Sums] | None = None
 
     def _bounds(self, plan: Plan, source: RowSource) -> list[tuple[int, int]]:
-        size, total = plan.block_rows, source.n_rows
+        size, total = plan.rows.block_rows, source.n_rows
         return [(start, min(start + size, total)) for start in range(0, total, size)]
 
     def _sum(self, function: Callable[[int], Sums], n_blocks: int) -> Sums:
@@ -90,20 +91,22 @@ class Passes:
         """Return the sums over all rows with the local factors at their optimum for these coefficients."""
         static = self._static_sums(plan)
         if not plan.factors:
-            return plan.summary(Sums.zero(), static, coefficients)
+            return plan.rows.summary(Sums.zero(), static, coefficients)
         bounds = self._bounds(plan, self.source)
         before = self._state if self._state is not None else [{}] * len(bounds)
         after: list[LocalState] = [{}] * len(bounds)
 
         def block(number: int) -> Sums:
             rows = _rows(self.source, bounds[number])
-            sums, after[number] = plan.summarize(rows, coefficients, before[number], self._scratch, static=False)
+            sums, after[number] = plan.rows.summarize(
+                rows, coefficients, before[number], self._scratch, static=False
+            )
             return sums
 
         sums = self._sum(block, len(bounds))
-        if plan.keeps_locals:
+        if plan.rows.keeps_locals:
             self._state = after
-        return plan.summary(sums, static, coefficients)
+        return plan.rows.summary(sums, static, coefficients)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""
@@ -114,7 +117,9 @@ class Passes:
             bounds = self._bounds(plan, self.source)
 
             def block(number: int) -> Sums:
-                return plan.summarize(_rows(self.source, bounds[number]), _NOTHING, None, self._scratch, static=True)[0]
+                return plan.rows.summarize(
+                    _rows(self.source, bounds[number]), _NOTHING, None, self._scratch, static=True
+                )[0]
 
             sums = self._sum(block, len(bounds))
         self._static = (plan, sums)
@@ -131,25 +136,27 @@ class Passes:
         bounds = self._bounds(plan, source)
 
         def block(number: int) -> dict[LocalFactor, Array]:
-            return plan.infer(_rows(source, bounds[number]), coefficients, self._scratch, sweeps)
+            return plan.rows.infer(_rows(source, bounds[number]), coefficients, self._scratch, sweeps)
 
         yield from self.executor.map(block, len(bounds))
 
-    def sum_given(self, plan: Plan, source: RowSource, expected: LocalState, coefficients: Coefficients) -> Summary:
+    def sum_given(
+        self, plan: Plan, source: RowSource, expected: LocalState, coefficients: Coefficients
+    ) -> Summary:
         """Return the sums over the rows of a source for given local statistics, (E, N) each."""
         bounds = self._bounds(plan, source)
 
         def static_block(number: int) -> Sums:
             rows = _rows(source, bounds[number])
-            return plan.summarize(rows, coefficients, None, self._scratch, static=True)[0]
+            return plan.rows.summarize(rows, coefficients, None, self._scratch, static=True)[0]
 
         def block(number: int) -> Sums:
             rows = _rows(source, bounds[number])
             state = {factor: values[:, slice(*bounds[number])].copy() for factor, values in expected.items()}
-            return plan.sums_of(rows, state, self._scratch)
+            return plan.rows.sums_of(rows, state, self._scratch)
 
         sums, static = self._sum(block, len(bounds)), self._sum(static_block, len(bounds))
-        return plan.summary(sums, static, coefficients)
+        return plan.rows.summary(sums, static, coefficients)
 
 
 def _rows(source: RowSource, bounds: tuple[int, int]) -> Rows:

@@ -1,7 +1,8 @@
 """Matrix products in the sizes that BLAS is fastest at, and the blocks of rows that lead to these.
 
-Measured with OpenBLAS on AVX-512: products of up to a million multiply-adds take a faster kernel. Rows go in odd multiples of 64,
-so that a row of the feature table is never a multiple of 4096 bytes, which would map a column of it to one cache set.
+Measured with OpenBLAS on AVX-512: products of up to a million multiply-adds take a faster kernel. Rows go
+in odd multiples of 64, so that a row of the feature table is never a multiple of 4096 bytes, which would
+map a column of it to one cache set.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def block_rows(n_statistics: int, n_features: int) -> int:
 
 
 def project(matrix: Array, table: Array, out: Array) -> None:
-    """Write ``matrix @ table``, (E, F) by (F, B), in strips of columns where those are small products and the whole is not."""
+    """Write ``matrix @ table``, (E, F) by (F, B), in strips where those are small products and the whole is not."""
     n_statistics, n_features = matrix.shape
     n_rows = table.shape[1]
     strip = n_statistics * n_features * _STRIP

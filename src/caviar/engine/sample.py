@@ -1,8 +1,8 @@
 """The subsample that a start is made from.
 
-It depends on the weighted empirical distribution only, not on the order of the rows nor on whether a row of weight 2 stands
-there once or twice: rows are told apart by a hash of their values, the subsample is the rows with the smallest hashes, equal
-rows are merged, and their order is that of the hashes.
+It depends on the weighted empirical distribution only, not on the order of the rows nor on whether a row of
+weight 2 stands there once or twice: rows are told apart by a hash of their values, the subsample is the
+rows with the smallest hashes, equal rows are merged, and their order is that of the hashes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     """Return up to ``largest`` distinct rows: those with the smallest hashes. One pass, O(``largest``) memory."""
     hashes = np.empty(0, dtype=np.uint64)
     places = np.empty(0, dtype=np.int64)
-    weights = np.empty(0)
+    weights: Array = np.empty(0)
     for start in range(0, source.n_rows, _HASH_ROWS):
         stop = min(start + _HASH_ROWS, source.n_rows)
         own = source.weights(start, stop)
@@ -71,7 +71,9 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
         places = np.concatenate([places, np.arange(start, stop)[kept]])
         weights = np.concatenate([weights, block_weights[kept]])
         hashes, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-        weights = np.bincount(group, weights=weights, minlength=len(hashes))[:largest]
+        merged = np.zeros(len(hashes))
+        np.add.at(merged, group, weights)
+        weights = merged[:largest]
         hashes, places = hashes[:largest], places[first][:largest]
     columns = _gather(source, places)
     scale = source.total_weight / float(weights.sum())

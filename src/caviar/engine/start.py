@@ -1,28 +1,29 @@
 """Starts: the global factors that the loop begins with.
 
-A start is made of local factors for a subsample of the rows: labels by k-means where a Categorical chooses a location, random
-draws where there is no such notion. The globals follow from these by their own updates.
+A start is made of local factors for a subsample of the rows: labels by k-means where a Categorical chooses
+a location, random draws where there is no such notion. The globals follow from these by their own updates.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from .._errors import ImproperError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
-from ..language import Indexed, Variable
+from ..language import Variable
+from .clusters import cluster, location_points
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
 from .loop import statistics_of
 from .passes import Passes, RowSource
-from .plan import LocalState, Plan, Rows
+from .plan import Plan
 from .point import PointMass
+from .priors import prior_factor
 from .sample import Sample
+from .sums import LocalState
 
 __all__ = ["data_start", "given_start", "prior_start"]
 
@@ -36,7 +37,7 @@ def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict
     # parents come after their children in the order of the nodes
     for variable in sorted(plan.order, key=plan.binding.nodes.index, reverse=True):
         if variable not in q:
-            q[variable] = _prior_factor(plan, variable, statistics_of(plan, q))
+            q[variable] = prior_factor(plan, variable, statistics_of(plan, q))
     return {variable: q[variable] for variable in plan.order}
 
 
@@ -47,9 +48,9 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
         return q
     expected = _drawn(plan, q, sample, passes, rng)
     for factor in plan.factors:
-        points = _location_points(plan, factor, sample)
+        points = location_points(plan, factor, sample)
         if points is not None:
-            labels = _cluster(points, sample.row_weights, factor.variables[0].dimension or 1, rng)
+            labels = cluster(points, sample.row_weights, factor.variables[0].dimension or 1, rng)
             expected[factor] = _with_labels(plan, factor, labels, sample)
     return _globals_from(plan, q, expected, sample, passes, frozenset())
 
@@ -67,7 +68,9 @@ def given_start(
     by_name = {variable.name: variable for variable in plan.binding.latent}
     unknown = [name for name in init if name not in by_name]
     if unknown:
-        raise ParameterError(f"init names '{unknown[0]}', which is no latent variable; those are {', '.join(by_name)}")
+        raise ParameterError(
+            f"init names '{unknown[0]}', which is no latent variable; those are {', '.join(by_name)}"
+        )
     given = {by_name[name]: value for name, value in init.items()}
     fixed = {v: _as_factor(plan, v, value) for v, value in given.items() if v in plan.order}
     q = prior_start(plan, fixed)
@@ -98,7 +101,7 @@ def _globals_from(
 ) -> dict[Variable, Any]:
     """Return the globals that follow from local factors by their own updates, locations first."""
     arrays = statistics_of(plan, q)
-    arrays.update(passes.sum_given(plan, source, expected, plan.coefficients(arrays)).parts)
+    arrays.update(passes.sum_given(plan, source, expected, plan.rows.coefficients(arrays)).parts)
     order = sorted(plan.order, key=lambda v: not any(slot.role.moves for slot in v.slots.values()))
     for _ in range(_SWEEPS):
         for variable in order:
@@ -115,71 +118,24 @@ def _globals_from(
     return q
 
 
-def _prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
-    try:
-        return plan.factor(variable, _own_natural(plan, variable, arrays))
-    except ImproperError:
-        return PointMass(variable.family, _unit_value(plan, variable))
-
-
-def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
-    """Return natural parameters from the terms of the variable's own prior."""
-    update = plan.updates[variable]
-    total = [np.zeros(fixed.shape) for fixed in update.fixed]
-    for number in set(update.terms):
-        term = plan.compiled.terms[number]
-        if term.owner is not variable:
-            continue
-        for position, factor in enumerate(term.contraction.factors):
-            if isinstance(factor.key, tuple) and factor.key[0] is variable:
-                statistic = variable.family.statistics.index(factor.key[1])
-                total[statistic] = total[statistic] + term.contraction.derivative(position)(arrays)
-    return tuple(total)
-
-
-def _unit_value(plan: Plan, variable: Variable) -> Any:
-    """Return a value for a variable whose prior gives none: the mean of the data, or the inverse of their variance."""
-    children = [n for n in plan.binding.nodes if isinstance(n, Variable) and variable in list(n.parents)]
-    spreads = [s for child in (*children, variable) if (s := plan.frame.spread_of(child)) is not None]
-    spread = float(np.sqrt(np.mean(np.square(spreads[0] / spreads[0].max())))) * spreads[0].max() if spreads and spreads[0].max() > 0 else 1.0
-    shapes = [fixed.shape for fixed in plan.updates[variable].fixed]
-    names = variable.family.statistics
-    precision = spread**-2.0
-    if variable.family.__name__ in ("NormalGamma", "NormalWishart"):
-        location = np.zeros(shapes[names.index("precision_x")])
-        at = shapes[names.index("precision")]
-        from ..families._base import MeanPrecision
-
-        return MeanPrecision(location, _precision(at, precision, variable.value_rank))
-    if "xx" in names:
-        return np.zeros(shapes[names.index("x")])
-    if variable.family.__name__ in ("Gamma", "Wishart"):
-        return _precision(shapes[names.index("x")], precision, variable.value_rank)
-    if variable.family.__name__ == "Dirichlet":
-        return np.full(shapes[0], 1.0 / shapes[0][-1])
-    return np.full(shapes[0], 0.5)
-
-
-def _precision(shape: tuple[int, ...], precision: float, rank: int) -> Array:
-    return np.broadcast_to(precision * np.eye(shape[-1]), shape) if rank else np.full(shape, precision)
-
-
 def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
     """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
-    if not isinstance(value, (ExponentialFamily, PointMass)):
-        shape = plan.updates[variable].fixed[0].shape
-        value = _as_point(plan, variable, value, shape)
+    factor: Any = value
+    if not isinstance(value, ExponentialFamily | PointMass):
+        factor = _as_point(plan, variable, value)
     reference = plan.frame.of(variable)
-    return value if reference is None else value.translate(-reference)
+    return factor if reference is None else factor.translate(-reference)
 
 
-def _as_point(plan: Plan, variable: Variable, value: Any, shape: tuple[int, ...]) -> PointMass:
+def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
     plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
     try:
         if isinstance(value, tuple):
             return PointMass(variable.family, value)
         event = (variable.dimension or 1,) * variable.value_rank
-        return PointMass(variable.family, np.broadcast_to(np.asarray(value, dtype=np.float64), plates + event))
+        return PointMass(
+            variable.family, np.broadcast_to(np.asarray(value, dtype=np.float64), plates + event)
+        )
     except (TypeError, ValueError):
         raise ParameterError(f"init of '{variable.name}' must fit shape {plates}; got {value!r}") from None
 
@@ -189,7 +145,7 @@ def _as_point(plan: Plan, variable: Variable, value: Any, shape: tuple[int, ...]
 
 def _conditional(plan: Plan, q: Mapping[Variable, Any], source: RowSource, passes: Passes) -> LocalState:
     """Return natural parameters of every local factor given the globals, for all rows of a source."""
-    coefficients = plan.coefficients(statistics_of(plan, q))
+    coefficients = plan.rows.coefficients(statistics_of(plan, q))
     blocks = list(passes.natural_parameters(plan, source, coefficients, _SWEEPS))
     return {factor: np.concatenate([block[factor] for block in blocks], axis=1) for factor in plan.factors}
 
@@ -207,7 +163,9 @@ def _drawn(
         else:
             (variable,) = factor.variables
             values = distributions[variable].sample(seed=rng)
-            for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
+            for name, statistic in zip(
+                variable.family.statistics, variable.statistics_of(values), strict=True
+            ):
                 factor.view(expected, (variable, name))[...] = np.moveaxis(statistic, 0, -1)
         state[factor] = expected
     return state
@@ -227,56 +185,8 @@ def _draw_gated(
             view[...] = turned * one_hot.reshape(len(one_hot), *(1,) * (view.ndim - 2), -1)
 
 
-def _location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | None:
-    """Return the observed values (n, d), in units of their spread, whose location the factor's Categorical chooses."""
-    gate = factor.variables[0]
-    if not hasattr(gate, "categories") or gate.plates != (plan.binding.data_plate,):
-        return None
-    points = []
-    for group in plan.frame.groups:
-        slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
-        if not any(isinstance(slot.expression, Indexed) and slot.index is gate for slot in slots):
-            continue
-        for leaf in group.variables:
-            if leaf in plan.compiled.sources:
-                values = plan.compiled.sources[leaf].values(sample.columns[leaf.name])
-                points.append(_in_units(np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1), sample.row_weights))
-    return np.concatenate(points, axis=1) if points else None
-
-
-def _in_units(values: AnyArray, weights: Array) -> Array:
-    """Return columns with mean 0 and variance 1; constant columns become 0. Safe at any scale."""
-    largest = np.max(np.abs(values), axis=0)
-    scaled = values / np.where(largest > 0, largest, 1.0)
-    share = weights / weights.sum()
-    centred = scaled - share @ scaled
-    spread = np.sqrt(share @ centred**2)
-    return centred / np.where(spread > 1e-12, spread, np.inf)
-
-
-def _cluster(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
-    """Return k-means labels of weighted points."""
-    if n_clusters == 1:
-        return np.zeros(len(points), dtype=np.int64)
-    distinct = len(np.unique(points, axis=0)) if len(points) <= 4 * n_clusters else n_clusters + 1
-    if distinct <= n_clusters:
-        return np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
-    from sklearn.cluster import KMeans
-
-    seed = int(rng.integers(2**31 - 1))
-    # its threads add up sums in the order in which they finish; one thread gives the same bits each time
-    with _openmp_controller().limit(limits=1):
-        return KMeans(n_clusters, n_init=1, max_iter=100, random_state=seed).fit_predict(points, sample_weight=weights)
-
-
-@functools.cache
-def _openmp_controller() -> ThreadpoolController:
-    """Return the controller of the OpenMP libraries; to be called once scikit-learn is loaded."""
-    return ThreadpoolController().select(user_api="openmp")
-
-
 def _with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, source: RowSource) -> Array:
-    """Return expected statistics of a factor whose Categorical is known; what it gates sits where its child was seen."""
+    """Return expected statistics of a factor whose Categorical is known; see :func:`_seen_below` for the others."""
     gate = factor.variables[0]
     one_hot = gate.statistics_of(labels)[0].T if labels.ndim == 1 else np.ascontiguousarray(labels.T)
     if isinstance(factor, CategoricalFactor):
@@ -295,13 +205,16 @@ def _with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, source: RowS
 
 
 def _seen_below(plan: Plan, variable: Variable, source: RowSource) -> Array:
-    """Return for each row a value of a gated variable: what its child in the same group of locations shows, or a unit."""
+    """Return a value of a gated variable for each row: what its child in the same group shows, or one."""
     columns = source.read(0, source.n_rows)
     for group in plan.frame.groups:
         if variable in group.variables:
             leaf = next(v for v in group.variables if v in plan.compiled.sources)
             return np.moveaxis(plan.compiled.sources[leaf].values(columns[leaf.name]), -1, 0)
-    shape = tuple(plan.binding.sizes[p] for p in variable.plates[1:]) + (variable.dimension or 1,) * variable.value_rank
+    shape = (
+        tuple(plan.binding.sizes[p] for p in variable.plates[1:])
+        + (variable.dimension or 1,) * variable.value_rank
+    )
     return np.ones((source.n_rows, *shape))
 
 
@@ -309,14 +222,18 @@ def _from_given(plan: Plan, factor: LocalFactor, variable: Variable, value: Any,
     """Return expected statistics from given labels (N,), probabilities (N, K), or values of a local variable."""
     array = np.asarray(value)
     if len(array) != source.n_rows:
-        raise ParameterError(f"init of '{variable.name}' has {len(array)} rows; the data have {source.n_rows}")
+        raise ParameterError(
+            f"init of '{variable.name}' has {len(array)} rows; the data have {source.n_rows}"
+        )
     if hasattr(variable, "categories"):
         if array.ndim == 1:
             problem = variable.problem_with(array)
             if problem:
                 raise ParameterError(f"init of '{variable.name}' {problem}")
         elif array.shape[1:] != (variable.dimension,):
-            raise ParameterError(f"init of '{variable.name}' must have shape (N,) or (N, {variable.dimension})")
+            raise ParameterError(
+                f"init of '{variable.name}' must have shape (N,) or (N, {variable.dimension})"
+            )
         return _with_labels(plan, factor, array, source)
     if not isinstance(factor, FamilyFactor):
         raise ModelError(f"init of '{variable.name}' is not possible inside the joint factor '{factor.name}'")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 __all__ = ["Status"]
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """Why a fit stopped.
 
     Examples
@@ -19,8 +19,11 @@ class Status(str, Enum):
     CONVERGED = "converged", "the objective changed by less than tol per row"
     MAX_ITER = "max_iter", "max_iter passes were made before the objective settled; raise max_iter or tol"
     INTERRUPTED = "interrupted", "the fit was interrupted; this is the best so far"
-    COLLAPSED = "collapsed", (
-        "a component under a flat prior shrank onto (almost) no data; give it a proper prior, or start elsewhere"
+    COLLAPSED = (
+        "collapsed",
+        (
+            "a component under a flat prior shrank onto (almost) no data; give it a proper prior, or start elsewhere"
+        ),
     )
     FELL = "fell", "an update lowered the objective, which exact coordinate ascent cannot do; see the warning"
 

@@ -35,8 +35,8 @@ def _added(total: A, other: A) -> A:
 def pairwise_sum(values: Iterator[T], add: Callable[[T, T], T]) -> T:
     """Return the sum of a stream along a balanced tree, holding O(log n) partial sums.
 
-    A binary counter: partial sums of equal size are added as soon as there are two of them. The order of additions depends
-    on the number of values only.
+    A binary counter: partial sums of equal size are added as soon as there are two of them. The order of
+    additions depends on the number of values only.
 
     Examples
     --------
@@ -94,7 +94,6 @@ class Threads:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
-
 
     def sum(self, values: Iterator[A]) -> A:
         """Return the sum of a stream along a balanced tree; its values are added to in place."""

@@ -6,8 +6,9 @@ from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
 from .plates import Plate
 from .positive import Gamma, Wishart
 from .simplex import Beta, Dirichlet
+from .slots import Slot
 from .terms import Axis, Operand, Term, base_terms_of, nodes_above, prove_conjugate, terms_of
-from .variable import Slot, Variable
+from .variable import Variable
 
 __all__ = [
     "Axis",

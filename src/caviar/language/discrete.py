@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from .. import families
@@ -38,7 +40,7 @@ class Categorical(Variable):
     """
 
     family = families.Categorical
-    letters = {"x": "k"}
+    letters: ClassVar = {"x": "k"}
     density = template((1, "probabilities.log_x[k] self.x[k]"))
 
     def __init__(self, name: str, probabilities: Expression, *, plates: Plates = ()) -> None:
@@ -81,7 +83,7 @@ class Bernoulli(Variable):
     """
 
     family = families.Bernoulli
-    letters = {"x": ""}
+    letters: ClassVar = {"x": ""}
     density = template(
         (1, "probability.log_x self.x"),
         (-1, "probability.log_complement self.x"),

@@ -11,7 +11,7 @@ from .._typing import Array
 from .plates import Plate, Plates, as_plates
 
 if TYPE_CHECKING:
-    from .variables import Categorical
+    from .discrete import Categorical
 
 __all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known"]
 
@@ -35,7 +35,9 @@ class Node:
 
     def _identify(self, name: str, plates: Plates) -> None:
         if not isinstance(name, str) or not name:
-            raise ParameterError(f"the first argument of {type(self).__name__} is its name, a string; got {name!r}")
+            raise ParameterError(
+                f"the first argument of {type(self).__name__} is its name, a string; got {name!r}"
+            )
         self.name = name
         self.plates = as_plates(plates, name)
 
@@ -99,10 +101,14 @@ class Constant(Node):
             )
         for plate, size in zip(self.plates, self.value.shape, strict=False):
             if plate.size is not None and plate.size != size:
-                raise PlateError(f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{name}'")
+                raise PlateError(
+                    f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{name}'"
+                )
         event = self.value.shape[len(self.plates) :]
         if len(set(event)) > 1:
-            raise PlateError(f"Constant '{name}' must be numbers, vectors or square matrices; got event shape {event}")
+            raise PlateError(
+                f"Constant '{name}' must be numbers, vectors or square matrices; got event shape {event}"
+            )
         self.event_rank = len(event)
         self.dimension = event[0] if event else 1
 
@@ -166,12 +172,17 @@ class Indexed:
 
 def _why_not_indexable(node: Node, by: Categorical, own: list[Plate], fitting: list[Plate]) -> str:
     if not own:
-        return f"'{node.name}' has no plate that '{by.name}' could choose from; give it plates=Plate('component', {by.categories})"
+        plate = f"plates=Plate('component', {by.categories})"
+        return f"'{node.name}' has no plate that '{by.name}' could choose from; give it {plate}"
     if len(fitting) > 1:
         names = ", ".join(f"'{plate.name}'" for plate in fitting)
-        return f"'{by.name}' could choose from any of the plates {names} of '{node.name}'; leave it one of them"
+        return (
+            f"'{by.name}' could choose from any of the plates {names} of '{node.name}'; leave it one of them"
+        )
     plates = ", ".join(f"'{plate.name}' has {plate.size}" for plate in own)
-    return f"'{by.name}' has {by.categories} categories, but in '{node.name}' plate {plates}: they must be equal"
+    return (
+        f"'{by.name}' has {by.categories} categories, but in '{node.name}' plate {plates}: they must be equal"
+    )
 
 
 Expression: TypeAlias = Node | Indexed | Any

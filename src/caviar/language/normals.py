@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 
 from .. import families
@@ -26,7 +28,9 @@ __all__ = ["MultivariateNormal", "Normal", "NormalGamma", "NormalWishart"]
 class Normal(Variable):
     r"""A number with a Normal distribution.
 
-    .. math:: \log N(x \mid m, \tau^{-1}) = -\tfrac12\tau x^2 + \tau m x - \tfrac12\tau m^2 + \tfrac12\log\tau - \tfrac12\log 2\pi
+    .. math::
+        \log N(x \mid m, \tau^{-1}) = -\tfrac12\tau x^2 + \tau m x - \tfrac12\tau m^2 + \tfrac12\log\tau
+        - \tfrac12\log 2\pi
 
     Parameters
     ----------
@@ -47,7 +51,7 @@ class Normal(Variable):
     """
 
     family = families.Normal
-    letters = {"x": "", "xx": ""}
+    letters: ClassVar = {"x": "", "xx": ""}
     density = template(
         (-1 / 2, "precision.x self.xx"),
         (1, "precision.x mean.x self.x"),
@@ -63,16 +67,28 @@ class Normal(Variable):
         (-1 / 2 * LOG_2PI, ""),
     )
 
-    def __init__(self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()) -> None:
+    def __init__(
+        self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()
+    ) -> None:
         if precision is None:
             self._state(
-                name, plates, {"mean": (mean, LOCATION_AND_PRECISION)}, density=self.joint_density, dimension=1
+                name,
+                plates,
+                {"mean": (mean, LOCATION_AND_PRECISION)},
+                density=self.joint_density,
+                dimension=1,
             )
         else:
-            self._state(name, plates, {"mean": (mean, LOCATION), "precision": (precision, PRECISION)}, dimension=1)
+            self._state(
+                name, plates, {"mean": (mean, LOCATION), "precision": (precision, PRECISION)}, dimension=1
+            )
 
     def _states_flat_prior(self) -> bool:
         return "precision" in self.slots and _is_zero(self, "precision")
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point."""
+        return np.zeros(plates)
 
 
 class MultivariateNormal(Variable):
@@ -102,7 +118,7 @@ class MultivariateNormal(Variable):
 
     family = families.MultivariateNormal
     value_rank = 1
-    letters = {"x": "i", "xx": "ij"}
+    letters: ClassVar = {"x": "i", "xx": "ij"}
     density = template(
         (-1 / 2, "precision.x[ij] self.xx[ij]"),
         (1, "precision.x[ij] mean.x[i] self.x[j]"),
@@ -118,14 +134,24 @@ class MultivariateNormal(Variable):
         (-1 / 2 * LOG_2PI, "[i]"),
     )
 
-    def __init__(self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()) -> None:
+    def __init__(
+        self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()
+    ) -> None:
         if precision is None:
-            self._state(name, plates, {"mean": (mean, LOCATION_AND_PRECISION_MATRIX)}, density=self.joint_density)
+            self._state(
+                name, plates, {"mean": (mean, LOCATION_AND_PRECISION_MATRIX)}, density=self.joint_density
+            )
         else:
-            self._state(name, plates, {"mean": (mean, LOCATION_VECTOR), "precision": (precision, PRECISION_MATRIX)})
+            self._state(
+                name, plates, {"mean": (mean, LOCATION_VECTOR), "precision": (precision, PRECISION_MATRIX)}
+            )
 
     def _states_flat_prior(self) -> bool:
         return "precision" in self.slots and _is_zero(self, "precision")
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point."""
+        return np.zeros((*plates, self.dimension or 1))
 
 
 class NormalGamma(Variable):
@@ -149,7 +175,7 @@ class NormalGamma(Variable):
     """
 
     family = families.NormalGamma
-    letters = {"precision_x": "", "precision_xx": "", "log_precision": "", "precision": ""}
+    letters: ClassVar = {"precision_x": "", "precision_xx": "", "log_precision": "", "precision": ""}
     base = template((-1, "self.log_precision"))
     density = template(
         (1 / 2, "self.log_precision"),
@@ -185,6 +211,10 @@ class NormalGamma(Variable):
     def _states_flat_prior(self) -> bool:
         return _is_zero(self, "mean_precision") and _is_zero(self, "rate") and _is_value(self, "shape", 1 / 2)
 
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point, with the inverse variance of the data."""
+        return families.MeanPrecision(np.zeros(plates), np.full(plates, spread**-2.0))
+
 
 class NormalWishart(Variable):
     r"""A location vector and a precision matrix with their joint conjugate prior.
@@ -210,7 +240,7 @@ class NormalWishart(Variable):
 
     family = families.NormalWishart
     value_rank = 1
-    letters = {"precision_x": "i", "precision_xx": "", "log_det": "", "precision": "ij"}
+    letters: ClassVar = {"precision_x": "i", "precision_xx": "", "log_det": "", "precision": "ij"}
     base = template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det"))
     density = template(
         (1 / 2, "self.log_det"),
@@ -247,6 +277,12 @@ class NormalWishart(Variable):
     def _states_flat_prior(self) -> bool:
         flat = _is_zero(self, "mean_precision") and _is_zero(self, "inverse_scale")
         return flat and _is_value(self, "df", self.dimension or 0)
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point, with the inverse variance of the data on the diagonal."""
+        size = self.dimension or 1
+        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))
+        return families.MeanPrecision(np.zeros((*plates, size)), precision)
 
 
 def _is_value(variable: Variable, slot: str, value: float) -> bool:

@@ -42,7 +42,9 @@ class Plate:
             except TypeError:
                 size = 0
             if size < 1:
-                raise ParameterError(f"the size of plate '{name}' must be a positive whole number or left out")
+                raise ParameterError(
+                    f"the size of plate '{name}' must be a positive whole number or left out"
+                )
         self.name = name
         self.size = size
 
@@ -64,8 +66,12 @@ def as_plates(plates: Plates, owner: str) -> tuple[Plate, ...]:
     several = (plates,) if isinstance(plates, Plate) else tuple(plates)
     for plate in several:
         if not isinstance(plate, Plate):
-            raise PlateError(f"plates= of '{owner}' takes Plate objects; got {plate!r}. Write Plate('name', size).")
+            raise PlateError(
+                f"plates= of '{owner}' takes Plate objects; got {plate!r}. Write Plate('name', size)."
+            )
     names = [plate.name for plate in several]
     if len(set(names)) < len(names):
-        raise PlateError(f"'{owner}' names a plate twice: {', '.join(names)}. Each axis needs a plate of its own.")
+        raise PlateError(
+            f"'{owner}' names a plate twice: {', '.join(names)}. Each axis needs a plate of its own."
+        )
     return several

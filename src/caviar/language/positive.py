@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from .. import families
-from .._typing import AnyArray
 from .._errors import ModelError
+from .._typing import AnyArray, Array
 from .nodes import Expression, as_known
 from .plates import Plates
 from .roles import PRECISION, PRECISION_MATRIX, SHAPE, degrees_of_freedom
@@ -39,7 +41,7 @@ class Gamma(Variable):
     """
 
     family = families.Gamma
-    letters = {"log_x": "", "x": ""}
+    letters: ClassVar = {"log_x": "", "x": ""}
     base = template((-1, "self.log_x"))
     density = template(
         (1, "shape.x self.log_x"),
@@ -58,6 +60,10 @@ class Gamma(Variable):
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are not positive."""
         return "" if np.all(value > 0) else f"must be positive; its smallest value is {value.min()}"
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
+        """Return the inverse variance of the data."""
+        return np.full(plates, spread**-2.0)
 
 
 class Wishart(Variable):
@@ -90,7 +96,7 @@ class Wishart(Variable):
 
     family = families.Wishart
     value_rank = 2
-    letters = {"log_det": "", "x": "ij"}
+    letters: ClassVar = {"log_det": "", "x": "ij"}
     base = template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det"))
     density = template(
         (1 / 2, "df.x self.log_det"),
@@ -127,3 +133,8 @@ class Wishart(Variable):
         if df is None or inverse_scale is None or self.dimension is None:
             return False
         return bool(np.all(df == self.dimension + 1) and not np.any(inverse_scale))
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
+        """Return the inverse variance of the data on the diagonal."""
+        size = self.dimension or 1
+        return np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))

@@ -116,10 +116,16 @@ LOCATION_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",
 PRECISION = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
 PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": _identity}, ("Wishart",), _not_definite_or_flat)
 LOCATION_AND_PRECISION = Role(
-    0, dict.fromkeys(("precision_x", "precision_xx", "log_precision", "precision"), _identity), ("NormalGamma",), moves=True
+    0,
+    dict.fromkeys(("precision_x", "precision_xx", "log_precision", "precision"), _identity),
+    ("NormalGamma",),
+    moves=True,
 )
 LOCATION_AND_PRECISION_MATRIX = Role(
-    1, dict.fromkeys(("precision_x", "precision_xx", "log_det", "precision"), _identity), ("NormalWishart",), moves=True
+    1,
+    dict.fromkeys(("precision_x", "precision_xx", "log_det", "precision"), _identity),
+    ("NormalWishart",),
+    moves=True,
 )
 PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet",), _no_simplex)
 PROBABILITY = Role(
@@ -137,7 +143,10 @@ TWO_SHAPES = Role(
     _not_positive,
 )
 CONCENTRATION = Role(
-    1, {"x": _identity, "log_beta": lambda value: gammaln(value).sum(-1) - gammaln(value.sum(-1))}, (), _not_positive
+    1,
+    {"x": _identity, "log_beta": lambda value: gammaln(value).sum(-1) - gammaln(value.sum(-1))},
+    (),
+    _not_positive,
 )
 
 

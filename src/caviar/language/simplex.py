@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from .. import families
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 from .nodes import Expression, Indexed, Node
 from .plates import Plates
 from .roles import CONCENTRATION, TWO_SHAPES
@@ -37,7 +39,7 @@ class Dirichlet(Variable):
 
     family = families.Dirichlet
     value_rank = 1
-    letters = {"log_x": "k"}
+    letters: ClassVar = {"log_x": "k"}
     base = template((-1, "self.log_x[k]"))
     density = template((1, "concentration.x[k] self.log_x[k]"), (-1, "concentration.log_beta"))
 
@@ -48,6 +50,11 @@ class Dirichlet(Variable):
         """Return what is wrong with points off the open simplex."""
         inside = np.all(value > 0) and np.allclose(value.sum(axis=-1), 1, rtol=0, atol=1e-9)
         return "" if inside else "must be positive and sum to one along its last axis"
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
+        """Return equal probabilities."""
+        size = self.dimension or 1
+        return np.full((*plates, size), 1.0 / size)
 
 
 class Beta(Variable):
@@ -71,9 +78,11 @@ class Beta(Variable):
     """
 
     family = families.Beta
-    letters = {"log_x": "", "log_complement": ""}
+    letters: ClassVar = {"log_x": "", "log_complement": ""}
     base = template((-1, "self.log_x"), (-1, "self.log_complement"))
-    density = template((1, "shapes.a self.log_x"), (1, "shapes.b self.log_complement"), (-1, "shapes.log_beta"))
+    density = template(
+        (1, "shapes.a self.log_x"), (1, "shapes.b self.log_complement"), (-1, "shapes.log_beta")
+    )
 
     def __init__(self, name: str, a: Expression, b: Expression, *, plates: Plates = ()) -> None:
         random = next((value for value in (a, b) if isinstance(value, (Node, Indexed))), None)
@@ -83,6 +92,10 @@ class Beta(Variable):
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers outside the open unit interval."""
         return "" if np.all((value > 0) & (value < 1)) else "must lie strictly between 0 and 1"
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
+        """Return one half."""
+        return np.full(plates, 0.5)
 
 
 def _stacked(a: Expression, b: Expression) -> Expression:

@@ -11,8 +11,8 @@ log 2 pi`` is written ::
         (-1 / 2 * LOG_2PI, ""),
     )
 
-Each word is ``slot.statistic[event letters]``; repeated letters are summed over; a bare ``[i]`` sums the rest of its term
-over the event axis, that is, multiplies it by the dimension.
+Each word is ``slot.statistic[event letters]``; repeated letters are summed over; a bare ``[i]`` sums the
+rest of its term over the event axis, that is, multiplies it by the dimension.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """From a statement to its terms, and the proof that each variable has an update inside its family.
 
-The log joint density of a model is a sum of terms, each a coefficient times a product of sufficient statistics, summed over
-axes. If every variable stands in each term at most once, through statistics of its own family, the expected log joint is
-multilinear in the expected statistics, and everything that coordinate ascent needs follows (see the derivation, section 1).
+The log joint density of a model is a sum of terms, each a coefficient times a product of sufficient
+statistics, summed over axes. If every variable stands in each term at most once, through statistics of its
+own family, the expected log joint is multilinear in the expected statistics, and everything that coordinate
+ascent needs follows (see the derivation, section 1).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import dataclass
 from .._errors import ConjugacyError, ModelError, PlateError
 from .nodes import Constant, Indexed, Node
 from .plates import Plate
+from .slots import Slot
 from .templates import Summand
-from .variable import Slot, Variable
+from .variable import Variable
 
 __all__ = ["Axis", "Operand", "Term", "base_terms_of", "nodes_above", "prove_conjugate", "terms_of"]
 
@@ -22,9 +24,9 @@ __all__ = ["Axis", "Operand", "Term", "base_terms_of", "nodes_above", "prove_con
 class Axis:
     """An axis that a term is summed over: a plate, or an event axis of a variable.
 
-    The categories of a Categorical ``z`` are one axis, ``Axis(z, "k")``: of its own statistic, of the probabilities it is
-    drawn with, and of every plate that it chooses from. There is one object for each axis, so that axes are compared by
-    identity.
+    The categories of a Categorical ``z`` are one axis, ``Axis(z, "k")``: of its own statistic, of the
+    probabilities it is drawn with, and of every plate that it chooses from. There is one object for each
+    axis, so that axes are compared by identity.
     """
 
     of: Plate | Variable
@@ -71,7 +73,7 @@ class Term:
 
 
 def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
-    """Return the leaves and everything above them, each once: a variable before its parents, in the order of the slots."""
+    """Return the leaves and everything above them, each once, a variable before its parents."""
     found: dict[int, Node] = {}
 
     def visit(node: Node) -> None:
@@ -133,8 +135,8 @@ def _chosen_plates(slot: Slot) -> tuple[Axis, ...]:
 def prove_conjugate(nodes: Sequence[Node]) -> None:
     """Check that a model is conditionally conjugate, term by term.
 
-    The slots have checked that each parent has the statistics that its place needs; what remains is that names tell nodes
-    apart and that no variable stands twice in one term.
+    The slots have checked that each parent has the statistics that its place needs; what remains is that
+    names tell nodes apart and that no variable stands twice in one term.
 
     Raises
     ------
@@ -159,9 +161,9 @@ def _check_multilinear(variable: Variable, term: Term) -> None:
             continue
         if id(node) in seen:
             raise ConjugacyError(
-                f"'{node.name}' stands twice in the term {term} of {type(variable).__name__} '{variable.name}', so its "
-                f"update would leave the {type(node).__name__} family. Use two variables, or one joint factor passed whole "
-                f"(NormalGamma, NormalWishart)."
+                f"'{node.name}' stands twice in the term {term} of {type(variable).__name__} '{variable.name}', so "
+                f"its update would leave the {type(node).__name__} family. Use two variables, or one joint factor "
+                f"passed whole (NormalGamma, NormalWishart)."
             )
         seen.add(id(node))
 
@@ -172,7 +174,11 @@ def _check_names(nodes: Sequence[Node]) -> None:
     for node in nodes:
         other = by_name.setdefault(node.name, node)
         if other is not node and not isinstance(node, Constant):
-            raise ModelError(f"two parts of the model are both named '{node.name}': {other!r} and {node!r}; rename one")
+            raise ModelError(
+                f"two parts of the model are both named '{node.name}': {other!r} and {node!r}; rename one"
+            )
         for plate in node.plates:
             if plates.setdefault(plate.name, plate) is not plate:
-                raise PlateError(f"two Plate objects are both named '{plate.name}': use the same object, or rename one")
+                raise PlateError(
+                    f"two Plate objects are both named '{plate.name}': use the same object, or rename one"
+                )

@@ -1,0 +1,90 @@
+"""The factorisation of the local variables: which of them share one factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._errors import ModelError
+from ..language import Axis, Term, Variable
+from .binding import Binding
+from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
+
+__all__ = ["local_factors"]
+
+
+def local_factors(
+    binding: Binding, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None
+) -> list[LocalFactor]:
+    """Return the local factors: one a variable, but a Categorical shares one with the local variables it gates.
+
+    Parameters
+    ----------
+    joint
+        Names of variables to join, a group each; None joins wherever that is tractable.
+    """
+    data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
+    latent = [v for v in binding.latent if binding.is_local(v)]
+    if data_axis is None or not latent:
+        return []
+    gated = _gated_by(latent, terms, binding)
+    if joint is not None:
+        gated = _wanted(latent, gated, joint)
+    factors: list[LocalFactor] = []
+    taken: set[Variable] = set()
+    for gate, others in gated.items():
+        if others:
+            factors.append(GatedFactor(binding, gate, others, data_axis))
+            taken |= {gate, *others}
+    for variable in latent:
+        if variable not in taken:
+            kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
+            factors.append(kind(binding, variable, data_axis))
+    order = {variable: i for i, variable in enumerate(latent)}
+    # parents before children: a local variable meets its message from above first
+    return sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+
+
+def _gated_by(
+    latent: list[Variable], terms: Sequence[Term], binding: Binding
+) -> dict[Variable, list[Variable]]:
+    """Return each local Categorical with the local variables that it can be joined with."""
+    together: dict[Variable, set[Variable]] = {v: set() for v in latent}
+    for term in terms:
+        inside = [op.node for op in term.operands if op.node in together]
+        for variable in inside:
+            together[variable] |= set(inside) - {variable}  # type: ignore[arg-type]
+    gated: dict[Variable, list[Variable]] = {}
+    taken: set[Variable] = set()
+    for gate in latent:
+        if not hasattr(gate, "categories") or gate.plates != (binding.data_plate,):
+            continue
+        others = [
+            v for v in latent if v in together[gate] and v not in taken and not hasattr(v, "categories")
+        ]
+        independent = all(not (together[v] & set(others)) for v in others)
+        gated[gate] = others if independent else []
+        taken |= set(gated[gate])
+    return gated
+
+
+def _wanted(
+    latent: list[Variable], possible: dict[Variable, list[Variable]], joint: Sequence[Sequence[str]]
+) -> dict[Variable, list[Variable]]:
+    by_name = {variable.name: variable for variable in latent}
+    wanted: dict[Variable, list[Variable]] = {}
+    for names in joint:
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
+            raise ModelError(
+                f"factors= names '{unknown[0]}', which is no local variable; those are {', '.join(by_name)}"
+            )
+        members = [by_name[name] for name in names]
+        gate = next((v for v in members if v in possible), None)
+        others = [v for v in members if v is not gate]
+        if gate is None or not set(others) <= set(possible[gate]):
+            raise ModelError(
+                f"factors={tuple(names)!r} cannot be one factor: a joint local factor is one Categorical and variables "
+                f"that it gates and that are independent given it"
+            )
+        wanted[gate] = others
+    return wanted

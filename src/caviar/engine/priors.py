@@ -1,0 +1,57 @@
+"""Priors as factors: where the globals stand before any data are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._errors import ImproperError
+from .._typing import Array
+from ..language import Variable
+from .plan import Plan
+from .point import PointMass
+
+__all__ = ["prior_factor"]
+
+
+def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
+    """Return the prior of a global variable as a factor, its parents given; a point where the prior is flat."""
+    try:
+        return plan.factor(variable, _own_natural(plan, variable, arrays))
+    except ImproperError:
+        return PointMass(
+            variable.family, variable.unit_value(_shape(plan, variable), _spread(plan, variable))
+        )
+
+
+def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
+    """Return natural parameters from the terms of the variable's own prior."""
+    update = plan.updates[variable]
+    total = [np.zeros(fixed.shape) for fixed in update.fixed]
+    for number in set(update.terms):
+        term = plan.compiled.terms[number]
+        if term.owner is not variable:
+            continue
+        for position, factor in enumerate(term.contraction.factors):
+            if isinstance(factor.key, tuple) and factor.key[0] is variable:
+                statistic = variable.family.statistics.index(factor.key[1])
+                total[statistic] = total[statistic] + term.contraction.derivative(position)(arrays)
+    return tuple(total)
+
+
+def _shape(plan: Plan, variable: Variable) -> tuple[int, ...]:
+    return tuple(plan.binding.sizes[plate] for plate in variable.plates)
+
+
+def _spread(plan: Plan, variable: Variable) -> float:
+    """Return the standard deviation of the data that a variable is about, over all columns; 1 if there is none."""
+    children = (
+        node for node in plan.binding.nodes if isinstance(node, Variable) and variable in node.parents
+    )
+    for node in (variable, *children):
+        spread = plan.frame.spread_of(node)
+        if spread is not None and spread.max() > 0:
+            return float(spread.max() * np.sqrt(np.mean(np.square(spread / spread.max()))))
+    return 1.0

@@ -1,0 +1,293 @@
+"""One pass over a block of rows: local factors at their optimum, and the sums that the globals need."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+from .centres import Centres
+from .compile import Compiled, Part
+from .contraction import Contraction, Derivative
+from .locals import Key, LocalFactor
+from .products import block_rows, project
+from .scratch import Scratch
+from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
+
+__all__ = ["RowPass"]
+
+_UNFUSED_ROWS = 1024
+"""Rows of a block for a model whose terms are not fused into matrix products."""
+
+LocalKey: TypeAlias = tuple[LocalFactor, Key]
+
+
+class RowPass:
+    """What a compiled model does with a block of rows.
+
+    Parameters
+    ----------
+    compiled
+        The model.
+    factors
+        Its local factors, in the order of their updates.
+    centres
+        Reference points of their own that categories of a local Categorical have.
+    """
+
+    def __init__(
+        self, compiled: Compiled, factors: Sequence[LocalFactor], centres: Mapping[LocalFactor, list[Centres]]
+    ) -> None:
+        self.compiled = compiled
+        self.factors = tuple(factors)
+        self.centres = centres
+        self._part_derivatives: list[tuple[Part, Derivative]] = [
+            (factor.key, term.contraction.derivative(position))
+            for term in compiled.terms
+            for position, factor in enumerate(term.contraction.factors)
+            if isinstance(factor.key, Part)
+        ]
+        self._messages = _messages(compiled)
+        self._explicit = {key[0] for key, _, _, _ in self._messages}
+        self.keeps_locals = any(needs for _, _, _, needs in self._messages)
+        """Whether local factors depend on each other, so that a pass must start from the last one's."""
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
+        sizes = [
+            block_rows(1 if factor is None else factor.n_rows, table.n_rows)
+            for factor, table in self.compiled.tables.items()
+        ]
+        return min(sizes, default=_UNFUSED_ROWS)
+
+    def _used_centres(self, factor: LocalFactor) -> list[Centres]:
+        return [centres for centres in self.centres.get(factor, ()) if centres.is_used]
+
+    def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
+        """Return what the rows need of the globals."""
+        parts: Arrays = {}
+        for part, derivative in self._part_derivatives:
+            value = derivative(arrays)
+            before = parts.get(part)
+            parts[part] = value if before is None else before + value
+        matrices = {}
+        for factor in self.factors:
+            table = self.compiled.tables.get(factor)
+            if table is not None:
+                matrices[factor] = self._matrix(factor, parts)
+        return Coefficients(matrices, parts)
+
+    def _matrix(self, factor: LocalFactor, parts: Arrays) -> Array:
+        table = self.compiled.tables[factor]
+        columns = {feature.key: rows for feature, rows in zip(table.features, table.slices, strict=True)}
+        matrix = np.zeros((factor.n_rows, table.n_rows))
+        for part, value in parts.items():
+            if isinstance(part, Part) and part.factor is factor and part.feature is not None:
+                full = np.broadcast_to(value, part.shape).reshape(-1, *part.feature.shape)
+                matrix[part.rows, columns[part.feature.key]] = part.feature.pack(full)
+        return matrix
+
+    def summarize(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        before: LocalState | None,
+        scratch: Scratch,
+        *,
+        static: bool,
+    ) -> tuple[Sums, LocalState]:
+        """Return the sums over a block of rows with the local factors at their optimum, and these factors' statistics.
+
+        The sums are valid until the thread's next block: they live in its scratch.
+
+        Parameters
+        ----------
+        before
+            Local statistics from the last pass; needed only where local factors depend on each other.
+        static
+            Whether to sum only the parts without local variables (they never change).
+        """
+        sums = Sums.zero()
+        if static:
+            self._sum_static(rows, sums, scratch)
+            return sums, {}
+        state: LocalState = dict(before or {})
+        data = self._row_arrays(rows) if self.compiled.local_terms else {}
+        for factor in self.factors:
+            self._infer(factor, rows, coefficients, state, data, sums, scratch)
+        self._sum_rows(rows, state, data, sums, scratch)
+        return sums, state if self.keeps_locals else {}
+
+    def sums_of(self, rows: Rows, state: LocalState, scratch: Scratch) -> Sums:
+        """Return the sums over a block of rows for given local statistics; their entropies count as zero."""
+        sums = Sums({}, {}, dict.fromkeys(self.factors, 0.0), dict.fromkeys(self.factors, 0.0))
+        for factor, table in self.compiled.tables.items():
+            if factor is not None:
+                features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
+                table.fill(rows.columns, features, scratch)
+        self._sum_rows(rows, state, self._row_arrays(rows), sums, scratch)
+        return sums
+
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, sweeps: int = 1
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
+        state: LocalState = {}
+        data = self._row_arrays(rows)
+        natural: dict[LocalFactor, Array] = {}
+        for _ in range(sweeps if self.keeps_locals else 1):
+            for factor in self.factors:
+                natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
+                state[factor] = natural[factor].copy()
+                factor.infer(state[factor])
+        return natural
+
+    def _natural(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        data: Arrays,
+        scratch: Scratch,
+    ) -> Array:
+        natural = scratch.array((factor, "natural"), (factor.n_rows, rows.n_rows))
+        table = self.compiled.tables.get(factor)
+        if table is None:
+            natural.fill(0.0)
+        else:
+            features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
+            table.fill(rows.columns, features, scratch)
+            matrix = coefficients.matrices[factor]
+            centres = self._used_centres(factor)
+            shared = matrix
+            for own in centres:
+                shared = own.mask(shared)
+            project(shared, features, natural)
+            for own in centres:
+                own.add_natural(matrix, rows.columns, natural, scratch)
+        for key, derivative, part, needs in self._messages:
+            if key[0] is factor and all(other in state for other, _ in needs):
+                arrays = {part: coefficients.parts[part], **data}
+                arrays |= {need: need[0].view(state[need[0]], need[1]) for need in needs}
+                factor.view(natural, key[1])[...] += derivative(arrays)
+        return natural
+
+    def _infer(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        data: Arrays,
+        sums: Sums,
+        scratch: Scratch,
+    ) -> None:
+        expected = self._natural(factor, rows, coefficients, state, data, scratch)
+        natural = expected.copy() if factor in self._explicit else None
+        log_partition = factor.infer(expected)
+        weights = rows.weights
+        sums.log_partition[factor] = float(
+            log_partition.sum() if weights is None else weights @ log_partition
+        )
+        if natural is not None:
+            inner = np.einsum("eb,eb->b", natural, expected)
+            sums.inner[factor] = float(inner.sum() if weights is None else weights @ inner)
+        state[factor] = expected.copy() if self.keeps_locals else expected
+
+    def _sum_rows(self, rows: Rows, state: LocalState, data: Arrays, sums: Sums, scratch: Scratch) -> None:
+        for local in self.compiled.local_terms:
+            if not local.is_static:
+                arrays = dict(data)
+                for factor in local.contraction.factors[1:]:
+                    if isinstance(factor.key, tuple):
+                        owner, stat = factor.key
+                        arrays[factor.key] = owner.view(state[owner], stat)
+                sums.parts[local.part] = self._weighted_sum(local.contraction, arrays, rows)
+        for factor in self.factors:
+            table = self.compiled.tables.get(factor)
+            if table is None:
+                continue
+            expected = state[factor]
+            if rows.weights is not None:
+                if self.keeps_locals:
+                    expected = expected * rows.weights
+                else:
+                    expected *= rows.weights
+            features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
+            # BLAS writes the transpose a little faster
+            total = scratch.array((factor, "sums"), (table.n_rows, factor.n_rows)).T
+            np.matmul(expected, features.T, out=total)
+            for own in self._used_centres(factor):
+                own.replace_sums(expected, rows.columns, total, scratch)
+            sums.fused[factor] = total
+
+    def _sum_static(self, rows: Rows, sums: Sums, scratch: Scratch) -> None:
+        data = self._row_arrays(rows)
+        for local in self.compiled.local_terms:
+            if local.is_static:
+                sums.parts[local.part] = self._weighted_sum(local.contraction, data, rows)
+        table = self.compiled.tables.get(None)
+        if table is not None:
+            features = scratch.array((None, "table"), (table.n_rows, rows.n_rows))
+            table.fill(rows.columns, features, scratch)
+            weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+            sums.fused[None] = (weights @ features.T)[None, :]
+
+    def _weighted_sum(self, contraction: Contraction, arrays: Arrays, rows: Rows) -> Array:
+        part = contraction.factors[0]
+        if rows.weights is not None:
+            key = contraction.factors[1].key
+            arrays = {**arrays, key: arrays[key] * rows.weights}
+        value = contraction.derivative(0)(arrays)
+        assert isinstance(part.key, Part)
+        return np.array(np.broadcast_to(value, part.key.shape), dtype=np.float64)
+
+    def _row_arrays(self, rows: Rows) -> Arrays:
+        """Return the features that the terms which are not fused need, unpacked: (shape..., B)."""
+        arrays: Arrays = {}
+        for local in self.compiled.local_terms:
+            for factor in local.contraction.factors[1:]:
+                if not isinstance(factor.key, tuple) and factor.key not in arrays:
+                    feature = factor.key
+                    arrays[feature] = feature.of_rows(_column(rows, feature))  # type: ignore[union-attr]
+        return arrays
+
+    def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
+        """Return the reduced sums of a pass in the shapes that the global terms expect."""
+        fused = {**static.fused, **sums.fused}
+        parts: Arrays = {**static.parts, **sums.parts}
+        for part in self.compiled.parts:
+            if part.feature is None:
+                continue
+            table = self.compiled.tables[part.factor]
+            columns = dict(zip((f.key for f in table.features), table.slices, strict=True))[part.feature.key]
+            full = part.feature.unpack(fused[part.factor][part.rows, columns])
+            parts[part] = full.reshape(part.shape)
+        entropies = {}
+        for factor in self.factors:
+            inner = sums.inner.get(factor)
+            if inner is None and factor in sums.log_partition:
+                inner = float(np.vdot(coefficients.matrices[factor], sums.fused[factor]))
+            if inner is not None:
+                entropies[factor] = sums.log_partition[factor] - inner
+        return Summary(parts, entropies)
+
+
+def _column(rows: Rows, feature: Any) -> AnyArray:
+    return np.ones(rows.n_rows) if feature.source is None else rows.columns[feature.source.name]
+
+
+def _messages(compiled: Compiled) -> list[tuple[Any, Derivative, Part, list[Any]]]:
+    """Return for each local operand of a term that is not fused: its key, the message to it, and what that needs."""
+    messages = []
+    for local in compiled.local_terms:
+        keys = [factor.key for factor in local.contraction.factors]
+        for position, key in enumerate(keys):
+            if isinstance(key, tuple):
+                needs = [other for other in keys if isinstance(other, tuple) and other is not key]
+                messages.append((key, local.contraction.derivative(position), local.part, needs))
+    return messages

@@ -1,0 +1,98 @@
+"""What goes into a pass over the rows and what comes out: coefficients and blocks in, sums out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from .._typing import AnyArray, Array
+from .locals import LocalFactor
+
+T = TypeVar("T", bound=Hashable)
+
+__all__ = ["Arrays", "Coefficients", "LocalState", "Rows", "Summary", "Sums"]
+
+Arrays: TypeAlias = dict[Hashable, Array]
+"""Arrays by what they belong to: (variable, statistic), (local factor, statistic), a feature or a part."""
+
+LocalState: TypeAlias = dict[LocalFactor, Array]
+"""Local factor -> expected statistics of the rows of one block."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A block of rows: name -> array with the rows first, and their weights."""
+
+    columns: Mapping[str, AnyArray]
+    weights: Array | None
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What a pass over the rows needs of the globals; made once a pass.
+
+    Attributes
+    ----------
+    matrices
+        Local factor -> W, shape (E, F): natural parameters are W @ T.
+    parts
+        Part -> coefficient array of the local side of a term that is not fused.
+    """
+
+    matrices: dict[LocalFactor, Array]
+    parts: Arrays
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over rows: additive, of fixed size, all that a pass leaves behind.
+
+    Attributes
+    ----------
+    fused
+        Local factor -> U @ T', shape (E, F).
+    parts
+        Part -> sum, for parts that are not fused.
+    entropy
+        Local factor -> (sum of log-partitions, sum of <natural, expected>); the second is None where it follows from W.
+    """
+
+    fused: dict[LocalFactor | None, Array]
+    parts: Arrays
+    log_partition: dict[LocalFactor, float]
+    inner: dict[LocalFactor, float]
+
+    @classmethod
+    def zero(cls) -> Sums:
+        """Return the sums over no rows."""
+        return cls({}, {}, {}, {})
+
+    def add(self, other: Sums) -> None:
+        """Add other sums to these, in place; arrays that are not here yet are copied."""
+        _add_arrays(self.fused, other.fused)
+        _add_arrays(self.parts, other.parts)
+        _add_numbers(self.log_partition, other.log_partition)
+        _add_numbers(self.inner, other.inner)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a pass gives the globals: parts in full shape, and the entropy of each local factor."""
+
+    parts: Arrays
+    entropies: dict[LocalFactor, float]
+
+
+def _add_arrays(mine: dict[T, Array], theirs: Mapping[T, Array]) -> None:
+    for key, value in theirs.items():
+        if key in mine:
+            mine[key] += value
+        else:
+            mine[key] = value.copy()
+
+
+def _add_numbers(mine: dict[T, float], theirs: Mapping[T, float]) -> None:
+    for key, value in theirs.items():
+        mine[key] = mine.get(key, 0.0) + value

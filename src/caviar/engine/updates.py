@@ -1,0 +1,52 @@
+"""The compiled update of a global factor: the derivative of the expected log joint by its expected statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from .._typing import Array
+from ..language import Axis, Variable
+from .binding import Binding
+from .compile import GlobalTerm
+from .contraction import Derivative
+
+__all__ = ["GlobalUpdate"]
+
+
+class GlobalUpdate:
+    """The compiled update of one global factor: derivative of the expected log joint by its expected statistics."""
+
+    def __init__(self, variable: Variable, terms: Sequence[GlobalTerm], binding: Binding) -> None:
+        self.variable = variable
+        statistics = variable.family.statistics
+        plates = tuple(binding.size(Axis(plate)) for plate in variable.plates)
+        shapes = [
+            plates + tuple(binding.size(Axis(variable, c)) for c in variable.letters[s]) for s in statistics
+        ]
+        self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
+        self.changing: list[tuple[int, Derivative]] = []
+        self.terms: list[int] = []
+        self._square = [i for i, s in enumerate(statistics) if len(variable.letters[s]) == 2]
+        for number, term in enumerate(terms):
+            for position, factor in enumerate(term.contraction.factors):
+                if not isinstance(factor.key, tuple) or factor.key[0] is not variable:
+                    continue
+                self.terms.append(number)
+                statistic = statistics.index(factor.key[1])
+                derivative = term.contraction.derivative(position)
+                if len(term.contraction.factors) == 1:
+                    self.fixed[statistic] = self.fixed[statistic] + derivative({})
+                else:
+                    self.changing.append((statistic, derivative))
+
+    def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
+        """Return the natural parameters of the optimal factor."""
+        total = list(self.fixed)
+        for statistic, derivative in self.changing:
+            total[statistic] = total[statistic] + derivative(arrays)
+        for statistic in self._square:
+            # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
+            total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
+        return tuple(total)

@@ -1,0 +1,229 @@
+"""Slots: what was passed to a distribution, made into nodes of the right rank and plates, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from .._errors import ConjugacyError, ModelError, PlateError
+from .._typing import Array
+from .nodes import Constant, Data, Expression, Indexed, Node, as_known
+from .roles import LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX, Role
+from .templates import Summand
+
+if TYPE_CHECKING:
+    from .variable import Variable
+
+__all__ = [
+    "RoleOfDimension",
+    "Slot",
+    "agreed_dimension",
+    "as_expression",
+    "check_slot",
+    "resolve_role",
+    "slot_of",
+]
+
+RoleOfDimension: TypeAlias = Callable[[int], Role]
+
+_VALUES = ("a number", "a vector", "a square matrix")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What stands in a slot of a distribution, and what is needed of it."""
+
+    name: str
+    expression: Node | Indexed
+    role: Role
+
+    @property
+    def node(self) -> Node:
+        """The node itself, without its index."""
+        return self.expression.node if isinstance(self.expression, Indexed) else self.expression
+
+    @property
+    def index(self) -> Variable | None:
+        """The Categorical that chooses the node's plate, if any."""
+        return self.expression.by if isinstance(self.expression, Indexed) else None
+
+
+def _where(owner: Variable, slot: str) -> str:
+    return f"'{slot}' of {type(owner).__name__} '{owner.name}'"
+
+
+def as_expression(
+    owner: Variable, slot: str, value: Expression, role: Role | RoleOfDimension
+) -> Node | Indexed | Array:
+    """Return what was passed as a node, an indexed node or an array.
+
+    Raises
+    ------
+    ModelError
+        If nothing was passed, or something else.
+    """
+    if isinstance(value, Node | Indexed):
+        return value
+    where = _where(owner, slot)
+    if value is None:
+        raise ModelError(f"{where} is missing: give a number, an array or a variable")
+    if role in (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX):
+        joint = "NormalGamma" if role is LOCATION_AND_PRECISION else "NormalWishart"
+        raise ModelError(
+            f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
+        )
+    return as_known(value, where)
+
+
+def agreed_dimension(
+    owner: Variable, slot: str, expression: Node | Indexed | Array, role: Role | RoleOfDimension
+) -> int | None:
+    """Return the dimension that the owner has once this slot is known.
+
+    Raises
+    ------
+    PlateError
+        If the slot has another length than what is known already.
+    """
+    if not isinstance(role, Role) or role.rank == 0:
+        return owner.dimension
+    if isinstance(expression, np.ndarray):
+        size = expression.shape[-1] if expression.ndim else None
+    else:
+        size = (expression.node if isinstance(expression, Indexed) else expression).dimension
+    if size is None or owner.dimension in (None, size):
+        return owner.dimension if size is None else size
+    raise PlateError(
+        f"{_where(owner, slot)} has length {size}, but the rest of '{owner.name}' has dimension {owner.dimension}"
+    )
+
+
+def resolve_role(owner: Variable, slot: str, role: Role | RoleOfDimension) -> Role:
+    """Return the role of a slot, for those that depend on the dimension."""
+    if isinstance(role, Role):
+        return role
+    if owner.dimension is None:
+        raise PlateError(
+            f"the dimension D of '{owner.name}' cannot be told from its arguments, and {_where(owner, slot)} "
+            f"depends on it; give a vector of length D or a D x D matrix where one is due"
+        )
+    return role(owner.dimension)
+
+
+def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role: Role) -> Slot:
+    """Return the slot; an anonymous array becomes a constant over the last plates of the owner.
+
+    Raises
+    ------
+    PlateError
+        If the array has more leading axes than the owner has plates.
+    """
+    if not isinstance(expression, np.ndarray):
+        return Slot(name, expression, role)
+    value = _of_full_rank(owner, name, expression, role)
+    leading = value.ndim - role.rank
+    if leading > len(owner.plates):
+        plates = ", ".join(plate.name for plate in owner.plates) or "none"
+        raise PlateError(
+            f"{_where(owner, name)} has shape {expression.shape}, {leading} axes more than {_VALUES[role.rank]}, but "
+            f"'{owner.name}' has plates: {plates}. Write plates=Plate('component', {value.shape[0]}) if it is repeated."
+        )
+    plates = owner.plates[len(owner.plates) - leading :]
+    sizes = list(zip(plates, value.shape, strict=False))
+    # an axis of length one stands for all repetitions
+    kept = [(plate, size) for plate, size in sizes if size != 1 or plate.size == 1]
+    value = value.reshape(tuple(size for _, size in kept) + value.shape[leading:])
+    return Slot(name, Constant(f"{owner.name}.{name}", value, plates=[plate for plate, _ in kept]), role)
+
+
+def _of_full_rank(owner: Variable, slot: str, value: Array, role: Role) -> Array:
+    if value.ndim >= role.rank:
+        return value
+    if owner.dimension is None:
+        raise PlateError(
+            f"the dimension of '{owner.name}' cannot be told from its arguments; write {slot}=np.zeros(D) "
+            f"(a vector of the length you mean) instead of {value}"
+        )
+    size = owner.dimension
+    if value.ndim == 0 and role.rank == 1:
+        return np.full(size, value)
+    if value.ndim == 0 and not value:
+        return np.zeros((size, size))
+    hint = f"; write {value} * np.eye({size}) for a multiple of the identity" if value.ndim == 0 else ""
+    raise PlateError(
+        f"{_where(owner, slot)} must be a {size} x {size} matrix, not of shape {value.shape}{hint}"
+    )
+
+
+def check_slot(owner: Variable, slot: Slot) -> None:
+    """Check that what stands in a slot has the plates, the rank and the statistics that its place needs.
+
+    Raises
+    ------
+    PlateError, ModelError, ConjugacyError
+        The message names the owner, the slot, what stands there, and what would do.
+    """
+    _check_plates(owner, slot)
+    node, where = slot.node, _where(owner, slot.name)
+    if isinstance(node, Constant):
+        if node.event_rank != slot.role.rank:
+            shapes = f"must be {_VALUES[slot.role.rank]}; '{node.name}' is {_VALUES[node.event_rank]}"
+            raise PlateError(f"{where} {shapes}")
+        problem = slot.role.problem(node.value)
+        if problem:
+            raise ModelError(f"{where} {problem}; got {np.array2string(node.value, threshold=8)}")
+    elif not isinstance(node, Data):
+        _check_statistics(owner, slot, node)  # type: ignore[arg-type]
+
+
+def _check_plates(owner: Variable, slot: Slot) -> None:
+    chosen = slot.expression.plate if isinstance(slot.expression, Indexed) else None
+    needed = [plate for plate in slot.node.plates if plate is not chosen]
+    if slot.index is not None:
+        needed += slot.index.plates
+    for plate in needed:
+        if plate in owner.plates:
+            continue
+        if plate.name in [own.name for own in owner.plates]:
+            hint = f"two Plate objects are both named '{plate.name}': use the same object"
+        else:
+            choose = f"choose from it with a Categorical: {slot.node.name}[z]"
+            hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"
+        raise PlateError(
+            f"{_where(owner, slot.name)} is repeated over plate '{plate.name}', but '{owner.name}' is not; {hint}"
+        )
+
+
+def _check_statistics(owner: Variable, slot: Slot, node: Variable) -> None:
+    where, kind = _where(owner, slot.name), type(node).__name__
+    missing = slot.role.statistics.keys() - set(node.family.statistics)
+    if missing:
+        uses = (
+            s for s in owner.density if any(f.slot == slot.name and f.statistic in missing for f in s.factors)
+        )
+        term = next(uses, None)
+        in_term = "" if term is None else f" in its term {_read(term)}"
+        raise ConjugacyError(
+            f"{where} cannot be the {kind} '{node.name}'{in_term}: it needs the statistics "
+            f"{', '.join(slot.role.statistics)}, and a {kind} has {', '.join(node.family.statistics)}. "
+            f"{_remedy(slot.role)}"
+        )
+    if node.value_rank != slot.role.rank:
+        raise ConjugacyError(
+            f"{where} must be {_VALUES[slot.role.rank]}, but the {kind} '{node.name}' is "
+            f"{_VALUES[node.value_rank]}. {_remedy(slot.role)}"
+        )
+
+
+def _read(summand: Summand) -> str:
+    words = " ".join(f"{factor.slot}.{factor.statistic}" for factor in summand.factors)
+    return f"{summand.coefficient:g} {words}"
+
+
+def _remedy(role: Role) -> str:
+    if role.would_do:
+        return f"A {' or a '.join(role.would_do)} (or a known value) would do."
+    return "No family is conjugate here; give a number or an array."
