@@ -89,8 +89,8 @@ test-all: lint
 	$(call step,pytest with the slow tests,$(PYTEST) -m "")
 
 bench: $(VENV)/.installed-test
-	@for script in benchmarks/bench_*.py; do \
-	  [ -e "$$script" ] || { echo "there is no benchmarks/bench_*.py" >&2; exit 1; }; \
+	@for script in benchmarks/*.py; do \
+	  [ -e "$$script" ] || { echo "there is no benchmarks/*.py" >&2; exit 1; }; \
 	  echo "==> $$script"; $(BIN)/python "$$script" || exit 1; \
 	done
 

@@ -3,7 +3,7 @@
 A pass is everything that touches rows: all local updates, all statistics, and the local part of the ELBO.
 Each shape is timed in alternating repeats in one process, and the best of each is shown::
 
-    python benchmarks/bench_one_pass.py [--repeats 7] [--threads 2]
+    python benchmarks/one_pass.py [--repeats 7] [--threads 2]
 
 The two products are W @ T (K x F by F x N) and R @ T' (K x N by N x F) on full feature-major operands, BLAS
 with all threads. An iteration of scikit-learn is its E step, M step and lower bound.
