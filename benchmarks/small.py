@@ -1,7 +1,7 @@
 """A whole fit of a small table, and the import, beside scikit-learn's.
 
-Old Faithful (272 x 2), two components, one start, the defaults of each. Fits alternate in one process after one that is not
-counted; imports run in fresh processes::
+Old Faithful (272 x 2), two components, one start, the defaults of each. Fits alternate in one process after one
+that is not counted; imports run in fresh processes::
 
     python benchmarks/small.py [--repeats 50]
 """
@@ -45,7 +45,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     from sklearn import mixture
 
-    X = cv.datasets.load_faithful().data
+    X = cv.datasets.load_faithful().values
     fits: dict[str, Callable[[int], object]] = {
         "caviar BayesianGaussianMixture": lambda s: cv.BayesianGaussianMixture(2, random_state=s).fit(X),
         "sklearn BayesianGaussianMixture": lambda s: mixture.BayesianGaussianMixture(

@@ -14,7 +14,7 @@ from ..language import Axis, Constant, Data, Node, Plate, Variable
 
 __all__ = ["Binding", "bind"]
 
-_CHECK_ROWS = 65_536
+_CHECK_ROWS = 8_192
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,6 @@ from .sums import Summary
 
 __all__ = ["factors_at", "local_distributions", "objective_at"]
 
-_SWEEPS = 50
-"""Sweeps over local factors that depend on each other; they contract quickly."""
-
 
 def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
     """Return the global factors by name, measured from the user's origin."""
@@ -51,7 +48,7 @@ def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) 
         plan, q = moved
         coefficients = plan.rows.coefficients(statistics_of(plan, q))
     with passes.executor.session():
-        blocks = list(passes.natural_parameters(plan, passes.source, coefficients, _SWEEPS))
+        blocks = list(passes.natural_parameters(plan, passes.source, coefficients))
     found: dict[str, Any] = {}
     for factor in plan.factors:
         natural = np.concatenate([block[factor] for block in blocks], axis=1)

@@ -12,18 +12,17 @@ Categorical chooses the location, each of its categories can have a point of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from .._typing import Array
 from ..language import Axis, Indexed, Plate, Slot, Variable
 from .binding import Binding
+from .moments import mean_and_spread
 
 __all__ = ["Frame", "Group", "frame_of"]
-
-_MEAN_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -178,48 +177,22 @@ def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | N
 
 def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
-    rows, weights = binding.values[observed], np.ones(1)
+    rows, weights = binding.values[observed], None
     if binding.data_plate in observed.plates:
         rows = np.moveaxis(rows, observed.plates.index(binding.data_plate), 0)
-        weights = np.ones(len(rows)) if binding.row_weights is None else binding.row_weights
+        weights = binding.row_weights
     else:
         rows = rows[None]
+    mean, spread = mean_and_spread(rows, weights)
     plates = [plate for plate in observed.plates if plate is not binding.data_plate]
     averaged = tuple(i for i, plate in enumerate(plates) if plate not in kept)
-    mean = _weighted_mean(rows, weights, 0.0, 1.0, averaged, lambda block: block)
-    size = _largest_distance(rows, mean, averaged)
-    variance = _weighted_mean(rows, weights, _across(mean, averaged), size or 1.0, averaged, np.square)
-    return mean, np.sqrt(variance) * size
+    if not averaged:
+        return mean, spread
+    common = mean.mean(axis=averaged, keepdims=True)
+    # the spread about the common mean, in two steps that neither over- nor underflow
+    about = np.sqrt(np.mean(np.square(np.hypot(spread, mean - common) / _unit(mean, spread)), axis=averaged))
+    return common.reshape(about.shape), about * _unit(mean, spread)
 
 
-def _across(mean: Array, averaged: tuple[int, ...]) -> Array:
-    return np.expand_dims(mean, averaged) if averaged else mean
-
-
-def _largest_distance(rows: AnyArray, mean: Array, averaged: tuple[int, ...]) -> float:
-    """Return the largest distance from the mean: squares of distances are taken relative to it, lest they overflow."""
-    centre = _across(mean, averaged)
-    return max(
-        float(np.max(np.abs(rows[start : start + _MEAN_ROWS] - centre)))
-        for start in range(0, len(rows), _MEAN_ROWS)
-    )
-
-
-def _weighted_mean(
-    rows: AnyArray,
-    weights: Array,
-    centre: Array | float,
-    unit: float,
-    averaged: tuple[int, ...],
-    function: Callable[[Array], Array],
-) -> Array:
-    """Return the mean of ``function((rows - centre) / unit)``, in float64, without a copy of all rows."""
-    share = weights / weights.sum()
-    blocks = (
-        np.tensordot(
-            share[start : start + _MEAN_ROWS], function((rows[start : start + _MEAN_ROWS] - centre) / unit), 1
-        )
-        for start in range(0, len(rows), _MEAN_ROWS)
-    )
-    total = np.sum(list(blocks), axis=0)
-    return np.asarray(total.mean(axis=averaged) if averaged else total, dtype=np.float64)
+def _unit(mean: Array, spread: Array) -> float:
+    return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0

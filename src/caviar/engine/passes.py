@@ -130,13 +130,13 @@ class Passes:
         self._state = None
 
     def natural_parameters(
-        self, plan: Plan, source: RowSource, coefficients: Coefficients, sweeps: int
+        self, plan: Plan, source: RowSource, coefficients: Coefficients
     ) -> Iterator[dict[LocalFactor, Array]]:
         """Yield the natural parameters of every local factor, block by block."""
         bounds = self._bounds(plan, source)
 
         def block(number: int) -> dict[LocalFactor, Array]:
-            return plan.rows.infer(_rows(source, bounds[number]), coefficients, self._scratch, sweeps)
+            return plan.rows.infer(_rows(source, bounds[number]), coefficients, self._scratch)
 
         yield from self.executor.map(block, len(bounds))
 

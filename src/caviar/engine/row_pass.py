@@ -21,6 +21,9 @@ __all__ = ["RowPass"]
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are not fused into matrix products."""
 
+_COLD_SWEEPS = 50
+"""Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
+
 LocalKey: TypeAlias = tuple[LocalFactor, Key]
 
 
@@ -114,8 +117,10 @@ class RowPass:
         if static:
             self._sum_static(rows, sums, scratch)
             return sums, {}
-        state: LocalState = dict(before or {})
         data = self._row_arrays(rows) if self.compiled.local_terms else {}
+        state: LocalState = dict(before or {})
+        if self.keeps_locals and not state:
+            self._settle(rows, coefficients, state, data, scratch)
         for factor in self.factors:
             self._infer(factor, rows, coefficients, state, data, sums, scratch)
         self._sum_rows(rows, state, data, sums, scratch)
@@ -131,14 +136,16 @@ class RowPass:
         self._sum_rows(rows, state, self._row_arrays(rows), sums, scratch)
         return sums
 
-    def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, sweeps: int = 1
-    ) -> dict[LocalFactor, Array]:
+    def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
-        state: LocalState = {}
-        data = self._row_arrays(rows)
+        return self._settle(rows, coefficients, {}, self._row_arrays(rows), scratch)
+
+    def _settle(
+        self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Scratch
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor, found without a state to start from; fill the state."""
         natural: dict[LocalFactor, Array] = {}
-        for _ in range(sweeps if self.keeps_locals else 1):
+        for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
             for factor in self.factors:
                 natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
                 state[factor] = natural[factor].copy()

@@ -18,7 +18,7 @@ from .passes import RowSource
 __all__ = ["Sample", "sample_of"]
 
 _SAMPLE_ROWS = 10_000
-_HASH_ROWS = 65_536
+_HASH_ROWS = 8_192
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
 def _conditional(plan: Plan, q: Mapping[Variable, Any], source: RowSource, passes: Passes) -> LocalState:
     """Return natural parameters of every local factor given the globals, for all rows of a source."""
     coefficients = plan.rows.coefficients(statistics_of(plan, q))
-    blocks = list(passes.natural_parameters(plan, source, coefficients, _SWEEPS))
+    blocks = list(passes.natural_parameters(plan, source, coefficients))
     return {factor: np.concatenate([block[factor] for block in blocks], axis=1) for factor in plan.factors}
 
 

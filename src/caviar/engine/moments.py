@@ -1,0 +1,44 @@
+"""Mean and spread of many rows, at any scale and without a copy of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+
+__all__ = ["mean_and_spread"]
+
+_BLOCK_ROWS = 8_192
+
+
+def mean_and_spread(rows: AnyArray, weights: Array | None) -> tuple[Array, Array]:
+    """Return the weighted mean and standard deviation over the first axis, in float64.
+
+    Squares are taken in units of the largest value of each column, lest they over- or underflow.
+
+    Parameters
+    ----------
+    rows
+        Shape (N, ...).
+    weights
+        Shape (N,), not all zero, or None for one each.
+    """
+    total = float(len(rows)) if weights is None else float(weights.sum())
+    mean = np.zeros(rows.shape[1:])
+    largest = np.zeros(rows.shape[1:])
+    for block, weight in _blocks(rows, weights):
+        mean += np.tensordot(weight / total, block, axes=1)
+        np.maximum(largest, np.max(np.abs(block), axis=0), out=largest)
+    unit = np.where(largest > 0, largest, 1.0)
+    variance = np.zeros(rows.shape[1:])
+    for block, weight in _blocks(rows, weights):
+        variance += np.tensordot(weight / total, np.square((block - mean) / unit), axes=1)
+    return mean, np.sqrt(variance) * unit
+
+
+def _blocks(rows: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        block = np.asarray(rows[start : start + _BLOCK_ROWS], dtype=np.float64)
+        yield block, np.ones(len(block)) if weights is None else weights[start : start + _BLOCK_ROWS]
