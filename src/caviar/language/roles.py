@@ -2,13 +2,15 @@
 
 The mean of a Normal enters its log density through ``x`` and ``xx``; so whatever stands there must have these two
 among its sufficient statistics, or be a known value for which they can be computed. A role says which statistics are
-needed, how a known value gives them, which values are possible, and which family would do.
+needed, how a known value gives them, which values are possible, and which family would do. Its functions are no lambdas, so
+that a model can be pickled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import gammaln
@@ -32,6 +34,10 @@ __all__ = [
 ]
 
 
+def _no_problem(value: Array) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Role:
     """What a slot needs.
@@ -53,7 +59,7 @@ class Role:
     rank: int
     statistics: Mapping[str, Callable[[Array], Array]]
     would_do: tuple[str, ...] = ()
-    problem: Callable[[Array], str] = field(default=lambda value: "")
+    problem: Callable[[Array], str] = _no_problem
     moves: bool = False
 
 
@@ -107,6 +113,33 @@ def _log_det(value: Array) -> Array:
     return 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
 
 
+def _log_complement(value: Array) -> Array:
+    return _log(1 - value)
+
+
+def _log_beta(value: Array) -> Array:
+    return gammaln(value).sum(-1) - gammaln(value.sum(-1))
+
+
+def _log_gamma(dimension: int, df: Array) -> Array:
+    """Logarithm of the multivariate gamma function at df / 2."""
+    halves = (df[..., None] - np.arange(dimension)) / 2
+    return dimension * (dimension - 1) / 4 * np.log(np.pi) + gammaln(halves).sum(-1)
+
+
+def _not_above(bound: int, value: Array) -> str:
+    possible = np.all((value > bound) & np.isfinite(value))
+    return "" if possible else f"must be finite and above D - 1 = {bound}"
+
+
+def _first(value: Array) -> Array:
+    return value[..., 0]
+
+
+def _second(value: Array) -> Array:
+    return value[..., 1]
+
+
 def _identity(value: Array) -> Array:
     return value
 
@@ -128,38 +161,13 @@ LOCATION_AND_PRECISION_MATRIX = Role(
     moves=True,
 )
 PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet",), _no_simplex)
-PROBABILITY = Role(
-    0, {"log_x": _log, "log_complement": lambda value: _log(1 - value)}, ("Beta",), _no_probability
-)
+PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta",), _no_probability)
 SHAPE = Role(0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
-TWO_SHAPES = Role(
-    1,
-    {
-        "a": lambda value: value[..., 0],
-        "b": lambda value: value[..., 1],
-        "log_beta": lambda value: gammaln(value).sum(-1) - gammaln(value.sum(-1)),
-    },
-    (),
-    _not_positive,
-)
-CONCENTRATION = Role(
-    1,
-    {"x": _identity, "log_beta": lambda value: gammaln(value).sum(-1) - gammaln(value.sum(-1))},
-    (),
-    _not_positive,
-)
+TWO_SHAPES = Role(1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
+CONCENTRATION = Role(1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
 
 
 def degrees_of_freedom(dimension: int) -> Role:
     """Return the role of a Wishart's degrees of freedom, whose normaliser depends on the dimension."""
-
-    def log_gamma(df: Array) -> Array:
-        # log of the multivariate gamma function at df / 2
-        halves = (df[..., None] - np.arange(dimension)) / 2
-        return dimension * (dimension - 1) / 4 * np.log(np.pi) + gammaln(halves).sum(-1)
-
-    def problem(value: Array) -> str:
-        possible = np.all((value > dimension - 1) & np.isfinite(value))
-        return "" if possible else f"must be finite and above D - 1 = {dimension - 1}"
-
-    return Role(0, {"x": _identity, "log_gamma": log_gamma}, (), problem)
+    statistics = {"x": _identity, "log_gamma": partial(_log_gamma, dimension)}
+    return Role(0, statistics, (), partial(_not_above, dimension - 1))
