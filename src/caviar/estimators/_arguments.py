@@ -1,0 +1,135 @@
+"""What the arguments of the estimators may be, refused in the words that the user gave them in."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from .._errors import ParameterError
+from .._typing import Array
+
+__all__ = [
+    "as_array",
+    "as_generator",
+    "as_positive_definite",
+    "as_weights",
+    "n_threads",
+    "require_choice",
+    "require_number",
+    "require_whole",
+]
+
+
+def require_whole(name: str, value: Any, at_least: int) -> None:
+    """Raise ParameterError unless an argument is a whole number that is large enough."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
+        raise ParameterError(f"{name} must be a whole number of at least {at_least}; got {value!r}")
+
+
+def require_number(name: str, value: Any, above: float | None = None) -> None:
+    """Raise ParameterError unless an argument is a finite number, not negative, or above a bound if one is given."""
+    is_number = isinstance(value, Real) and math.isfinite(value)
+    if not is_number or (value < 0 if above is None else value <= above):
+        bound = "at least 0" if above is None else f"above {above:g}"
+        raise ParameterError(f"{name} must be a finite number {bound}; got {value!r}")
+
+
+def require_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise ParameterError unless an argument is one of the words that exist."""
+    if not isinstance(value, str) or value not in choices:
+        listed = " or ".join(repr(choice) for choice in choices)
+        raise ParameterError(f"{name} must be {listed}, which is what there is; got {value!r}")
+
+
+def as_array(name: str, value: Any, shape: tuple[int, ...], meaning: str) -> Array:
+    """Return an argument as a finite array of this shape.
+
+    Raises
+    ------
+    ParameterError
+        If it is not that.
+    """
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must hold numbers, {meaning}, shape {shape}; got {value!r}") from None
+    if array.shape != shape:
+        raise ParameterError(f"{name} must have shape {shape}, {meaning}; got shape {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ParameterError(f"{name} must be finite; got {value!r}")
+    return array
+
+
+def as_positive_definite(name: str, value: Any, shape: tuple[int, ...], meaning: str) -> Array:
+    """Return an argument as symmetric positive definite matrices of this shape.
+
+    Raises
+    ------
+    ParameterError
+        If it is not that.
+    """
+    matrix = as_array(name, value, shape, meaning)
+    transposed = matrix.swapaxes(-1, -2)
+    if not np.allclose(matrix, transposed, rtol=1e-8, atol=0):
+        raise ParameterError(
+            f"{name} must be symmetric; pass (matrix + matrix.T) / 2 if only rounding makes the difference"
+        )
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        raise ParameterError(
+            f"{name} must be positive definite: all eigenvalues positive; got {value!r}"
+        ) from None
+    return 0.5 * (matrix + transposed)
+
+
+def as_weights(name: str, value: Any, n_components: int) -> Array:
+    """Return an argument as the weights of a mixture, shape (K,).
+
+    Raises
+    ------
+    ParameterError
+        If it is not that.
+    """
+    weights = as_array(name, value, (n_components,), "one weight a component")
+    if np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
+        raise ParameterError(f"{name} must not be negative, and sum to one; got {value!r}")
+    return weights
+
+
+def n_threads(n_jobs: int | None) -> int | None:
+    """Return how many threads ``n_jobs`` asks for; None for one on each core that this process may use.
+
+    Examples
+    --------
+    >>> n_threads(2), n_threads(-1)
+    (2, None)
+    """
+    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs == -1):
+        return None
+    require_whole("n_jobs, if it is not None or -1,", n_jobs, 1)
+    return int(n_jobs)
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator of a ``random_state``: whole number, Generator, RandomState, or None for a fresh one.
+
+    Examples
+    --------
+    >>> as_generator(0).random() == as_generator(0).random()
+    True
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, Integral) and int(random_state) >= 0:
+        return np.random.default_rng(int(random_state))
+    raise ParameterError(
+        f"random_state must be None, a whole number >= 0, a Generator or a RandomState; got {random_state!r}"
+    )

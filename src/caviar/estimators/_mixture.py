@@ -1,0 +1,221 @@
+"""What the estimators share: validate -> state a model -> fit -> attributes; and prediction."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from .._model import Model
+from .._posterior import Posterior
+from .._typing import AnyArray, Array
+from ..engine.status import Status
+from ._arguments import as_generator, n_threads, require_number, require_whole
+from ._densities import MixtureDensity
+
+__all__ = ["MixtureEstimator", "Statement"]
+
+_UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A model as an estimator states it, and how it is to be fitted.
+
+    Attributes
+    ----------
+    model
+        With variables ``z`` and ``x``.
+    point
+        Factors that are point masses.
+    init
+        As for :meth:`caviar.Model.fit`.
+    """
+
+    model: Model
+    point: tuple[str, ...] = ()
+    init: str | Mapping[str, Any] = "auto"
+
+
+class MixtureEstimator(DensityMixin, BaseEstimator, ABC):
+    """A mixture under scikit-learn's contract.
+
+    Subclasses state their model, read attributes off the posterior, and give the density of a new row.
+    """
+
+    n_components: int
+    tol: float
+    max_iter: int
+    n_init: int
+    random_state: Any
+    n_jobs: int | None
+    verbose: bool | int
+
+    posterior_: Posterior
+
+    @abstractmethod
+    def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
+        """Return the model for these data, after checking the arguments of the estimator."""
+
+    @abstractmethod
+    def _read(self, posterior: Posterior) -> MixtureDensity:
+        """Set the attributes that are read off a posterior; return the density of a new row."""
+
+    def _objective_offset(self) -> float:
+        """Return what the objective of the estimator lacks of that of its posterior."""
+        return 0.0
+
+    def _values(self, X: AnyArray) -> AnyArray:
+        """Return rows as values of the variable ``x``."""
+        return X
+
+    def _validated(self, X: Any, *, reset: bool) -> AnyArray:
+        """Return rows as an array of finite numbers, (N, D)."""
+        return validate_data(self, X, reset=reset, dtype="numeric")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X
+            Rows, shape (N, D).
+        y
+            Ignored; it is there so that pipelines can pass one.
+        sample_weight
+            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or an argument are impossible; the message says what was expected.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If ``max_iter`` was reached before the objective settled, or the fit was interrupted.
+        CollapseWarning
+            If every start ended with a component on (almost) no data.
+        """
+        X = self._validated(X, reset=True)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self._check_settings()
+        generator = as_generator(self.random_state)
+        statement = self._state(X, sample_weight)
+        posterior = statement.model.fit(
+            {"x": self._values(X)},
+            seed=generator,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_restarts=self.n_init,
+            point=statement.point,
+            init=statement.init,
+            sample_weight=sample_weight,
+            executor=n_threads(self.n_jobs),
+            progress=bool(self.verbose),
+        )
+        if posterior.status in _UNFINISHED:
+            warnings.warn(f"{type(self).__name__}: {posterior.status}", ConvergenceWarning, stacklevel=2)
+        self._keep(posterior)
+        self._generator = generator.spawn(1)[0]
+        return self
+
+    def _check_settings(self) -> None:
+        require_whole("n_components", self.n_components, 1)
+        require_whole("max_iter", self.max_iter, 0)
+        require_whole("n_init", self.n_init, 1)
+        require_number("tol", self.tol)
+
+    def _keep(self, posterior: Posterior) -> None:
+        """Set the attributes of a fit."""
+        offset = self._objective_offset()
+        self.posterior_ = posterior
+        self.elbo_ = self.lower_bound_ = posterior.elbo - offset
+        self.elbo_trace_ = posterior.elbo_trace - offset
+        self.converged_ = posterior.converged
+        self.n_iter_ = posterior.n_iter
+        self._predictive = self._read(posterior)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyArray:
+        """Fit the mixture and return the most probable component of each row, shape (N,).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        """
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most probable component of each row, shape (N,).
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        """
+        return self.predict_proba(X).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the responsibilities q(z) of rows, shape (N, K): what the fit uses, the globals as they are.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        return self.posterior_.local({"x": self._values(X)})["z"].probabilities
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the log density of each row, shape (N,), in nats; the density integrates to one.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        """
+        check_is_fitted(self)
+        return self._predictive.log_density(self._validated(X, reset=False))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log density of the rows, in nats a row.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        y
+            Ignored.
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, AnyArray]:
+        """Return independent new rows, (n, D), and the components that they come from, (n,).
+
+        Parameters
+        ----------
+        n_samples
+            How many.
+        random_state
+            Whole number, Generator or RandomState: the same number gives the same rows. By default the draws go on
+            where the last call ended, so that calls do not repeat each other; the first call after a fit
+            follows from the estimator's own ``random_state``.
+        """
+        check_is_fitted(self)
+        require_whole("n_samples", n_samples, 1)
+        generator = self._generator if random_state is None else as_generator(random_state)
+        return self._predictive.sample(n_samples, generator)

@@ -1,0 +1,216 @@
+"""The mixture of Gaussians fitted by EM: maximum likelihood, or maximum a posteriori."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from .._errors import ParameterError
+from .._linalg import inverse
+from .._posterior import Posterior
+from .._typing import AnyArray, Array
+from ..models import gaussian_mixture
+from ..models.maximum_likelihood_mixture import POINT
+from ._arguments import as_array, as_positive_definite, as_weights, require_choice, require_number
+from ._data_scale import DataScale, scale_of
+from ._densities import MixtureDensity, NormalMixture, whitening_of_precisions
+from ._map_prior import read_map_prior
+from ._mixture import MixtureEstimator, Statement
+
+__all__ = ["GaussianMixture"]
+
+_RELATIVE_FLOOR = 1e-6
+
+
+class GaussianMixture(MixtureEstimator):
+    r"""Mixture of Gaussians fitted by EM to the largest likelihood or, with ``prior=``, posterior density.
+
+    .. math:: x_n \sim \sum_k \pi_k N(\mu_k, \Lambda_k^{-1})
+
+    Coordinate ascent on the model of :func:`caviar.models.maximum_likelihood_mixture` with point masses on
+    weights, means and precisions; sections 1 and 4 of ``docs/mathematics.md``.
+
+    Parameters
+    ----------
+    n_components
+        K.
+    covariance_type
+        ``"full"``: each component has a covariance matrix of its own. There is no other yet.
+    tol
+        The fit has converged when an iteration changes the objective by less than this, in nats per row.
+    reg_covar
+        Floor on the eigenvalues of the covariance matrices, in squared units of the data: the fit maximises the
+        likelihood over matrices that respect it, so that no component collapses onto a single row.
+        (scikit-learn adds its ``reg_covar`` to the diagonal instead.) ``"auto"`` is 1e-6 times the mean
+        variance of the columns, or no floor where ``prior`` has a covariance; 0 is no floor.
+    max_iter
+        Largest number of iterations of each start.
+    n_init
+        Number of starts; the best end is kept. With ``means_init`` all starts are the same.
+    prior
+        None for maximum likelihood. For MAP a mapping with any of ``"weight_concentration"`` (Dirichlet, a
+        number or (K,), at least 1), ``"mean"`` (D,) with ``"mean_precision"`` ((D, D), or a number in units of
+        the inverse covariance of the data), and ``"covariance"`` (D, D), the inverse scale of a Wishart prior
+        of the precisions, with ``"degrees_of_freedom"`` (D + 1 by default). What is left out is flat, and
+        counts as density 1 in the objective.
+    weights_init, means_init, precisions_init
+        Where the only start begins: (K,), (K, D), (K, D, D). By default at k-means. The means may stand alone; the
+        components then begin with equal weights and the covariance of the data.
+    random_state
+        Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
+    n_jobs
+        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    verbose
+        Whether to print a line on each iteration.
+
+    Attributes
+    ----------
+    weights_, means_, covariances_, precisions_
+        The fitted parameters: (K,), (K, D), (K, D, D), (K, D, D).
+    lower_bound_, elbo_
+        The log-likelihood of the rows in nats, not divided by their number; with ``prior`` plus the log density
+        of the prior.
+    elbo_trace_
+        The same at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
+    n_iter_, converged_
+        Iterations of the kept start, and whether the objective settled.
+    reg_covar_
+        The floor that was used, 0 for none.
+    posterior_
+        The :class:`caviar.Posterior`: point masses. Its objective holds the constant log Gamma(K) of the proper flat
+        prior of the weights besides.
+    n_features_in_, feature_names_in_
+        Number of columns; their names if ``X`` had any.
+
+    Notes
+    -----
+    :meth:`score_samples` is the density :math:`\sum_k \pi_k N(x; \mu_k, \Lambda_k^{-1})`.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> X = cv.datasets.load_faithful().values
+    >>> mixture = cv.GaussianMixture(2, random_state=0).fit(X)
+    >>> order = mixture.weights_.argsort()
+    >>> mixture.means_[order].round(2)
+    array([[ 2.04, 54.48],
+           [ 4.29, 79.97]])
+    >>> print(round(mixture.lower_bound_, 2), round(mixture.score_samples(X).sum(), 2))
+    -1130.26 -1130.26
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        tol: float = 1e-6,
+        reg_covar: float | str = "auto",
+        max_iter: int = 500,
+        n_init: int = 1,
+        prior: Mapping[str, Any] | None = None,
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        precisions_init: ArrayLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.prior = prior
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
+        require_choice("covariance_type", self.covariance_type, ("full",))
+        scale = scale_of(X, sample_weight)
+        prior = read_map_prior({} if self.prior is None else self.prior, scale, self.n_components)
+        self.reg_covar_ = self._floor(scale)
+        model = gaussian_mixture(
+            X.shape[1],
+            self.n_components,
+            **prior,
+            smallest_variance=self.reg_covar_ if self.reg_covar_ > 0 else None,
+        )
+        return Statement(model, POINT, self._start(scale))
+
+    def _floor(self, scale: DataScale) -> float:
+        if isinstance(self.reg_covar, str):
+            require_choice("reg_covar, if it is not a number,", self.reg_covar, ("auto",))
+            return 0.0 if "covariance" in (self.prior or {}) else _RELATIVE_FLOOR * scale.mean_variance
+        require_number("reg_covar", self.reg_covar)
+        return float(self.reg_covar)
+
+    def _start(self, scale: DataScale) -> str | dict[str, Array]:
+        """Return where the fit starts: at k-means, or at given parameters."""
+        n_components, size = self.n_components, len(scale.mean)
+        if self.means_init is None:
+            if self.weights_init is not None or self.precisions_init is not None:
+                raise ParameterError(
+                    "weights_init and precisions_init describe components that means_init places; give it too"
+                )
+            return "auto"
+        start = {
+            "weights": np.full(n_components, 1 / n_components),
+            "mean": as_array("means_init", self.means_init, (n_components, size), "one row a component"),
+            "precision": np.broadcast_to(scale.precision, (n_components, size, size)),
+        }
+        if self.weights_init is not None:
+            start["weights"] = as_weights("weights_init", self.weights_init, n_components)
+        if self.precisions_init is not None:
+            shape = (n_components, size, size)
+            start["precision"] = as_positive_definite(
+                "precisions_init", self.precisions_init, shape, "a matrix a component"
+            )
+        return start
+
+    def _objective_offset(self) -> float:
+        """Return the log density of the flat prior of the weights, unless another was asked for."""
+        return 0.0 if "weight_concentration" in (self.prior or {}) else float(gammaln(self.n_components))
+
+    def _read(self, posterior: Posterior) -> MixtureDensity:
+        self.weights_ = posterior["weights"].value
+        self.means_ = posterior["mean"].value
+        self.precisions_ = posterior["precision"].value
+        whitening = whitening_of_precisions(self.precisions_)
+        inverse_whitening = inverse(whitening)
+        self.covariances_ = inverse_whitening @ inverse_whitening.swapaxes(-1, -2)
+        return NormalMixture(self.weights_, self.means_, whitening)
+
+    def aic(self, X: Any) -> float:
+        """Return the Akaike information criterion on rows, lower is better: 2 parameters - 2 log-likelihood.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        """
+        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion on N rows, lower is better: log(N) parameters - 2 log-likelihood.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        """
+        log_densities = self.score_samples(X)
+        return -2 * float(log_densities.sum()) + float(np.log(len(log_densities))) * self._n_parameters()
+
+    def _n_parameters(self) -> int:
+        n_components, size = self.means_.shape
+        return n_components - 1 + n_components * size + n_components * size * (size + 1) // 2

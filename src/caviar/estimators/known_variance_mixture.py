@@ -1,0 +1,147 @@
+"""The mixture of Gaussians in one dimension with known variance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._errors import DataError
+from .._posterior import Posterior
+from .._typing import AnyArray, Array
+from ..models import known_variance_mixture
+from ._arguments import as_array, as_weights, require_number
+from ._densities import MixtureDensity, NormalMixture
+from ._mixture import MixtureEstimator, Statement
+
+__all__ = ["KnownVarianceMixture"]
+
+
+class KnownVarianceMixture(MixtureEstimator):
+    r"""Mixture of Gaussians in one dimension whose variance and weights are known; only the means are learned.
+
+    .. math:: \mu_k \sim N(m_0, s_0^2), \qquad z_n \sim \mathrm{Cat}(w), \qquad x_n \mid z_n \sim N(\mu_{z_n}, v)
+
+    Stated by :func:`caviar.models.known_variance_mixture`; sections 2 and 3 of ``docs/mathematics.md``. Rows
+    may be given as shape (N,) or (N, 1).
+
+    Parameters
+    ----------
+    n_components
+        K.
+    prior_variance
+        :math:`s_0^2` in squared units of the data; ``numpy.inf`` is the flat, improper prior: the objective is then no
+        lower bound of an evidence, and a component may collapse onto no data.
+    prior_mean
+        :math:`m_0`.
+    variance
+        v.
+    weights
+        w, shape (K,), summing to one; by default 1/K.
+    tol
+        The fit has converged when an iteration changes the objective by less than this, in nats per row.
+    max_iter
+        Largest number of iterations of each start.
+    n_init
+        Number of starts; the best end is kept.
+    random_state
+        Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
+    n_jobs
+        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    verbose
+        Whether to print a line on each iteration.
+
+    Attributes
+    ----------
+    means_, mean_variances_
+        :math:`m_k` and :math:`s_k^2` of :math:`q(\mu_k) = N(m_k, s_k^2)`, shape (K,).
+    weights_
+        The known weights, shape (K,).
+    elbo_, lower_bound_
+        Lower bound of the log evidence in nats, every constant included, for the means that are returned.
+    elbo_trace_
+        The bound at the start and after each iteration, shape (n_iter_ + 1,).
+    n_iter_, converged_
+        Iterations of the kept start, and whether the bound settled.
+    posterior_
+        The :class:`caviar.Posterior`.
+    n_features_in_
+        1.
+
+    Notes
+    -----
+    :meth:`score_samples` is the posterior predictive density :math:`\sum_k w_k N(x; m_k, v + s_k^2)`.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> mixture = cv.KnownVarianceMixture(2, random_state=0).fit([-3.1, -3.0, -2.9, 2.9, 3.0, 3.1])
+    >>> np.sort(mixture.means_).round(3)
+    array([-2.99,  2.99])
+    >>> print(round(mixture.elbo_, 2))
+    -15.49
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        prior_variance: float = 100.0,
+        prior_mean: float = 0.0,
+        variance: float = 1.0,
+        weights: ArrayLike | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        n_init: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_components = n_components
+        self.prior_variance = prior_variance
+        self.prior_mean = prior_mean
+        self.variance = variance
+        self.weights = weights
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
+        require_number("variance", self.variance, above=0)
+        if not (np.isscalar(self.prior_variance) and self.prior_variance == np.inf):
+            require_number("prior_variance, if it is not infinite,", self.prior_variance, above=0)
+        as_array("prior_mean", self.prior_mean, (), "one number")
+        given = np.full(self.n_components, 1 / self.n_components) if self.weights is None else self.weights
+        self.weights_ = as_weights("weights", given, self.n_components)
+        model = known_variance_mixture(
+            self.n_components,
+            prior_variance=self.prior_variance,
+            prior_mean=self.prior_mean,
+            variance=self.variance,
+            weights=self.weights_,
+        )
+        return Statement(model)
+
+    def _read(self, posterior: Posterior) -> MixtureDensity:
+        mean = posterior["mean"]
+        self.means_ = mean.mean
+        self.mean_variances_ = mean.variance
+        whitening = 1 / np.sqrt(self.variance + mean.variance)
+        return NormalMixture(self.weights_, mean.mean[:, None], whitening[:, None, None])
+
+    def _values(self, X: AnyArray) -> AnyArray:
+        return X[:, 0]
+
+    def _validated(self, X: Any, *, reset: bool) -> AnyArray:
+        if np.ndim(X) == 1:
+            X = np.reshape(X, (-1, 1))
+        X = super()._validated(X, reset=reset)
+        if X.shape[1] != 1:
+            raise DataError(
+                f"KnownVarianceMixture takes one column, shape (N,) or (N, 1); got shape {X.shape}"
+            )
+        return X
