@@ -1,0 +1,59 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from ._errors import DataError
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a file to write to; at the end, what was written there becomes the file at ``path``.
+
+    The new file is on the disk before it takes the old one's place, so that whatever happens there is either the old
+    file or the whole new one. If the block raises, the old file stays and nothing else is left behind.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written, or ``path`` is a folder or a device.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise DataError(f"cannot write {path}: it is a folder; give the name of a file in it")
+    if target.exists() and not target.is_file():
+        raise DataError(f"cannot write {path}: it is no regular file, and would be replaced by one")
+    if not target.parent.is_dir():
+        raise DataError(f"cannot write {path}: there is no folder {target.parent}; make it first")
+    partial = target.with_name(f".{secrets.token_hex(8)}.partial")
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+        _flush_entries(target.parent)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _flush_entries(folder: Path) -> None:
+    """Wait until the entries of a folder are on the disk, where the system can open folders."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

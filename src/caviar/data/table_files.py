@@ -1,0 +1,167 @@
+"""The files that a table is read from, and the query by which DuckDB reads them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .._errors import DataError
+from .csv_dialect import MISSING, CsvDialect, dialect_of, line_of
+
+__all__ = ["CsvFiles", "ParquetFiles", "TableFiles", "find_files", "identifier", "literal", "refuse_twins"]
+
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+def identifier(name: str) -> str:
+    """Return a name, whatever is in it, as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text, whatever is in it, as a constant of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def refuse_twins(names: Sequence[str], where: str) -> None:
+    """Raise DataError if a name occurs twice; capitals make no difference to DuckDB."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            twins = f"{seen[name.lower()]!r} and {name!r}"
+            raise DataError(f"{where} has two columns of one name, {twins}; give each a name of its own")
+        seen[name.lower()] = name
+
+
+@dataclass(frozen=True)
+class TableFiles(ABC):
+    """Files of one format that together hold a table."""
+
+    paths: tuple[Path, ...]
+
+    @property
+    def label(self) -> str:
+        """What the files are called in messages."""
+        first = str(self.paths[0])
+        return first if len(self.paths) == 1 else f"{first} and {len(self.paths) - 1} more"
+
+    @property
+    @abstractmethod
+    def query(self) -> str:
+        """The query that gives every column, under its own name, and the rows in their order."""
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Return where a row, counted from 0, stands."""
+
+    @property
+    def _path_list(self) -> str:
+        # glob.escape: DuckDB takes every path for a pattern.
+        return "[" + ", ".join(literal(glob.escape(str(path))) for path in self.paths) + "]"
+
+
+@dataclass(frozen=True)
+class ParquetFiles(TableFiles):
+    """Parquet files with the same columns."""
+
+    @property
+    def query(self) -> str:
+        # By name: by position DuckDB would convert the columns of later files to the types of the first.
+        return f"SELECT * FROM read_parquet({self._path_list}, union_by_name = true)"
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
+
+
+@dataclass(frozen=True)
+class CsvFiles(TableFiles):
+    """CSV files with the same first line. Every entry is read as text."""
+
+    dialect: CsvDialect
+
+    @property
+    def query(self) -> str:
+        dialect = self.dialect
+        columns = ", ".join(f"c{number} AS {identifier(name)}" for number, name in enumerate(dialect.names))
+        types = ", ".join(f"c{number}: 'VARCHAR'" for number in range(len(dialect.names)))
+        missing = ", ".join(map(literal, MISSING))
+        # Nothing is left for DuckDB to detect: its detection may skip lines that do not fit.
+        return (
+            f"SELECT {columns} FROM read_csv({self._path_list}, auto_detect = false, columns = {{{types}}}, "
+            f"header = {dialect.header}, skip = {dialect.blank_lines}, delim = {literal(dialect.delimiter)}, "
+            f"quote = '\"', escape = '\"', nullstr = [{missing}])"
+        )
+
+    def place(self, row: int) -> str:
+        path, line = line_of(self.paths, self.dialect, row)
+        return f"row {row + 1}, line {line}" + (f" of {path}" if len(self.paths) > 1 else "")
+
+
+def find_files(source: str | os.PathLike[str]) -> TableFiles:
+    """Return the files of a file's name, a folder of Parquet files (with its subfolders) or a pattern.
+
+    Raises
+    ------
+    DataError
+        If there are none, or they cannot be read together.
+    """
+    paths = _paths(source)
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"{path} is no regular file; expected CSV or Parquet files")
+    try:
+        parquet = [_is_parquet(path) for path in paths]
+        if all(parquet):
+            return ParquetFiles(paths)
+        if any(parquet):
+            mixed = f"{paths[parquet.index(True)]} is a Parquet file and {paths[parquet.index(False)]} is not"
+            raise DataError(f"expected files of one format; {mixed}")
+        return CsvFiles(paths, _common_dialect(paths))
+    except OSError as error:
+        raise DataError(f"cannot read {error.filename or source}: {error.strerror or error}") from error
+
+
+def _paths(source: str | os.PathLike[str]) -> tuple[Path, ...]:
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(
+            file for suffix in _PARQUET_SUFFIXES for file in path.rglob(f"*{suffix}") if file.is_file()
+        )
+        if not found:
+            hint = f"; for its CSV files write '{path / '*.csv'}'" if next(path.glob("*.csv"), None) else ""
+            raise DataError(f"the folder {path} holds no Parquet file (*.parquet){hint}")
+        return tuple(found)
+    if path.exists():
+        return (path,)
+    if glob.has_magic(str(source)):
+        found = sorted(Path(name) for name in glob.glob(str(source), recursive=True) if Path(name).is_file())
+        if found:
+            return tuple(found)
+        raise DataError(f"no file matches {source}")
+    raise DataError(f"there is no file {source}")
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if not start:
+        raise DataError(f"{path} is empty; expected a table in CSV or Parquet")
+    if start != b"PAR1" and path.suffix.lower() in _PARQUET_SUFFIXES:
+        raise DataError(f"{path} is no Parquet file, though its name says so; it starts with {start!r}")
+    return start == b"PAR1"
+
+
+def _common_dialect(paths: Sequence[Path]) -> CsvDialect:
+    first, *others = ((path, dialect_of(path)) for path in paths)
+    for path, dialect in others:
+        if dialect != first[1]:
+            raise DataError(
+                f"expected the same first line in every file; {first[0]} has the columns "
+                f"{', '.join(first[1].names)}, {path} has {', '.join(dialect.names)}"
+            )
+    refuse_twins(first[1].names, str(first[0]))
+    return first[1]

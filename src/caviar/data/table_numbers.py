@@ -1,0 +1,149 @@
+"""The numbers of a relation of DuckDB, and what is said where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from .._errors import DataError, ParameterError
+from .._typing import Array
+from .table_files import identifier, refuse_twins
+
+__all__ = ["Rows", "Table", "numbers_of", "reads_as_numbers"]
+
+_INTEGERS = ("tinyint", "smallint", "integer", "bigint", "hugeint")
+_NUMERIC = {*_INTEGERS, *(f"u{name}" for name in _INTEGERS), "float", "double", "decimal"}
+"""DuckDB's types of numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table of finite numbers with the names of its columns.
+
+    Attributes
+    ----------
+    values
+        Shape (N, D), float64.
+    columns
+        Name of each column, in order.
+    """
+
+    values: Array
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the rows are read from: a relation of DuckDB, and words for messages."""
+
+    relation: Any
+    label: str
+    place: Callable[[int], str]
+
+    def column(self, expression: str) -> Any:
+        """Return one column as an Arrow array in pieces."""
+        return self.relation.project(expression).to_arrow_table().column(0)
+
+
+def reads_as_numbers(relation: Any, name: str) -> bool:
+    """Return whether every text of a column that is not missing reads as a number."""
+    given = identifier(name)
+    texts, numbers = relation.aggregate(f"count({given}), count(TRY_CAST({given} AS DOUBLE))").fetchall()[0]
+    return texts == numbers > 0
+
+
+def numbers_of(rows: Rows, columns: Sequence[str] | None) -> Table:
+    """Return the chosen columns as finite numbers."""
+    kinds = {name: kind.id for name, kind in zip(rows.relation.columns, rows.relation.types, strict=True)}
+    names = _chosen(list(kinds), columns, rows.label)
+    other = [name for name in names if kinds[name] not in _NUMERIC | {"varchar", "null"}]
+    if other:
+        raise _not_numeric(rows, kinds, other[0], f"its type is {kinds[other[0]].upper()}")
+    casts = [f"TRY_CAST({identifier(name)} AS DOUBLE) AS c{j}" for j, name in enumerate(names)]
+    table = rows.relation.project(", ".join(casts)).to_arrow_table()
+    if table.num_rows == 0:
+        raise DataError(f"{rows.label} has no rows; its columns are {', '.join(kinds)}")
+    values = np.empty((table.num_rows, len(names)))
+    for j, column in enumerate(table.columns):
+        values[:, j] = column.to_numpy()
+    for j, name in enumerate(names):
+        _check_readable(rows, kinds, name, values[:, j])
+    _check_complete(rows, names, values)
+    return Table(values, tuple(names))
+
+
+def _chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) -> list[str]:
+    if columns is None:
+        return list(available)
+    if isinstance(columns, str):
+        raise ParameterError(f"columns is a list of names; write columns=[{columns!r}]")
+    if not columns:
+        raise ParameterError("expected the name of at least one column; got none")
+    refuse_twins(columns, "the choice of columns")
+    for name in columns:
+        if name not in available:
+            close = get_close_matches(name, available, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise DataError(f"{label} has no column {name!r}; its columns are {', '.join(available)}.{hint}")
+    return list(columns)
+
+
+def _check_readable(rows: Rows, kinds: Mapping[str, str], name: str, values: Array) -> None:
+    """Raise DataError if a column holds something else than numbers."""
+    bad = np.flatnonzero(np.isnan(values))
+    if len(bad) and kinds[name] == "varchar":
+        texts = rows.column(identifier(name)).take(bad).to_pylist()
+        unreadable = [
+            (int(row), text)
+            for row, text in zip(bad, texts, strict=True)
+            if text is not None and text.strip().lower() != "nan"
+        ]
+        if unreadable:
+            row, text = unreadable[0]
+            at = f"{text[:40]!r} in {rows.place(row)}"
+            if 2 * len(unreadable) > len(values):
+                raise _not_numeric(rows, kinds, name, f"it has {at}")
+            count = "one entry" if len(unreadable) == 1 else f"{len(unreadable)} entries"
+            raise DataError(
+                f"{rows.label}: column {name!r} has {count} that cannot be read as a number: {at}. Correct the "
+                f"data, or choose other columns"
+            )
+    if len(bad) == len(values):
+        raise _not_numeric(rows, kinds, name, "all its values are missing")
+
+
+def _check_complete(rows: Rows, names: Sequence[str], values: Array) -> None:
+    """Raise DataError, naming the first row, if a value is infinite or missing."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    row, j = (int(index) for index in np.argwhere(~finite)[0])
+    count = int(np.sum(~finite.all(axis=1)))
+    what = "is missing" if np.isnan(values[row, j]) else "is infinite"
+    incomplete = [identifier(name) for k, name in enumerate(names) if not finite[:, k].all()]
+    where = " AND ".join(f"isfinite({name}::DOUBLE)" for name in incomplete)
+    raise DataError(
+        f"{rows.label}: every row needs a finite number in each column; {count} of {len(values)} rows lack one, and "
+        f"the first is {rows.place(row)}, where {names[j]!r} {what}. To leave them out, read the query (sql=, --sql) "
+        f"SELECT * FROM data WHERE {where}"
+    )
+
+
+def _not_numeric(rows: Rows, kinds: Mapping[str, str], name: str, why: str) -> DataError:
+    """Return the error about a column without numbers, which names the columns that have some."""
+    good = [
+        other
+        for other, kind in kinds.items()
+        if other != name
+        and (kind in _NUMERIC or (kind == "varchar" and reads_as_numbers(rows.relation, other)))
+    ]
+    choice = (
+        f"Choose columns of numbers: columns={good!r}, on the command line --columns {','.join(good)}"
+        if good
+        else "No column holds numbers"
+    )
+    return DataError(f"{rows.label}: column {name!r} does not hold numbers: {why}. {choice}")

@@ -1,0 +1,157 @@
+"""Tables of numbers: read from CSV and Parquet files and from DuckDB queries, and written to files.
+
+The columns are read by DuckDB and handed over by Arrow; both come with the extra ``tables`` and are imported when
+they are first needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from .._errors import DataError, ParameterError
+from .._files import replacing
+from .._typing import AnyArray
+from .table_files import TableFiles, find_files, identifier, refuse_twins
+from .table_numbers import Rows, Table, numbers_of, reads_as_numbers
+
+__all__ = ["Table", "read_table", "write_table"]
+
+_ADVICE = ("Possible", "Please try", "  file =")
+
+
+def read_table(
+    source: str | os.PathLike[str] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    sql: str | None = None,
+) -> Table:
+    """Return the numbers of a table.
+
+    Parameters
+    ----------
+    source
+        A CSV or Parquet file, a folder of Parquet files, or a pattern such as ``'2024-*.csv'``. The first line of a CSV
+        file holds the names of the columns, unless all its entries are numbers.
+    columns
+        Names of the columns to read, in this order; by default all.
+    sql
+        A DuckDB query whose result is read instead; ``data`` is the table of ``source``, if one is given.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or column, a chosen column does not hold numbers, or a value is missing, infinite or
+        unreadable. The message names the column and the row.
+    ParameterError
+        If there is neither a source nor a query.
+    ImportError
+        If DuckDB or Arrow is missing.
+
+    Examples
+    --------
+    >>> read_table(sql="SELECT 1 AS a, 2.5 AS b UNION ALL SELECT 3, 4").values
+    array([[1. , 2.5],
+           [3. , 4. ]])
+    """
+    if source is None and sql is None:
+        raise ParameterError("read_table takes a file, or a query sql=; got neither")
+    duckdb = _tables_extra("duckdb")
+    _tables_extra("pyarrow")
+    with _connection(duckdb) as connection:
+        files = None if source is None else find_files(source)
+        with _reading(duckdb, files.label if files is not None and sql is None else "the query"):
+            if files is None or sql is not None:
+                rows = _result_of(connection, str(sql), files)
+            else:
+                rows = Rows(connection.sql(files.query), files.label, files.place)
+            return numbers_of(rows, columns)
+
+
+def write_table(path: str | os.PathLike[str], columns: Mapping[str, AnyArray]) -> None:
+    """Write a table to a CSV or Parquet file, by the suffix of its name; whole or not at all.
+
+    Parameters
+    ----------
+    path
+        Ends with ``.csv``, ``.parquet`` or ``.pq``.
+    columns
+        Name -> array of shape (N,).
+
+    Raises
+    ------
+    DataError
+        If the suffix is another one, the columns differ in length, or the file cannot be written.
+    ImportError
+        If Arrow is missing.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in {".csv", ".parquet", ".pq"}:
+        raise DataError(
+            f"cannot write {path}: its name must end with .csv or .parquet, to say in which format"
+        )
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"the columns of a table must have one length; got {lengths}")
+    table = _tables_extra("pyarrow").table(dict(columns))
+    with replacing(path) as file:
+        if suffix == ".csv":
+            _tables_extra("pyarrow.csv").write_csv(table, file)
+        else:
+            _tables_extra("pyarrow.parquet").write_table(table, file)
+
+
+def _tables_extra(module: str) -> Any:
+    """Return a module of the extra ``tables``."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        message = f'tables need DuckDB and Arrow ({error}); install them by pip install "caviar[tables]"'
+        raise ImportError(message) from error
+
+
+@contextmanager
+def _connection(duckdb: Any) -> Iterator[Any]:
+    # Reading a table must not install anything.
+    settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    connection = duckdb.connect(config=settings)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _reading(duckdb: Any, label: str) -> Iterator[None]:
+    """Turn DuckDB's errors into errors of ours, without its advice, which is about its own options."""
+    try:
+        yield
+    except duckdb.Error as error:
+        lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
+        text = "; ".join(line.strip() for line in lines if line.strip())
+        raise DataError(f"cannot read {label}: {text.removeprefix('Invalid Input Error: ')}") from error
+
+
+def _result_of(connection: Any, sql: str, files: TableFiles | None) -> Rows:
+    """Return the result of a query, in which the table of the files is called data."""
+    if files is not None:
+        relation = connection.sql(files.query)
+        # What is a number throughout is one for the query too: CSV files are read as text.
+        columns = ", ".join(
+            f"TRY_CAST({identifier(name)} AS DOUBLE) AS {identifier(name)}"
+            if kind.id == "varchar" and reads_as_numbers(relation, name)
+            else identifier(name)
+            for name, kind in zip(relation.columns, relation.types, strict=True)
+        )
+        relation.project(columns).create_view("data")
+    result = connection.sql(sql)
+    if result is None:
+        raise DataError("expected a query that gives a table, such as SELECT a, b FROM data")
+    table = result.to_arrow_table()
+    refuse_twins(table.column_names, "the query")
+    return Rows(connection.from_arrow(table), "the result of the query", lambda row: f"row {row + 1}")
