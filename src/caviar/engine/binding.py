@@ -97,6 +97,8 @@ def bind(
     for node in nodes:
         if isinstance(node, Variable) and node in values:
             _check_support(node, values[node])
+        if isinstance(node, Variable):
+            _check_known_slots(node, values)
     n_rows = sizes[plate] if plate is not None else 1
     return Binding(tuple(nodes), sizes, plate, values, _as_weights(sample_weight, n_rows))
 
@@ -243,6 +245,25 @@ def _check_support(node: Variable, value: AnyArray) -> None:
     problem = node.problem_with(value)
     if problem:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+
+
+def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray]) -> None:
+    """Check the known values that came with the data; a flat prior can be stated, but is no distribution of data."""
+    if node.is_flat and node in values:
+        raise DataError(
+            f"'{node.name}' has data, but its statement is the flat, improper prior (precision or rate 0), which is no "
+            f"distribution of data; give its {type(node).__name__} a positive one"
+        )
+    for slot in node.slots.values():
+        if isinstance(slot.node, Data):
+            value = np.asarray(values[slot.node], dtype=np.float64)
+            problem = slot.role.problem(value)
+            if not problem and not slot.role.moves and not np.any(value):
+                problem = "must not be zero"
+            if problem:
+                raise DataError(
+                    f"the data of '{slot.node.name}', '{slot.name}' of {type(node).__name__} '{node.name}', {problem}"
+                )
 
 
 def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:

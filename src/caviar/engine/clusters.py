@@ -52,11 +52,15 @@ def cluster(points: Array, weights: Array, n_clusters: int, rng: np.random.Gener
     distinct = len(np.unique(points, axis=0)) if len(points) <= 4 * n_clusters else n_clusters + 1
     if distinct <= n_clusters:
         return np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
+    from sklearn import config_context
     from sklearn.cluster import KMeans
 
     seed = int(rng.integers(2**31 - 1))
     # its threads add up sums in the order in which they finish; one thread gives the same bits each time
-    with _openmp_controller().limit(limits=1):
+    with (
+        _openmp_controller().limit(limits=1),
+        config_context(assume_finite=True, skip_parameter_validation=True),
+    ):
         return KMeans(n_clusters, n_init=1, max_iter=100, random_state=seed).fit_predict(
             points, sample_weight=weights
         )

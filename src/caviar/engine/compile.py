@@ -175,7 +175,8 @@ class _Compiler:
                 reference = self.frame.of(node)
             elif operand.slot is not None and operand.slot.role.moves:
                 moved = self.frame.of_known(owner, operand.slot)
-                reference = None if moved is None else np.broadcast_to(moved[0], shape)
+                own = self._off_rows(operand.axes[: len(node.plates)])
+                reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
             self.sources[node] = Source(node, node.name, shape, reference)
         return self.sources[node]
 
@@ -257,6 +258,15 @@ class _Compiler:
         contraction = Contraction(1.0, [Factor(part, kept), *factors], [], list(inside), self.binding.size)
         self.local_terms.append(LocalTerm(part, contraction, not local))
         return Factor(part, kept)
+
+
+def _over(wanted: Sequence[Axis], reference: Array, axes: Sequence[Axis]) -> Array:
+    """Return a reference over the wanted plate axes; it is the same all along those of its own that are left out."""
+    kept = reference[tuple(slice(None) if axis in wanted else 0 for axis in axes)]
+    present = [axis for axis in axes if axis in wanted]
+    order = [present.index(axis) for axis in wanted if axis in present]
+    turned = kept.transpose(*order, *range(len(order), kept.ndim))
+    return turned[tuple(slice(None) if axis in present else None for axis in wanted)]
 
 
 def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> Compiled:

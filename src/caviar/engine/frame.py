@@ -168,8 +168,12 @@ def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | N
     observed = next((member for member in members if member in binding.values), None)
     if observed is None:
         return None
+    along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
+    known = [node for node in along_rows if node in binding.values and binding.data_plate in node.plates]
     common = [
-        p for p in observed.plates if p is not binding.data_plate and all(p in m.plates for m in members)
+        p
+        for p in observed.plates
+        if p is not binding.data_plate and all(p in node.plates for node in (*members, *known))
     ]
     point, spread = _moments(binding, observed, common)
     return Group(members, point, tuple(Axis(plate) for plate in common), spread)

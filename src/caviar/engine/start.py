@@ -27,7 +27,7 @@ from .sums import LocalState
 
 __all__ = ["data_start", "given_start", "prior_start"]
 
-_SWEEPS = 3
+_SWEEPS = 2
 """Sweeps over the globals with the start's local factors: the precision waits for the mean, and the mean for it."""
 
 
@@ -46,11 +46,11 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     q = prior_start(plan)
     if not plan.factors:
         return q
-    expected = _drawn(plan, q, sample, passes, rng)
-    for factor in plan.factors:
-        points = location_points(plan, factor, sample)
-        if points is not None:
-            labels = cluster(points, sample.row_weights, factor.variables[0].dimension or 1, rng)
+    points = {factor: location_points(plan, factor, sample) for factor in plan.factors}
+    expected = _drawn(plan, q, sample, passes, rng) if any(p is None for p in points.values()) else {}
+    for factor, values in points.items():
+        if values is not None:
+            labels = cluster(values, sample.row_weights, factor.variables[0].dimension or 1, rng)
             expected[factor] = _with_labels(plan, factor, labels, sample)
     return _globals_from(plan, q, expected, sample, passes, frozenset())
 
