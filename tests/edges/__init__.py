@@ -1,0 +1,1 @@
+"""Claims about data at the edge: extreme scales, degenerate rows, odd containers and bad input."""

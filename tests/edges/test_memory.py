@@ -1,0 +1,52 @@
+"""Memory beyond the data does not grow with the rows."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from edges import stated
+
+N, K = 2_000_000, 8
+LIMIT = 96e6
+
+
+@pytest.fixture(scope="module")
+def x():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((N, 4)) + 3 * rng.integers(0, 2, (N, 1))
+
+
+def peak_of(function):
+    """Return the peak of traced memory above what was held before, in bytes."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        function()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("state", [stated.independent, stated.joint])
+def test_a_fit_from_the_data(state, x):
+    assert peak_of(lambda: state(K, 4).fit({"x": x}, seed=0, max_iter=2)) < LIMIT
+
+
+def test_a_fit_of_weighted_single_precision_rows_in_fortran_order(x):
+    rows, weights = np.asfortranarray(x, dtype="f4"), np.ones(N)
+    assert (
+        peak_of(lambda: stated.joint(K, 4).fit({"x": rows}, seed=0, max_iter=1, sample_weight=weights))
+        < LIMIT
+    )
+
+
+def test_a_fit_from_given_labels(x):
+    labels = np.random.default_rng(1).integers(0, K, N)
+    assert peak_of(lambda: stated.joint(K, 4).fit({"x": x}, init={"z": labels}, max_iter=1)) < LIMIT
+
+
+def test_the_objective_of_all_rows(x):
+    model = stated.joint(K, 4)
+    posterior = model.fit({"x": x[:1000]}, seed=0, max_iter=2)
+    assert peak_of(lambda: posterior.elbo_at({}, {"x": x})) < LIMIT
