@@ -143,8 +143,9 @@ class Indexed:
         The node that is indexed.
     by
         The Categorical that chooses.
-    plate
-        The plate that is chosen from.
+    candidates
+        The plates that it may choose from: those of its number of categories. Where there are several, it is the one
+        that the variable in whose slot this stands does not have; see :meth:`within`.
     """
 
     def __init__(self, node: Node, by: Categorical) -> None:
@@ -155,30 +156,55 @@ class Indexed:
             )
         own = [plate for plate in node.plates if plate not in by.plates]
         fitting = [plate for plate in own if plate.size in (None, categories)]
-        if len(fitting) != 1:
-            raise PlateError(_why_not_indexable(node, by, own, fitting))
+        if not fitting:
+            raise PlateError(_why_not_indexable(node, by, own))
         self.node = node
         self.by = by
-        self.plate = fitting[0]
-        if self.plate.size is None:
+        self.candidates = tuple(fitting)
+        self._check_size()
+
+    def _check_size(self) -> None:
+        if len(self.candidates) == 1 and self.plate.size is None:
             raise PlateError(
-                f"plate '{self.plate.name}' of '{node.name}' is indexed by '{by.name}' and needs a size: "
-                f"Plate('{self.plate.name}', {categories})"
+                f"plate '{self.plate.name}' of '{self.node.name}' is indexed by '{self.by.name}' and needs a size: "
+                f"Plate('{self.plate.name}', {self.by.categories})"
             )
+
+    @property
+    def plate(self) -> Plate:
+        """The plate that is chosen from."""
+        (plate,) = self.candidates
+        return plate
+
+    def within(self, owner: Node) -> Indexed:
+        """Return this as it stands in a slot of ``owner``: with one candidate.
+
+        Raises
+        ------
+        PlateError
+            If the plates of the owner leave none or several.
+        """
+        if len(self.candidates) == 1:
+            return self
+        chosen = Indexed(self.node, self.by)
+        chosen.candidates = tuple(plate for plate in self.candidates if plate not in owner.plates)
+        if len(chosen.candidates) != 1:
+            names = ", ".join(f"'{plate.name}'" for plate in self.candidates)
+            raise PlateError(
+                f"'{self.by.name}' could choose from any of the plates {names} of '{self.node.name}'; give "
+                f"'{owner.name}' all of these but the one that is chosen from"
+            )
+        chosen._check_size()
+        return chosen
 
     def __repr__(self) -> str:
         return f"{self.node.name}[{self.by.name}]"
 
 
-def _why_not_indexable(node: Node, by: Categorical, own: list[Plate], fitting: list[Plate]) -> str:
+def _why_not_indexable(node: Node, by: Categorical, own: list[Plate]) -> str:
     if not own:
         plate = f"plates=Plate('component', {by.categories})"
         return f"'{node.name}' has no plate that '{by.name}' could choose from; give it {plate}"
-    if len(fitting) > 1:
-        names = ", ".join(f"'{plate.name}'" for plate in fitting)
-        return (
-            f"'{by.name}' could choose from any of the plates {names} of '{node.name}'; leave it one of them"
-        )
     plates = ", ".join(f"'{plate.name}' has {plate.size}" for plate in own)
     return (
         f"'{by.name}' has {by.categories} categories, but in '{node.name}' plate {plates}: they must be equal"

@@ -121,6 +121,8 @@ def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role
     PlateError
         If the array has more leading axes than the owner has plates.
     """
+    if isinstance(expression, Indexed):
+        return Slot(name, expression.within(owner), role)
     if not isinstance(expression, np.ndarray):
         return Slot(name, expression, role)
     value = _of_full_rank(owner, name, expression, role)
