@@ -1,0 +1,108 @@
+"""A stated model as plain values, and stated again from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import language
+from .._model import Model
+from ..language import Constant, Data, Indexed, Node, Plate, Variable
+
+__all__ = ["document_of_model", "model_of_document"]
+
+_VARIABLES: dict[str, type[Variable]] = {
+    kind.__name__: kind
+    for kind in (
+        language.Bernoulli,
+        language.Beta,
+        language.Categorical,
+        language.Dirichlet,
+        language.Gamma,
+        language.MultivariateNormal,
+        language.Normal,
+        language.NormalGamma,
+        language.NormalWishart,
+        language.Wishart,
+    )
+}
+"""All that a document can name; a name that is not here is refused."""
+
+_LARGEST_PLATE = 10**6
+"""Plates with a stated size are those of components; this is what a made-up document may ask for."""
+
+
+def document_of_model(model: Model) -> dict[str, Any]:
+    """Return the statement of a model as plain values: its plates, its nodes from the top down, and its leaves."""
+    plates = {id(plate): plate for node in model.nodes for plate in node.plates}
+    return {
+        "plates": [{"name": plate.name, "size": plate.size} for plate in plates.values()],
+        "nodes": [_document_of_node(node) for node in reversed(model.nodes)],
+        "leaves": [leaf.name for leaf in model.leaves],
+    }
+
+
+def _document_of_node(node: Node) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "kind": type(node).__name__,
+        "name": node.name,
+        "plates": [plate.name for plate in node.plates],
+    }
+    if isinstance(node, Constant):
+        document["value"] = node.value
+    elif isinstance(node, Variable):
+        document["slots"] = {
+            name: {"node": slot.node.name, "index": None if slot.index is None else slot.index.name}
+            for name, slot in node.slots.items()
+        }
+        if node.floor is not None:
+            document["smallest_variance"] = node.floor
+    return document
+
+
+def model_of_document(document: Mapping[str, Any]) -> Model:
+    """Return the model that plain values state.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError
+        If they state none.
+    """
+    plates = {
+        entry["name"]: Plate(entry["name"], _checked_size(entry["size"])) for entry in document["plates"]
+    }
+    nodes: dict[str, Node] = {}
+    for entry in document["nodes"]:
+        nodes[entry["name"]] = _node_of(entry, plates, nodes)
+    return Model(*(_variable(nodes, name) for name in document["leaves"]))
+
+
+def _checked_size(size: Any) -> int | None:
+    if size is None or (isinstance(size, int) and size <= _LARGEST_PLATE):
+        return size
+    raise ValueError(f"a plate of size {size!r:.40}")
+
+
+def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mapping[str, Node]) -> Node:
+    own = tuple(plates[name] for name in entry["plates"])
+    if entry["kind"] == "Constant":
+        return Constant(entry["name"], entry["value"], plates=own)
+    if entry["kind"] == "Data":
+        return Data(entry["name"], plates=own)
+    slots = {name: _expression(nodes, slot) for name, slot in entry["slots"].items()}
+    if entry["kind"] == "Beta":
+        slots = {"a": slots["shapes"], "b": slots["shapes"]}
+    extra = {"smallest_variance": entry["smallest_variance"]} if "smallest_variance" in entry else {}
+    return _VARIABLES[entry["kind"]](entry["name"], plates=own, **slots, **extra)  # type: ignore[call-arg]
+
+
+def _expression(nodes: Mapping[str, Node], slot: Mapping[str, Any]) -> Node | Indexed:
+    node = nodes[slot["node"]]
+    return node if slot["index"] is None else Indexed(node, _variable(nodes, slot["index"]))  # type: ignore[arg-type]
+
+
+def _variable(nodes: Mapping[str, Node], name: str) -> Variable:
+    node = nodes[name]
+    if not isinstance(node, Variable):
+        raise TypeError(f"{name!r:.40} is no variable")
+    return node

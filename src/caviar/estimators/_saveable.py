@@ -1,0 +1,111 @@
+"""What lets an estimator be saved: everything that was fitted as plain values, and set again from them."""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import ParameterError
+from .._posterior import Posterior
+from ..storage import pack, write
+from ._posterior_document import document_of_posterior, posterior_of_document
+
+__all__ = ["Saveable"]
+
+_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
+
+
+class Saveable(BaseEstimator):
+    """An estimator that can be saved and loaded by :func:`caviar.load`."""
+
+    posterior_: Posterior
+    _generator: np.random.Generator
+
+    @abstractmethod
+    def _keep(self, posterior: Posterior) -> None:
+        """Set the attributes of a fit."""
+
+    def save(self, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None) -> None:
+        """Save the fitted estimator to one file, which :func:`caviar.load` reads; whole or not at all.
+
+        The file holds arrays and JSON, never code, and so can be loaded from anywhere.
+
+        Parameters
+        ----------
+        path
+            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+        about
+            What else to keep with it, in plain values (texts, numbers, lists, dictionaries): where the data come from,
+            the names of columns. It comes back as the attribute ``about_``.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        ParameterError
+            If an argument of the estimator is of a type that cannot be saved.
+
+        Notes
+        -----
+        A ``random_state`` other than a whole number and a ``verbose`` that is a function are left out.
+        """
+        check_is_fitted(self)
+        if not type(self).__module__.startswith("caviar."):
+            raise ParameterError(
+                f"{type(self).__name__} is a class of your own, which caviar.load cannot find; pickle it"
+            )
+        try:
+            header, arrays = pack(self._document(about))
+        except TypeError as error:
+            raise ParameterError(f"{type(self).__name__} cannot be saved: {error}") from error
+        write(path, header, arrays)
+
+    def _document(self, about: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the fitted estimator as plain values."""
+        attributes = {
+            name: value
+            for name, value in vars(self).items()
+            if _ATTRIBUTE.fullmatch(name) and name not in {"posterior_", "about_"}
+        }
+        state = self._generator.bit_generator.state
+        return {
+            "class": type(self).__name__,
+            "parameters": {name: _kept(name, value) for name, value in self.get_params(deep=False).items()},
+            "attributes": attributes,
+            "posterior": document_of_posterior(self.posterior_),
+            "generator": state if state["bit_generator"] == "PCG64" else None,
+            "about": dict(getattr(self, "about_", {}) if about is None else about),
+        }
+
+    def _restore(self, document: Mapping[str, Any]) -> None:
+        """Set what was fitted.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError, AttributeError
+            If the values are not those of an estimator of this class.
+        """
+        for name, value in document["attributes"].items():
+            if not _ATTRIBUTE.fullmatch(name):
+                raise ValueError(f"an attribute {name!r:.40}")
+            setattr(self, name, value)
+        self._keep(posterior_of_document(document["posterior"]))
+        self._generator = np.random.default_rng()
+        if document["generator"] is not None:
+            self._generator.bit_generator.state = document["generator"]
+        if document["about"]:
+            self.about_ = document["about"]
+
+
+def _kept(name: str, value: Any) -> Any:
+    """Return what is saved of an argument."""
+    if name == "random_state" and isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None
+    return False if name == "verbose" and callable(value) else value

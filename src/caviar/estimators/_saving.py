@@ -1,0 +1,68 @@
+"""Loading what was saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .._errors import DataError
+from ..storage import read, unpack
+from ._mixture import MixtureEstimator
+from .bayesian_gaussian_mixture import BayesianGaussianMixture
+from .gaussian_mixture import GaussianMixture
+from .known_variance_mixture import KnownVarianceMixture
+
+__all__ = ["load"]
+
+_CLASSES: dict[str, type[MixtureEstimator]] = {
+    kind.__name__: kind for kind in (BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture)
+}
+"""All that a file can name; a name that is not here is refused."""
+
+_MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
+"""What putting together values that do not belong together can raise; a LinAlgError is a ValueError."""
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return the fitted estimator that was saved to a file; it predicts what it did then, to the last bit.
+
+    The file may come from anywhere: it holds arrays and JSON, and nothing in it can run.
+
+    Parameters
+    ----------
+    path
+        What ``estimator.save(path)`` wrote.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, it is damaged or something else, or a later version of the library wrote it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np, caviar as cv
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "galaxies.caviar"
+    >>> X = cv.datasets.load_galaxies().values
+    >>> mixture = cv.BayesianGaussianMixture(3, random_state=0).fit(X)
+    >>> mixture.save(path)
+    >>> np.array_equal(cv.load(path).score_samples(X), mixture.score_samples(X))
+    True
+    """
+    header, arrays = read(path)
+    try:
+        return _estimator_of(unpack(header, arrays))
+    except _MISFITS as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise DataError(f"{path} is damaged, or not made by caviar: {what}") from error
+
+
+def _estimator_of(document: Mapping[str, Any]) -> MixtureEstimator:
+    name = document["class"]
+    if name not in _CLASSES:
+        raise ValueError(f"it holds a {name!r:.60}, and this version knows {', '.join(_CLASSES)}")
+    estimator = _CLASSES[name]()
+    estimator.set_params(**document["parameters"])
+    estimator._restore(document)
+    return estimator
