@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from ._model import Model
     from ._posterior import Posterior
-    from .estimators import BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture
+    from .estimators import BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, load
     from .language import (
         Bernoulli,
         Beta,
@@ -73,11 +73,13 @@ _LANGUAGE = (
 _HOME = {
     **dict.fromkeys(_ERRORS, "._errors"),
     **dict.fromkeys(_LANGUAGE, ".language"),
-    **dict.fromkeys(("BayesianGaussianMixture", "GaussianMixture", "KnownVarianceMixture"), ".estimators"),
+    **dict.fromkeys(
+        ("BayesianGaussianMixture", "GaussianMixture", "KnownVarianceMixture", "load"), ".estimators"
+    ),
     "Model": "._model",
     "Posterior": "._posterior",
 }
-_MODULES = ("datasets", "families", "models", "testing")
+_MODULES = ("data", "datasets", "families", "models", "report", "testing")
 
 __all__ = [
     "BayesianGaussianMixture",
@@ -109,6 +111,7 @@ __all__ = [
     "Posterior",
     "Wishart",
     "__version__",
+    "load",
 ]
 
 

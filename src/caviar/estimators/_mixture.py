@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, n_threads, require_number, require_whole
 from ._densities import MixtureDensity
+from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "Statement"]
 
@@ -44,7 +46,7 @@ class Statement:
     init: str | Mapping[str, Any] = "auto"
 
 
-class MixtureEstimator(DensityMixin, BaseEstimator, ABC):
+class MixtureEstimator(DensityMixin, Saveable, ABC):
     """A mixture under scikit-learn's contract.
 
     Subclasses state their model, read attributes off the posterior, and give the density of a new row.
@@ -56,7 +58,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator, ABC):
     n_init: int
     random_state: Any
     n_jobs: int | None
-    verbose: bool | int
+    verbose: bool | int | Callable[[Progress], None]
 
     posterior_: Posterior
 
@@ -124,7 +126,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator, ABC):
             init=statement.init,
             sample_weight=sample_weight,
             executor=n_threads(self.n_jobs),
-            progress=bool(self.verbose),
+            progress=self.verbose if callable(self.verbose) else bool(self.verbose),
         )
         if posterior.status in _UNFINISHED:
             warnings.warn(f"{type(self).__name__}: {posterior.status}", ConvergenceWarning, stacklevel=2)

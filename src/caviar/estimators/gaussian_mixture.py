@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class GaussianMixture(MixtureEstimator):
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
     verbose
-        Whether to print a line on each iteration.
+        Whether to print a line on each iteration; or a function that is called with the progress of each.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class GaussianMixture(MixtureEstimator):
         precisions_init: ArrayLike | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool | int = False,
+        verbose: bool | int | Callable[..., None] = False,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type

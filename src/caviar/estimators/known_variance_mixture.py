@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class KnownVarianceMixture(MixtureEstimator):
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
     verbose
-        Whether to print a line on each iteration.
+        Whether to print a line on each iteration; or a function that is called with the progress of each.
 
     Attributes
     ----------
@@ -96,7 +97,7 @@ class KnownVarianceMixture(MixtureEstimator):
         n_init: int = 1,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool | int = False,
+        verbose: bool | int | Callable[..., None] = False,
     ) -> None:
         self.n_components = n_components
         self.prior_variance = prior_variance
