@@ -1,0 +1,1 @@
+"""What no fit may break."""

@@ -1,0 +1,163 @@
+"""The models over which every invariant of a fit is tested: each with random data, priors that fit, and a start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import caviar as cv
+
+__all__ = ["CASES", "Case"]
+
+Data = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model with data for it.
+
+    Attributes
+    ----------
+    state
+        Returns the model.
+    draw
+        Returns data of a number of rows, rows first.
+    arguments
+        Further arguments of the fit.
+    """
+
+    state: Callable[[], cv.Model]
+    draw: Callable[[np.random.Generator, int], Data]
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def fit(self, data: Data, **arguments: Any) -> cv.Posterior:
+        """Fit the model, from seed 0 unless told otherwise."""
+        return self.state().fit(data, **{"seed": 0, **self.arguments, **arguments})
+
+    @property
+    def labels(self) -> bool:
+        """Whether the only local variable is a Categorical z."""
+        local = [v for v in self.state().variables.values() if any(p.name == "obs" for p in v.plates)]
+        return [v.name for v in local if v.name != "x"] == ["z"]
+
+
+def _clusters(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    return rng.normal(0, 1, (n, d)) + rng.choice([-2.5, 0.0, 2.0], (n, 1)) * np.linspace(1, 0.5, d)
+
+
+def known_variance() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+    mean = cv.Normal("mean", 0.5, 0.1, plates=component)
+    return cv.Model(cv.Normal("x", mean[cv.Categorical("z", [0.2, 0.3, 0.5], plates=obs)], 1.0, plates=obs))
+
+
+def independent() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+    weights = cv.Dirichlet("weights", [1.0, 0.7, 2.0])
+    mean = cv.MultivariateNormal("mean", [0.2, -0.3], np.eye(2) / 9, plates=component)
+    precision = cv.Wishart("precision", 3.5, np.array([[1.5, 0.3], [0.3, 0.8]]), plates=component)
+    z = cv.Categorical("z", weights, plates=obs)
+    return cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=obs))
+
+
+def joint() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+    scale = np.array([[1.5, 0.3], [0.3, 0.8]])
+    theta = cv.NormalWishart("theta", [0.2, -0.3], 0.2, 3.5, scale, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 0.7, 2.0]), plates=obs)
+    return cv.Model(cv.MultivariateNormal("x", theta[z], plates=obs))
+
+
+def tied() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    mean = cv.MultivariateNormal("mean", np.zeros(2), np.eye(2) / 9, plates=component)
+    precision = cv.Wishart("precision", 3.0, np.eye(2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.MultivariateNormal("x", mean[z], precision, plates=obs))
+
+
+def diagonal() -> cv.Model:
+    obs, component, feature = cv.Plate("obs"), cv.Plate("component", 2), cv.Plate("feature", 2)
+    theta = cv.NormalGamma("theta", 0.1, 0.3, 1.5, 1.2, plates=(component, feature))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Normal("x", theta[z], plates=(obs, feature)))
+
+
+def shared_precision() -> cv.Model:
+    obs, component, feature = cv.Plate("obs"), cv.Plate("component", 2), cv.Plate("feature", 3)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=(component, feature))
+    tau = cv.Gamma("tau", 1.5, cv.Gamma("rate", 2.0, 1.0), plates=feature)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Normal("x", mean[z], tau, plates=(obs, feature)))
+
+
+def factorised_normal() -> cv.Model:
+    mean, tau = cv.Normal("mean", 1.0, 0.2), cv.Gamma("tau", 1.5, 0.8)
+    return cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("obs")))
+
+
+def nested_wishart() -> cv.Model:
+    precision = cv.Wishart("precision", 4.0, cv.Wishart("scale", 3.5, np.eye(2)))
+    mean = cv.MultivariateNormal("mean", np.zeros(2), np.eye(2) / 4)
+    return cv.Model(cv.MultivariateNormal("x", mean, precision, plates=cv.Plate("obs")))
+
+
+def bernoullis() -> cv.Model:
+    obs, component, feature = cv.Plate("obs"), cv.Plate("component", 2), cv.Plate("feature", 4)
+    p = cv.Beta("p", 0.8, 1.5, plates=(component, feature))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Bernoulli("x", p[z], plates=(obs, feature)))
+
+
+def categoricals() -> cv.Model:
+    obs, component, feature = cv.Plate("obs"), cv.Plate("component", 2), cv.Plate("feature", 3)
+    p = cv.Dirichlet("p", [0.6, 1.0, 1.7], plates=(component, feature))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Categorical("x", p[z], plates=(obs, feature)))
+
+
+def measured() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=component)
+    tau = cv.Gamma("tau", 2.0, 1.0, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    t = cv.Normal("t", mean[z], tau[z], plates=obs)
+    return cv.Model(cv.Normal("x", t, cv.Data("noise", plates=obs), plates=obs))
+
+
+def _one(d: int | None) -> Callable[[np.random.Generator, int], Data]:
+    def draw(rng: np.random.Generator, n: int) -> Data:
+        x = _clusters(rng, n, d or 1)
+        return {"x": x if d else x[:, 0]}
+
+    return draw
+
+
+def _answers(kinds: int, d: int) -> Callable[[np.random.Generator, int], Data]:
+    def draw(rng: np.random.Generator, n: int) -> Data:
+        likely = rng.dirichlet(np.ones(kinds), (2, d))[rng.integers(0, 2, n)]
+        return {"x": (rng.random((n, d, 1)) > likely.cumsum(axis=-1)).sum(axis=-1).clip(0, kinds - 1)}
+
+    return draw
+
+
+def _noisy(rng: np.random.Generator, n: int) -> Data:
+    return {"x": _clusters(rng, n, 1)[:, 0], "noise": rng.gamma(2, 2, n)}
+
+
+CASES = {
+    "known-variance": Case(known_variance, _one(None)),
+    "independent": Case(independent, _one(2)),
+    "joint": Case(joint, _one(2)),
+    "tied": Case(tied, _one(2)),
+    "diagonal": Case(diagonal, _one(2)),
+    "shared-precision": Case(shared_precision, _one(3)),
+    "factorised-normal": Case(factorised_normal, _one(None)),
+    "nested-wishart": Case(nested_wishart, _one(2)),
+    "bernoullis": Case(bernoullis, _answers(2, 4)),
+    "categoricals": Case(categoricals, _answers(3, 3)),
+    "measured": Case(measured, _noisy),
+    "measured-apart": Case(measured, _noisy, {"factors": []}),
+    "map": Case(independent, _one(2), {"point": ["mean", "precision"]}),
+}
