@@ -266,7 +266,8 @@ class Wishart(ExponentialFamily):
         clipped = np.maximum(values, (smallest_variance * surplus)[..., np.newaxis])
         # no data and no bound reached: every value is as good, the largest allowed is finite
         unbounded = clipped == 0
-        ratio = np.where(unbounded, 1.0 / smallest_variance, surplus[..., np.newaxis] / np.where(unbounded, 1.0, clipped))
+        largest = 1.0 / np.maximum(smallest_variance, np.finfo(np.float64).tiny)[..., np.newaxis]
+        ratio = np.where(unbounded, largest, surplus[..., np.newaxis] / np.where(unbounded, 1.0, clipped))
         scaled = vectors * ratio[..., np.newaxis, :]
         return scaled @ vectors.swapaxes(-1, -2)
 
