@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import families
 from .._errors import ModelError
@@ -83,8 +84,10 @@ class Wishart(Variable):
         :math:`B`, D x D: array or Wishart. The expected matrix is :math:`\nu B^{-1}`. ``df=D + 1,
         inverse_scale=np.zeros((D, D))`` states the flat improper prior.
     smallest_variance
-        Restricts the matrix to those whose inverse has no eigenvalue below this number; then the factor must be a point
-        mass (``point=``), whose optimum under the restriction is exact.
+        Restricts the matrix to those whose inverse :math:`\Sigma` has no eigenvalue below this number; a vector
+        of length D restricts :math:`\Sigma_{ij} / \sqrt{v_i v_j}` to eigenvalues of at least 1, which follows
+        the units of each coordinate. The factor must then be a point mass (``point=``), whose optimum under the
+        restriction is exact.
     plates
         Its repetitions.
 
@@ -112,21 +115,32 @@ class Wishart(Variable):
         df: Expression,
         inverse_scale: Expression,
         *,
-        smallest_variance: float | None = None,
+        smallest_variance: ArrayLike | None = None,
         plates: Plates = (),
     ) -> None:
         if smallest_variance is not None:
             self.floor = as_known(smallest_variance, f"smallest_variance of Wishart '{name}'")
-            if self.floor.ndim or not np.isfinite(self.floor) or self.floor <= 0:
-                raise ModelError(f"smallest_variance of Wishart '{name}' must be a positive number")
         arguments = {"df": (df, degrees_of_freedom), "inverse_scale": (inverse_scale, PRECISION_MATRIX)}
         self._state(name, plates, arguments)
+        if self.floor is not None and (
+            self.floor.shape not in ((), (self.dimension,))
+            or not np.all((self.floor > 0) & np.isfinite(self.floor))
+        ):
+            raise ModelError(f"smallest_variance of Wishart '{name}' must be a positive number, or D of them")
 
     def mode_of(self, natural: tuple[Array, ...]) -> Array:
         """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
         if self.floor is None:
             return super().mode_of(natural)
-        return families.Wishart.mode_of_natural(natural, smallest_variance=self.floor)
+        unit = np.broadcast_to(np.sqrt(self.floor), natural[1].shape[-1:])
+        units = np.outer(unit, unit)
+        half_df, scaled = natural[0], natural[1] / units
+        if self.is_flat:
+            # without rows only rounding is left of the statistics, in which a mode must not be looked for
+            empty = 2 * half_df <= (1 + 1e-14) * (len(unit) + 1)
+            half_df = np.where(empty, (len(unit) + 1) / 2, half_df)
+            scaled = np.where(empty[..., None, None], 0.0, scaled)
+        return families.Wishart.mode_of_natural((half_df, scaled), np.asarray(1.0)) / units
 
     def _states_flat_prior(self) -> bool:
         df, inverse_scale = self.known("df"), self.known("inverse_scale")
