@@ -48,9 +48,19 @@ def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) 
         ):
             continue
         chosen, statistic = part.stat
-        if chosen in gates and statistic == "x" and arrays[part].min() < _FEWEST_ROWS:
+        if (
+            chosen in gates
+            and statistic == "x"
+            and arrays[part].min() < _FEWEST_ROWS * _weight_of_a_row(plan)
+        ):
             return True
     return False
+
+
+def _weight_of_a_row(plan: Plan) -> float:
+    """Return 1, or the largest weight if all are smaller: normalised weights make no row less of a row."""
+    weights = plan.binding.row_weights
+    return 1.0 if weights is None else min(1.0, float(weights.max()))
 
 
 def _is_singular(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
