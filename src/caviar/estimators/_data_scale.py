@@ -17,10 +17,10 @@ from .._typing import AnyArray, Array
 __all__ = ["DataScale", "scale_of"]
 
 _BLOCK_ROWS = 65_536
-_CONSTANT = 1e-15
-"""Standard deviation, relative to the largest value of a column, that is nothing but rounding."""
-_SMALLEST, _LARGEST = 1e-153, 1e153
-"""Standard deviations whose squares are ordinary floating-point numbers."""
+_ROUNDING = 4 * np.finfo(np.float64).eps
+"""Half the range of a column, relative to its largest value, that is nothing but rounding."""
+_SMALLEST, _LARGEST = 1e-151, 1e153
+"""Between these lie the standard deviations whose squares, summed over rows, are ordinary floating-point numbers."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,12 @@ class DataScale:
         inverse = np.linalg.inv(self.correlation)
         return 0.5 * (inverse + inverse.T) / np.outer(self.unit, self.unit)
 
-    @property
-    def mean_variance(self) -> float:
-        """Mean variance of the columns."""
-        return _mean_square(self.unit)
-
 
 def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     """Return location and scale of the columns of a table of finite numbers.
 
-    Two passes over blocks of rows, each column first scaled by a power of two near its largest value: exact,
-    and safe at any scale whose square can be represented.
+    Three passes over blocks of rows: range, mean, scatter. Values are measured from the middle of the range in
+    units of half of it, so that nothing is lost to a common offset, or overflows.
 
     Parameters
     ----------
@@ -85,20 +80,25 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     >>> scale.mean, scale.unit.round(3)
     (array([3., 5.]), array([1.633, 1.633]))
     """
+    if weights is not None and not np.all(weights):
+        X, weights = X[weights > 0], weights[weights > 0]
     total = float(len(X)) if weights is None else float(weights.sum())
-    largest = np.max([np.abs(block).max(axis=0) for block, _ in _blocks(X, None)], axis=0)
-    power = np.exp2(np.frexp(largest)[1].astype(np.float64) - 1)
-    mean = sum(share @ (block / power) for block, share in _blocks(X, weights)) / total
+    lowest = np.min([block.min(axis=0) for block, _ in _blocks(X, None)], axis=0)
+    highest = np.max([block.max(axis=0) for block, _ in _blocks(X, None)], axis=0)
+    middle, half = lowest / 2 + highest / 2, highest / 2 - lowest / 2
+    varies = half > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
+    half = np.where(varies, half, np.inf)
+    mean = sum(share @ ((block - middle) / half) for block, share in _blocks(X, weights)) / total
     scatter = np.zeros((X.shape[1],) * 2)
     for block, share in _blocks(X, weights):
-        deviation = block / power - mean
+        deviation = (block - middle) / half - mean
         scatter += (deviation * share[:, None]).T @ deviation
     spread = np.sqrt(np.diagonal(scatter) / total)
-    varies = spread > _CONSTANT
     relative = np.where(varies, spread, np.inf)
     correlation = scatter / total / np.outer(relative, relative) * (total / (total + X.shape[1]))
     np.fill_diagonal(correlation, 1.0)
-    return DataScale(mean * power, _units(spread * power, varies), correlation)
+    size = np.where(varies, half, 0.0)
+    return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation)
 
 
 def _blocks(X: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:
@@ -107,9 +107,9 @@ def _blocks(X: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]
         yield block, np.ones(len(block)) if weights is None else weights[start : start + _BLOCK_ROWS]
 
 
-def _units(spread: Array, varies: AnyArray) -> Array:
+def _units(spread: Array, varies: AnyArray, total: float) -> Array:
     own = spread[varies]
-    beyond = (own < _SMALLEST) | (own > _LARGEST)
+    beyond = (own < _SMALLEST) | (own * np.sqrt(total) > _LARGEST)
     if beyond.any():
         raise DataError(
             f"a column has standard deviation {own[beyond][0]:.3g}, whose square float64 cannot hold with all its "

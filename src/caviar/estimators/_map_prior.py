@@ -30,7 +30,7 @@ def read_map_prior(prior: Any, scale: DataScale, n_components: int) -> dict[str,
     >>> from ._data_scale import scale_of
     >>> scale = scale_of(np.array([[0.0], [1.0]]))
     >>> read_map_prior({"covariance": [[0.5]]}, scale, 2)["df"]
-    2
+    3
     """
     given = _checked_names(prior)
     size = len(scale.mean)
@@ -51,8 +51,9 @@ def read_map_prior(prior: Any, scale: DataScale, n_components: int) -> dict[str,
         stated["inverse_scale"] = as_positive_definite(
             "prior['covariance']", given["covariance"], (size, size), meaning
         )
+        stated["df"] = size + 2
     if "degrees_of_freedom" in given:
-        require_number("prior['degrees_of_freedom']", given["degrees_of_freedom"], above=size - 1)
+        require_number("prior['degrees_of_freedom']", given["degrees_of_freedom"], above=size + 1)
         stated["df"] = given["degrees_of_freedom"]
     return stated
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from .._errors import ParameterError
+from .._errors import DataError, ParameterError
 from .._linalg import inverse
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
@@ -45,8 +45,9 @@ class GaussianMixture(MixtureEstimator):
     reg_covar
         Floor on the eigenvalues of the covariance matrices, in squared units of the data: the fit maximises the
         likelihood over matrices that respect it, so that no component collapses onto a single row.
-        (scikit-learn adds its ``reg_covar`` to the diagonal instead.) ``"auto"`` is 1e-6 times the mean
-        variance of the columns, or no floor where ``prior`` has a covariance; 0 is no floor.
+        (scikit-learn adds its ``reg_covar`` to the diagonal instead.) ``"auto"`` takes each column in units of
+        its standard deviation and 1e-6 as the floor, or no floor where ``prior`` has a covariance; 0 is no
+        floor.
     max_iter
         Largest number of iterations of each start.
     n_init
@@ -55,8 +56,8 @@ class GaussianMixture(MixtureEstimator):
         None for maximum likelihood. For MAP a mapping with any of ``"weight_concentration"`` (Dirichlet, a
         number or (K,), at least 1), ``"mean"`` (D,) with ``"mean_precision"`` ((D, D), or a number in units of
         the inverse covariance of the data), and ``"covariance"`` (D, D), the inverse scale of a Wishart prior
-        of the precisions, with ``"degrees_of_freedom"`` (D + 1 by default). What is left out is flat, and
-        counts as density 1 in the objective.
+        of the precisions, with ``"degrees_of_freedom"`` (above D + 1; by default D + 2, which makes that
+        covariance the mode of the prior). What is left out is flat, and counts as density 1 in the objective.
     weights_init, means_init, precisions_init
         Where the only start begins: (K,), (K, D), (K, D, D). By default at k-means. The means may stand alone; the
         components then begin with equal weights and the covariance of the data.
@@ -79,7 +80,7 @@ class GaussianMixture(MixtureEstimator):
     n_iter_, converged_
         Iterations of the kept start, and whether the objective settled.
     reg_covar_
-        The floor that was used, 0 for none.
+        The floor that was used: a number, 0 for none; or one for each column, shape (D,).
     posterior_
         The :class:`caviar.Posterior`: point masses. Its objective holds the constant log Gamma(K) of the proper flat
         prior of the weights besides.
@@ -136,6 +137,7 @@ class GaussianMixture(MixtureEstimator):
 
     def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
         require_choice("covariance_type", self.covariance_type, ("full",))
+        self._check_rows(len(X) if sample_weight is None else int(np.count_nonzero(sample_weight)))
         scale = scale_of(X, sample_weight)
         prior = read_map_prior({} if self.prior is None else self.prior, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
@@ -143,14 +145,21 @@ class GaussianMixture(MixtureEstimator):
             X.shape[1],
             self.n_components,
             **prior,
-            smallest_variance=self.reg_covar_ if self.reg_covar_ > 0 else None,
+            smallest_variance=self.reg_covar_ if np.any(self.reg_covar_) else None,
         )
         return Statement(model, POINT, self._start(scale))
 
-    def _floor(self, scale: DataScale) -> float:
+    def _check_rows(self, n_rows: int) -> None:
+        if self.prior is None and n_rows < self.n_components:
+            raise DataError(
+                f"{self.n_components} components need at least as many rows with weight; got {n_rows}. Give more rows, "
+                f"fewer components, or a prior"
+            )
+
+    def _floor(self, scale: DataScale) -> float | Array:
         if isinstance(self.reg_covar, str):
             require_choice("reg_covar, if it is not a number,", self.reg_covar, ("auto",))
-            return 0.0 if "covariance" in (self.prior or {}) else _RELATIVE_FLOOR * scale.mean_variance
+            return 0.0 if "covariance" in (self.prior or {}) else _RELATIVE_FLOOR * scale.unit**2
         require_number("reg_covar", self.reg_covar)
         return float(self.reg_covar)
 

@@ -20,7 +20,7 @@ def gaussian_mixture(
     prior_precision: ArrayLike = 0.01,
     df: ArrayLike | None = None,
     inverse_scale: ArrayLike = 1.0,
-    smallest_variance: float | None = None,
+    smallest_variance: ArrayLike | None = None,
 ) -> Model:
     r"""Return the mixture of K Gaussians in D dimensions with unknown weights, means and precision matrices.
 
@@ -56,8 +56,8 @@ def gaussian_mixture(
         B, shape (D, D) or (K, D, D), with :math:`\langle\Lambda_k\rangle = a B^{-1}`; a number stands for that
         times the identity.
     smallest_variance
-        A floor on the eigenvalues of every covariance matrix :math:`\Lambda_k^{-1}`, for fits with a point mass on
-        ``precision``; see :class:`caviar.Wishart`.
+        A floor on the eigenvalues of every covariance matrix :math:`\Lambda_k^{-1}`, a number or one for each
+        column, for fits with a point mass on ``precision``; see :class:`caviar.Wishart`.
 
     Returns
     -------

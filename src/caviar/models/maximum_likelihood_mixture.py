@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._model import Model
 from .gaussian_mixture import gaussian_mixture
@@ -14,7 +15,7 @@ POINT = ("weights", "mean", "precision")
 
 
 def maximum_likelihood_mixture(
-    n_features: int, n_components: int, *, smallest_variance: float | None = None
+    n_features: int, n_components: int, *, smallest_variance: ArrayLike | None = None
 ) -> Model:
     r"""Return the mixture of K Gaussians in D dimensions under flat priors.
 
@@ -37,9 +38,9 @@ def maximum_likelihood_mixture(
     n_features, n_components
         D and K.
     smallest_variance
-        A floor on the eigenvalues of every covariance matrix, in squared units of x; the update is the exact
-        maximum under this restriction, so the objective never falls. Without it a component may collapse onto a
-        single row, where the likelihood is unbounded.
+        A floor on the eigenvalues of every covariance matrix, in squared units of x, a number or one for each column
+        (see :class:`caviar.Wishart`); the update is the exact maximum under this restriction, so the objective
+        never falls. Without it a component may collapse onto a single row, where the likelihood is unbounded.
 
     Returns
     -------
