@@ -132,7 +132,12 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
     DataError
         If it is not that.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise DataError(
+            f"the data of '{node.name}' must be one array; got rows of different lengths, or nothing that has a shape"
+        ) from None
     if array.dtype == object:
         try:
             array = array.astype(np.float64)

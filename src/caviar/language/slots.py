@@ -90,6 +90,10 @@ def agreed_dimension(
     """
     if not isinstance(role, Role) or role.rank == 0:
         return owner.dimension
+    node = expression.node if isinstance(expression, Indexed) else expression
+    if getattr(node, "value_rank", role.rank) != role.rank:
+        # a variable of the wrong kind: its size is beside the point
+        _check_statistics(owner, Slot(slot, expression, role), node)  # type: ignore[arg-type]
     if isinstance(expression, np.ndarray):
         size = expression.shape[-1] if expression.ndim else None
     else:
@@ -191,6 +195,9 @@ def _check_plates(owner: Variable, slot: Slot) -> None:
             continue
         if plate.name in [own.name for own in owner.plates]:
             hint = f"two Plate objects are both named '{plate.name}': use the same object"
+        elif slot.index is not None and plate in slot.index.plates:
+            every = f"'{slot.index.name}' chooses once for each of its repetitions"
+            hint = f"{every}: add plate '{plate.name}' to '{owner.name}'"
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"
             hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"
@@ -202,6 +209,17 @@ def _check_plates(owner: Variable, slot: Slot) -> None:
 def _check_statistics(owner: Variable, slot: Slot, node: Variable) -> None:
     where, kind = _where(owner, slot.name), type(node).__name__
     missing = slot.role.statistics.keys() - set(node.family.statistics)
+    if missing and slot.role in (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX):
+        (joint,) = slot.role.would_do
+        raise ConjugacyError(
+            f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own, and "
+            f"'{node.name}' is a {kind}. Give a precision, or a {joint} as mean."
+        )
+    if missing and slot.role.moves and "precision" in node.family.statistics:
+        raise ConjugacyError(
+            f"{where} is the joint factor '{node.name}', a {kind}, which carries its own precision: "
+            f"leave precision= out"
+        )
     if missing:
         uses = (
             s for s in owner.density if any(f.slot == slot.name and f.statistic in missing for f in s.factors)
