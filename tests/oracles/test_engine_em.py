@@ -299,3 +299,23 @@ def test_floor_needs_a_point_mass():
     """A floor restricts a point; with a full factor the error says what to write."""
     with pytest.raises(cv.ParameterError, match=r"smallest_variance.*point=\['precision'\]"):
         _floored(2, 2, 0.1).fit({"x": _rows(0, 2)}, point=["weights", "mean"])
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -1e-4])
+def test_rows_that_are_all_alike_collapse_a_flat_precision(value):
+    """Equal rows have an unbounded likelihood under a flat precision: collapsed, with finite numbers; a point mass too.
+
+    With a known mean elsewhere nothing is unbounded: the precision is that of the distance.
+    """
+    obs, rows = cv.Plate("obs"), {"x": np.full(5, value)}
+    flat = cv.Normal("mean", 0.0, 0.0)
+    for point in ([], ["mean", "tau"]):
+        with pytest.warns(cv.CollapseWarning):
+            posterior = cv.Model(cv.Normal("x", flat, cv.Gamma("tau", 1, 0), plates=obs)).fit(
+                rows, point=point
+            )
+        assert posterior.status.value == "collapsed"
+        assert np.isfinite(posterior.elbo_trace[1:]).all()
+    known = cv.Model(cv.Normal("x", value + 2.0, cv.Gamma("tau", 1, 0), plates=obs)).fit(rows, point=["tau"])
+    assert known.converged
+    assert known["tau"].value == pytest.approx(1 / 4)

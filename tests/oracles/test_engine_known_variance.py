@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-import caviar._model as model_module
 from caviar import families
-from caviar.engine.start import given_start
 from caviar.engine.status import Status
 from caviar.testing import exact_kl, exact_log_evidence, exact_posterior
 from oracles.reference import known_variance
@@ -178,12 +176,14 @@ def test_start_that_did_not_collapse_is_preferred(monkeypatch):
     good = {"mean": families.Normal([-4.0, 4.0], [2.0, 3.0])}
     model = _stated([0.5, 0.5], 100.0, 0.0, np.inf)
 
+    ascend = cv.Model._ascend
+
     def fit(starts):
         queue = list(starts)
         monkeypatch.setattr(
-            model_module,
-            "data_start",
-            lambda plan, sample, passes, rng: given_start(plan, queue.pop(0), passes.source, passes),
+            cv.Model,
+            "_ascend",
+            lambda self, plan, passes, init, *rest: ascend(self, plan, passes, queue.pop(0), *rest),
         )
         return model.fit({"x": x}, n_restarts=len(starts), seed=0)
 
