@@ -193,11 +193,11 @@ class Model:
         settings: Settings,
     ) -> Result:
         if isinstance(init, Mapping):
-            q = given_start(plan, init, passes.source, passes)
+            plan, q = given_start(plan, init, passes)
         elif init == "prior":
             q = prior_start(plan)
         elif init == "auto":
-            q = data_start(plan, _sample(passes), passes, rng)
+            plan, q = data_start(plan, _sample(passes), passes, rng)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         return ascend(settings, plan, q, passes)

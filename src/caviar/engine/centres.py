@@ -7,7 +7,7 @@ own, measured from its own mean: slower, for those components only, and exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Indexed, Plate, Variable
+from .compile import Part
 from .features import FeatureTable
 from .frame import Group
 from .locals import CategoricalFactor, LocalFactor
@@ -27,6 +28,10 @@ __all__ = ["TOLERATED_LOSS", "Centres", "centres_of"]
 
 TOLERATED_LOSS = 1e-8
 """Absolute error of a log-responsibility (nats) above which a component is measured from its own mean."""
+
+_NEGLIGIBLE_LOSS = 1e-10
+_FAR = 300.0
+"""Widths from the common point beyond which a start measures a component from its own mean."""
 
 
 class Centres:
@@ -105,23 +110,54 @@ class Centres:
         return features
 
     def offsets(self, plan: Plan, q: Mapping[Variable, Any], matrix: Array) -> Array | None:
-        """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay."""
+        """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay.
+
+        A category gets a point of its own where digits would be lost from its present one, and goes back to the common
+        point where that costs nothing.
+        """
         away = self._means(plan, q)
+        moves = np.where(_by_category(self._loss(matrix, away) > TOLERATED_LOSS, away), away, 0.0)
+        if self._own:
+            present = plan.frame.centres[self.group][1]
+            home = (self._loss(matrix, away + present) < _NEGLIGIBLE_LOSS) & present.any(
+                axis=_behind(present)
+            )
+            moves = np.where(_by_category(home, away), -present, moves)
+        return moves if moves.any() else None
+
+    def offsets_from(self, parts: Mapping[Hashable, Array]) -> Array | None:
+        """Return the displacements to the mean of each category's rows where that is far compared with their width."""
+        counts = sums = squares = None
+        for part, value in parts.items():
+            if not isinstance(part, Part) or part.factor is not self.factor or part.feature is None:
+                continue
+            if part.feature.source is None:
+                counts = value
+            elif part.feature.source.node is self._leaves[0] and part.feature.statistic == "x":
+                sums = value
+            elif part.feature.source.node is self._leaves[0]:
+                squares = np.einsum("kii->ki", value) if part.feature.is_packed else value
+        if counts is None or sums is None or squares is None:
+            return None
+        share = _by_category(1.0 / np.maximum(counts, np.finfo(float).tiny), sums)
+        means = np.where(_by_category(counts > 0, sums), sums * share, 0.0)
+        narrow = means**2 > _FAR**2 * (squares * share - means**2)
+        far = (narrow & (means != 0)).any(axis=_behind(means))
+        return np.where(_by_category(far, means), means, 0.0) if far.any() else None
+
+    def _loss(self, matrix: Array, away: Array) -> Array:
+        """Return the error (nats) of each category's quadratic form at its mean, ``away`` from the reference."""
         loss = np.zeros(len(away))
         for i in self._features():
             feature, columns = self._table.features[i], self._table.slices[i]
             if feature.statistic != "xx":
                 continue
-            size = away[0].size
-            precision = -2 * matrix[:, columns.start : columns.start + size]
+            precision = -2 * matrix[:, columns.start : columns.start + away[0].size]
             scaled = np.abs(away.reshape(len(away), -1)) * np.sqrt(np.maximum(precision, 0.0))
             loss = np.maximum(
                 loss, scaled.sum(axis=1) ** 2 if feature.is_packed else np.max(scaled, axis=1) ** 2
             )
-        lossy = np.finfo(float).eps * loss > TOLERATED_LOSS
-        if not lossy.any():
-            return None
-        return np.where(lossy.reshape(-1, *(1,) * (away.ndim - 1)), away, 0.0)
+        return np.finfo(float).eps * loss
 
     def _means(self, plan: Plan, q: Mapping[Variable, Any]) -> Array:
         """Return the mean of each category's location, from its present reference: (K, point shape...)."""
@@ -184,6 +220,16 @@ def _can_move(plan: Plan, factor: LocalFactor, gate: Variable, group: Group, lea
     elsewhere = [table for other, table in plan.compiled.tables.items() if other is not factor]
     uses = [f.source.node for table in elsewhere for f in table.features if f.source is not None]
     return not any(leaf in uses for leaf in leaves) and not plan.compiled.local_terms
+
+
+def _behind(array: Array) -> tuple[int, ...]:
+    """Return the axes behind the first."""
+    return tuple(range(1, array.ndim))
+
+
+def _by_category(values: AnyArray, like: Array) -> AnyArray:
+    """Return values by category with axes of length one behind, to go with ``like``."""
+    return values.reshape(-1, *(1,) * (like.ndim - 1))
 
 
 def _other_plates(plates: Sequence[Plate], chosen: Plate) -> tuple[Axis, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._typing import Array
-from ..language import Axis, Variable
+from ..language import Slot, Variable
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["has_collapsed"]
 
 _FEWEST_ROWS = 0.5
-_NARROWEST = 1e-13
-"""Variance of a column given the others, relative to its variance in the data, below which it counts as singular."""
+_MOST_COLLINEAR = 1e13
+"""Variance of a column over its variance given the others, within a component, above which they are collinear."""
+_NARROWEST = 8 * np.finfo(float).eps
+"""Standard deviation of a component, relative to the size of the data, that rounding alone would give."""
 
 
 def has_collapsed(plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
@@ -64,20 +66,37 @@ def _weight_of_a_row(plan: Plan) -> float:
 
 
 def _is_singular(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
+    """Whether a flat precision is so large that the data's rounding decides it."""
     if variable.floor is not None:
         return False
-    name = next((s for s in ("precision", "x") if (variable, s) in arrays), None)
     for node in plan.binding.observed:
-        slot = next((s for s in node.slots.values() if s.node is variable), None)
-        is_precision = slot is not None and (slot.name == "precision" or name == "precision")
-        spread = plan.frame.spread_of(node)
-        if not is_precision or spread is None or name is None:
+        slots = [slot for slot in node.slots.values() if slot.node is variable]
+        statistic = next((s for slot in slots for s in _precisions(slot)), None)
+        size = plan.frame.size_of(node)
+        if statistic is None or size is None:
             continue
-        precision = arrays[variable, name]
-        if node.value_rank:
-            precision = np.diagonal(precision, axis1=-2, axis2=-1)
-        # the spread has the plates of the leaf, the precision those of the variable: only common ones are compared
-        if node.plates[1:] == () or Axis(node.plates[-1]) in [Axis(p) for p in variable.plates]:
-            return bool(np.any(precision * spread**2 > 1 / _NARROWEST))
-        return bool(np.any(precision * np.min(spread) ** 2 > 1 / _NARROWEST))
+        precision = arrays[variable, statistic]
+        narrowest = float(np.max(size)) * _NARROWEST
+        if node.value_rank == 0:
+            return bool(np.any(precision * narrowest * narrowest > 1))
+        return _is_matrix_singular(precision, narrowest)
     return False
+
+
+def _precisions(slot: Slot) -> list[str]:
+    """Return the statistic of what stands in a slot that is a precision, if any."""
+    if slot.name == "precision":
+        return ["x"]
+    return ["precision"] if "precision" in slot.role.statistics else []
+
+
+def _is_matrix_singular(precision: Array, narrowest: float) -> bool:
+    try:
+        covariance = np.linalg.inv(precision)
+    except np.linalg.LinAlgError:
+        return True
+    given_others = np.diagonal(precision, axis1=-2, axis2=-1)
+    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+    collinear = given_others * variances > _MOST_COLLINEAR
+    narrow = np.sqrt(np.maximum(variances, 0.0)) < narrowest
+    return bool(np.any(collinear | narrow | ~np.isfinite(variances)))

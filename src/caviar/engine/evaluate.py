@@ -11,7 +11,7 @@ from .._errors import ModelError
 from .._typing import Array
 from ..language import Variable
 from .locals import CategoricalFactor, Gated, LocalFactor
-from .loop import begin, statistics_of
+from .loop import begin, ready, statistics_of
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
@@ -42,11 +42,7 @@ def _in_frame(plan: Plan, factors: Mapping[str, Any]) -> dict[Variable, Any]:
 def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> dict[str, Any]:
     """Return the local factors of all rows by name, the globals given."""
     q = _in_frame(plan, factors)
-    coefficients = plan.rows.coefficients(statistics_of(plan, q))
-    moved = plan.recentred(q, coefficients)
-    if moved is not None:
-        plan, q = moved
-        coefficients = plan.rows.coefficients(statistics_of(plan, q))
+    plan, _, _, coefficients = ready(plan, q, statistics_of(plan, q))
     with passes.executor.session():
         blocks = list(passes.natural_parameters(plan, passes.source, coefficients))
     found: dict[str, Any] = {}
@@ -87,7 +83,7 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
 
 def _with_given_locals(
     plan: Plan,
-    q: dict[Variable, Any],
+    q: Mapping[Variable, Any],
     factors: Mapping[str, Any],
     given: Mapping[str, LocalFactor],
     passes: Passes,
@@ -96,13 +92,7 @@ def _with_given_locals(
         isinstance(f, CategoricalFactor) for f in given.values()
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
-    arrays = statistics_of(plan, q)
-    coefficients = plan.rows.coefficients(arrays)
-    moved = plan.recentred(q, coefficients)
-    if moved is not None:
-        plan, q = moved
-        arrays = statistics_of(plan, q)
-        coefficients = plan.rows.coefficients(arrays)
+    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
     weights = passes.source.weights(0, passes.source.n_rows)
     expected: dict[LocalFactor, Array] = {}
     entropies: dict[LocalFactor, float] = {}
@@ -112,6 +102,11 @@ def _with_given_locals(
         expected[factor] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(factor.n_rows, -1)
         by_row = distribution.entropy().reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)
-    summary = passes.sum_given(plan, passes.source, expected, coefficients)
+    summary = passes.sum_given(
+        plan,
+        passes.source,
+        lambda rows: {f: v[:, rows.where].copy() for f, v in expected.items()},
+        coefficients,
+    )
     arrays.update(summary.parts)
     return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))

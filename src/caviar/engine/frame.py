@@ -77,6 +77,13 @@ class Frame:
                 point = point + self._spread_centres(group, axes, offsets, axes.index(Axis(plate)))
         return point
 
+    def size_of(self, variable: Variable) -> Array | None:
+        """Return the size of the numbers in a variable's group: distance of the data from zero, and their spread."""
+        number = self._group(variable)
+        if number is None:
+            return None
+        return np.abs(self.groups[number].point) + self.groups[number].spread
+
     def spread_of(self, variable: Variable) -> Array | None:
         """Return the standard deviation of the data in a variable's group, or None; the shape is the point's."""
         number = self._group(variable)

@@ -18,7 +18,7 @@ from .objective import Objective
 from .passes import Passes
 from .plan import Plan
 from .status import Status
-from .sums import Summary
+from .sums import Coefficients, Summary
 
 __all__ = ["Progress", "Result", "Settings", "ascend"]
 
@@ -103,16 +103,23 @@ class State:
         return self.objective.value
 
 
+def ready(
+    plan: Plan, q: Factors, arrays: dict[Hashable, Array]
+) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
+    """Return what a pass over the rows needs, measured from centres where digits would be lost otherwise."""
+    coefficients = plan.rows.coefficients(arrays)
+    moved, q = plan.recentred(q, coefficients)
+    if moved is not plan:
+        arrays = statistics_of(moved, q)
+        coefficients = moved.rows.coefficients(arrays)
+    return moved, q, arrays, coefficients
+
+
 def pass_over_rows(
     plan: Plan, q: Factors, arrays: dict[Hashable, Array], passes: Passes
 ) -> tuple[Plan, Factors, dict[Hashable, Array], Summary]:
-    """Return the sums over rows for these globals, measured from centres where digits would be lost otherwise."""
-    coefficients = plan.rows.coefficients(arrays)
-    moved = plan.recentred(q, coefficients)
-    if moved is not None:
-        plan, q = moved
-        arrays = statistics_of(plan, q)
-        coefficients = plan.rows.coefficients(arrays)
+    """Return the sums over rows for these globals, and the plan, factors and arrays that they belong to."""
+    plan, q, arrays, coefficients = ready(plan, q, arrays)
     summary = passes.summarize(plan, coefficients)
     arrays.update(summary.parts)
     return plan, q, arrays, summary

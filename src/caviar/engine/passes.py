@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+import numpy as np
+
 from .._typing import AnyArray, Array
 from .locals import LocalFactor
 from .plan import Plan
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
 
-__all__ = ["Executor", "Passes", "RowSource"]
+__all__ = ["Executor", "Passes", "RowSource", "rows_at"]
 
 T = TypeVar("T")
 
@@ -75,55 +77,49 @@ class Passes:
         size, total = plan.rows.block_rows, source.n_rows
         return [(start, min(start + size, total)) for start in range(0, total, size)]
 
-    def _sum(self, function: Callable[[int], Sums], n_blocks: int) -> Sums:
+    def _sum(self, plan: Plan, source: RowSource, function: Callable[[int, Rows], Sums]) -> Sums:
         """Return the sum of a function of the blocks: in order within a chunk, along a tree over chunks."""
-        length = -(-n_blocks // _MOST_CHUNKS)
+        bounds = self._bounds(plan, source)
+        length = -(-len(bounds) // _MOST_CHUNKS)
 
         def chunk(number: int) -> Sums:
             total = Sums.zero()
-            for block in range(number * length, min((number + 1) * length, n_blocks)):
-                total.add(function(block))
+            for block in range(number * length, min((number + 1) * length, len(bounds))):
+                rows = rows_at(source, bounds[block])
+                if rows.n_rows:
+                    total.add(function(block, rows))
             return total
 
-        return self.executor.sum(self.executor.map(chunk, -(-n_blocks // length)))
+        return self.executor.sum(self.executor.map(chunk, -(-len(bounds) // length)))
 
     def summarize(self, plan: Plan, coefficients: Coefficients) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients."""
         static = self._static_sums(plan)
         if not plan.factors:
             return plan.rows.summary(Sums.zero(), static, coefficients)
-        bounds = self._bounds(plan, self.source)
-        before = self._state if self._state is not None else [{}] * len(bounds)
-        after: list[LocalState] = [{}] * len(bounds)
+        n_blocks = len(self._bounds(plan, self.source))
+        before = self._state if self._state is not None else [{}] * n_blocks
+        after: list[LocalState] = [{}] * n_blocks
 
-        def block(number: int) -> Sums:
-            rows = _rows(self.source, bounds[number])
-            sums, after[number] = plan.rows.summarize(
-                rows, coefficients, before[number], self._scratch, static=False
-            )
+        def block(number: int, rows: Rows) -> Sums:
+            sums, after[number] = plan.rows.summarize(rows, coefficients, before[number], self._scratch)
             return sums
 
-        sums = self._sum(block, len(bounds))
+        sums = self._sum(plan, self.source, block)
         if plan.rows.keeps_locals:
             self._state = after
         return plan.rows.summary(sums, static, coefficients)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""
-        if self._static is not None and self._static[0] is plan:
-            return self._static[1]
-        sums = Sums.zero()
-        if None in plan.compiled.tables or any(term.is_static for term in plan.compiled.local_terms):
-            bounds = self._bounds(plan, self.source)
+        if self._static is None or self._static[0] is not plan:
+            self._static = (plan, self._sum_static(plan, self.source))
+        return self._static[1]
 
-            def block(number: int) -> Sums:
-                return plan.rows.summarize(
-                    _rows(self.source, bounds[number]), _NOTHING, None, self._scratch, static=True
-                )[0]
-
-            sums = self._sum(block, len(bounds))
-        self._static = (plan, sums)
-        return sums
+    def _sum_static(self, plan: Plan, source: RowSource) -> Sums:
+        if not plan.rows.has_static:
+            return Sums.zero()
+        return self._sum(plan, source, lambda _, rows: plan.rows.sum_static(rows, self._scratch))
 
     def forget(self) -> None:
         """Forget the local factors of the last pass."""
@@ -136,31 +132,38 @@ class Passes:
         bounds = self._bounds(plan, source)
 
         def block(number: int) -> dict[LocalFactor, Array]:
-            return plan.rows.infer(_rows(source, bounds[number]), coefficients, self._scratch)
+            rows = rows_at(source, bounds[number], every=True)
+            return plan.rows.infer(rows, coefficients, self._scratch)
 
         yield from self.executor.map(block, len(bounds))
 
+    def infer(self, plan: Plan, rows: Rows, coefficients: Coefficients) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for some rows."""
+        return plan.rows.infer(rows, coefficients, self._scratch)
+
     def sum_given(
-        self, plan: Plan, source: RowSource, expected: LocalState, coefficients: Coefficients
+        self, plan: Plan, source: RowSource, give: Callable[[Rows], LocalState], coefficients: Coefficients
     ) -> Summary:
-        """Return the sums over the rows of a source for given local statistics, (E, N) each."""
-        bounds = self._bounds(plan, source)
+        """Return the sums over the rows of a source for given local statistics.
 
-        def static_block(number: int) -> Sums:
-            rows = _rows(source, bounds[number])
-            return plan.rows.summarize(rows, coefficients, None, self._scratch, static=True)[0]
+        Parameters
+        ----------
+        give
+            Returns the expected statistics of every local factor for some rows, (E, B) each, to be overwritten.
+        """
 
-        def block(number: int) -> Sums:
-            rows = _rows(source, bounds[number])
-            state = {factor: values[:, slice(*bounds[number])].copy() for factor, values in expected.items()}
-            return plan.rows.sums_of(rows, state, self._scratch)
+        def block(_: int, rows: Rows) -> Sums:
+            return plan.rows.sums_of(rows, give(rows), self._scratch)
 
-        sums, static = self._sum(block, len(bounds)), self._sum(static_block, len(bounds))
-        return plan.rows.summary(sums, static, coefficients)
-
-
-def _rows(source: RowSource, bounds: tuple[int, int]) -> Rows:
-    return Rows(source.read(*bounds), source.weights(*bounds), bounds[1] - bounds[0])
+        sums = self._sum(plan, source, block)
+        return plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
 
 
-_NOTHING = Coefficients({}, {})
+def rows_at(source: RowSource, bounds: tuple[int, int], *, every: bool = False) -> Rows:
+    """Return a block of rows, without those of weight zero unless ``every`` row is wanted."""
+    columns, weights = source.read(*bounds), source.weights(*bounds)
+    if every or weights is None or weights.all():
+        return Rows(columns, weights, bounds[1] - bounds[0], slice(*bounds))
+    kept = np.flatnonzero(weights)
+    columns = {name: rows[kept] for name, rows in columns.items()}
+    return Rows(columns, weights[kept], len(kept), bounds[0] + kept)

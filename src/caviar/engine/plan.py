@@ -99,17 +99,30 @@ class Plan:
 
     def recentred(
         self, q: Mapping[Variable, Any], coefficients: Coefficients
-    ) -> tuple[Plan, dict[Variable, Any]] | None:
-        """Return the plan and factors with centres where digits would be lost without; None if they are right."""
+    ) -> tuple[Plan, dict[Variable, Any]]:
+        """Return the plan and factors with centres where digits would be lost without; this plan if they are right."""
+        offsets = {
+            centres: centres.offsets(self, q, coefficients.matrices[factor])
+            for factor, several in self.centres.items()
+            for centres in several
+        }
+        return self._displaced(q, offsets)
+
+    def centred_on(self, parts: Arrays, q: Mapping[Variable, Any]) -> tuple[Plan, dict[Variable, Any]]:
+        """Return the plan and factors with centres on the means of the categories' rows, where these are far out."""
+        every = (centres for several in self.centres.values() for centres in several)
+        return self._displaced(q, {centres: centres.offsets_from(parts) for centres in every})
+
+    def _displaced(
+        self, q: Mapping[Variable, Any], offsets: Mapping[Centres, Array | None]
+    ) -> tuple[Plan, dict[Variable, Any]]:
         frame, factors = self.frame, dict(q)
-        for factor, several in self.centres.items():
-            for centres in several:
-                offsets = centres.offsets(self, q, coefficients.matrices[factor])
-                if offsets is not None:
-                    frame = frame.displaced(centres.group, factor.variables[0], offsets)
-                    factors = centres.translated(factors, offsets)
+        for centres, offset in offsets.items():
+            if offset is not None:
+                frame = frame.displaced(centres.group, centres.factor.variables[0], offset)
+                factors = centres.translated(factors, offset)
         if frame is self.frame:
-            return None
+            return self, factors
         return Plan(self.binding, frame, self.factors, self.order, self.point), factors
 
 

@@ -94,15 +94,9 @@ class RowPass:
         return matrix
 
     def summarize(
-        self,
-        rows: Rows,
-        coefficients: Coefficients,
-        before: LocalState | None,
-        scratch: Scratch,
-        *,
-        static: bool,
+        self, rows: Rows, coefficients: Coefficients, before: LocalState, scratch: Scratch
     ) -> tuple[Sums, LocalState]:
-        """Return the sums over a block of rows with the local factors at their optimum, and these factors' statistics.
+        """Return the sums over a block with the local factors at their optimum, and these factors' statistics.
 
         The sums are valid until the thread's next block: they live in its scratch.
 
@@ -110,15 +104,10 @@ class RowPass:
         ----------
         before
             Local statistics from the last pass; needed only where local factors depend on each other.
-        static
-            Whether to sum only the parts without local variables (they never change).
         """
         sums = Sums.zero()
-        if static:
-            self._sum_static(rows, sums, scratch)
-            return sums, {}
         data = self._row_arrays(rows) if self.compiled.local_terms else {}
-        state: LocalState = dict(before or {})
+        state: LocalState = dict(before)
         if self.keeps_locals and not state:
             self._settle(rows, coefficients, state, data, scratch)
         for factor in self.factors:
@@ -232,7 +221,14 @@ class RowPass:
                 own.replace_sums(expected, rows.columns, total, scratch)
             sums.fused[factor] = total
 
-    def _sum_static(self, rows: Rows, sums: Sums, scratch: Scratch) -> None:
+    @property
+    def has_static(self) -> bool:
+        """Whether there are parts without local variables: sums that never change."""
+        return None in self.compiled.tables or any(term.is_static for term in self.compiled.local_terms)
+
+    def sum_static(self, rows: Rows, scratch: Scratch) -> Sums:
+        """Return the sums over a block that no factor enters."""
+        sums = Sums.zero()
         data = self._row_arrays(rows)
         for local in self.compiled.local_terms:
             if local.is_static:
@@ -243,6 +239,7 @@ class RowPass:
             table.fill(rows.columns, features, scratch)
             weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
             sums.fused[None] = (weights @ features.T)[None, :]
+        return sums
 
     def _weighted_sum(self, contraction: Contraction, arrays: Arrays, rows: Rows) -> Array:
         part = contraction.factors[0]

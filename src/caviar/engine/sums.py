@@ -27,6 +27,8 @@ class Rows:
     columns: Mapping[str, AnyArray]
     weights: Array | None
     n_rows: int
+    where: slice | AnyArray
+    """Their places in the source."""
 
 
 @dataclass(frozen=True)

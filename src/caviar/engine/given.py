@@ -1,0 +1,143 @@
+"""Given local factors: labels, probabilities or values that a user starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError, ParameterError
+from .._typing import AnyArray, Array
+from ..language import Variable
+from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
+from .loop import statistics_of
+from .passes import Passes
+from .plan import Plan
+from .sums import LocalState, Rows
+
+__all__ = ["GivenLocals", "with_labels"]
+
+
+class GivenLocals:
+    """Local factors of any block of rows from given values; those that are not given follow from the globals.
+
+    Parameters
+    ----------
+    plan, q
+        The globals, and the plan they are measured by.
+    values
+        Variable -> labels (N,), probabilities (N, K), or values (N, ...) of all rows.
+    passes
+        Passes over the rows.
+
+    Raises
+    ------
+    ParameterError
+        If values do not fit their variable or the number of rows.
+    """
+
+    def __init__(
+        self, plan: Plan, q: Mapping[Variable, Any], values: Mapping[Variable, Any], passes: Passes
+    ) -> None:
+        self._plan = plan
+        self._passes = passes
+        self._coefficients = plan.rows.coefficients(statistics_of(plan, q))
+        self._values = {v: _checked(plan, v, value, passes.source.n_rows) for v, value in values.items()}
+        self._all_given = all(any(v in self._values for v in factor.variables) for factor in plan.factors)
+
+    def __call__(self, rows: Rows) -> LocalState:
+        """Return expected statistics (E, B) of every local factor."""
+        state: LocalState = {}
+        if not self._all_given:
+            state = self._passes.infer(self._plan, rows, self._coefficients)
+            for factor, natural in state.items():
+                factor.infer(natural)
+        for variable, values in self._values.items():
+            factor = next(f for f in self._plan.factors if variable in f.variables)
+            state[factor] = _expected(self._plan, factor, variable, values[rows.where], rows)
+        return state
+
+
+def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArray:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        raise ParameterError(
+            f"init of '{variable.name}' must be an array of numbers, a row each; got {value!r}"
+        )
+    if len(array) != n_rows:
+        raise ParameterError(f"init of '{variable.name}' has {len(array)} rows; the data have {n_rows}")
+    if not np.isfinite(array).all():
+        raise ParameterError(f"init of '{variable.name}' must be finite")
+    if hasattr(variable, "categories"):
+        _check_categories(variable, array)
+    else:
+        expected = (
+            n_rows,
+            *(plan.binding.sizes[p] for p in variable.plates if p is not plan.binding.data_plate),
+            *(variable.dimension or 1,) * variable.value_rank,
+        )
+        if array.shape != expected:
+            raise ParameterError(f"init of '{variable.name}' must have shape {expected}; got {array.shape}")
+    return array
+
+
+def _check_categories(variable: Variable, array: AnyArray) -> None:
+    if array.ndim == 1:
+        problem = variable.problem_with(array)
+        if problem:
+            raise ParameterError(f"init of '{variable.name}' {problem}")
+    elif array.shape[1:] != (variable.dimension,):
+        shapes = f"(N,) for labels or (N, {variable.dimension}) for probabilities"
+        raise ParameterError(f"init of '{variable.name}' must have shape {shapes}; got {array.shape}")
+    elif (array < 0).any() or not np.allclose(array.sum(axis=1), 1, rtol=0, atol=1e-6):
+        raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
+
+
+def _expected(plan: Plan, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows) -> Array:
+    """Return expected statistics (E, B) of a factor from values of one of its variables."""
+    if hasattr(variable, "categories"):
+        return with_labels(plan, factor, values, rows)
+    if not isinstance(factor, FamilyFactor):
+        raise ModelError(f"init of '{variable.name}' is not possible inside the joint factor '{factor.name}'")
+    reference = plan.frame.of(variable)
+    values = values if reference is None else values - reference
+    expected = np.zeros((factor.n_rows, len(values)))
+    for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
+        factor.view(expected, (variable, name))[...] = np.moveaxis(statistic, 0, -1)
+    return expected
+
+
+def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -> Array:
+    """Return expected statistics of a factor whose Categorical is known; see :func:`_seen_below` for the others."""
+    gate = factor.variables[0]
+    one_hot = gate.statistics_of(labels)[0].T if labels.ndim == 1 else np.ascontiguousarray(labels.T)
+    if isinstance(factor, CategoricalFactor):
+        return np.array(one_hot, dtype=np.float64)
+    assert isinstance(factor, GatedFactor)
+    expected = np.zeros((factor.n_rows, len(labels)))
+    factor.view(expected, (gate, "x"))[...] = one_hot
+    for variable in factor.variables[1:]:
+        values = _seen_below(plan, variable, rows)
+        for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
+            view = factor.view(expected, (variable, name))
+            view[...] = np.moveaxis(statistic, 0, -1)[None] * one_hot.reshape(
+                len(one_hot), *(1,) * (view.ndim - 2), -1
+            )
+    return expected
+
+
+def _seen_below(plan: Plan, variable: Variable, rows: Rows) -> Array:
+    """Return a value of a gated variable for each row: what its child in the same group shows, or one."""
+    for group in plan.frame.groups:
+        if variable in group.variables:
+            leaf = next(v for v in group.variables if v in plan.compiled.sources)
+            return np.moveaxis(plan.compiled.sources[leaf].values(rows.columns[leaf.name]), -1, 0)
+    shape = (
+        tuple(plan.binding.sizes[p] for p in variable.plates[1:])
+        + (variable.dimension or 1,) * variable.value_rank
+    )
+    return np.ones((rows.n_rows, *shape))
