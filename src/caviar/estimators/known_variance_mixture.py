@@ -138,8 +138,8 @@ class KnownVarianceMixture(MixtureEstimator):
         return X[:, 0]
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
-        if np.ndim(X) == 1:
-            X = np.reshape(X, (-1, 1))
+        if (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) == 1:
+            X = np.asarray(X).reshape(-1, 1)
         X = super()._validated(X, reset=reset)
         if X.shape[1] != 1:
             raise DataError(

@@ -1,0 +1,35 @@
+"""The estimators keep scikit-learn's contract: every check of ``check_estimator`` passes, none is expected to fail."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import caviar as cv
+from caviar.estimators._mixture import MixtureEstimator
+
+# the checks fit with at most five iterations, so most end before the objective has settled
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
+    "ignore::sklearn.exceptions.SkipTestWarning",
+)
+
+
+class KnownVarianceOfFirstColumn(cv.KnownVarianceMixture):
+    """The mixture of the first column of a table: the checks use tables of any width."""
+
+    def _validated(self, X, *, reset):
+        return MixtureEstimator._validated(self, X, reset=reset)[:, :1]
+
+
+@parametrize_with_checks(
+    [
+        cv.GaussianMixture(),
+        cv.GaussianMixture(2),
+        cv.BayesianGaussianMixture(),
+        cv.BayesianGaussianMixture(3),
+        cv.BayesianGaussianMixture(mean_precision_family="independent"),
+        cv.BayesianGaussianMixture(2, mean_precision_family="independent"),
+        KnownVarianceOfFirstColumn(),
+    ]
+)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)

@@ -1,0 +1,194 @@
+"""The fit depends on the weighted empirical distribution only, and follows the units of the columns."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import caviar as cv
+from caviar.estimators._data_scale import scale_of
+
+FAITHFUL = cv.datasets.load_faithful().values
+N = len(FAITHFUL)
+
+ESTIMATORS = {
+    "em": cv.GaussianMixture(2, tol=1e-12, random_state=0),
+    "joint": cv.BayesianGaussianMixture(2, tol=1e-12, random_state=0),
+    "independent": cv.BayesianGaussianMixture(
+        2, mean_precision_family="independent", tol=1e-12, random_state=0
+    ),
+}
+
+
+@pytest.fixture(params=ESTIMATORS)
+def estimator(request):
+    return ESTIMATORS[request.param]
+
+
+def results(estimator, X, **arguments):
+    """Return the fitted attributes, components in the order of their weights."""
+    estimator.fit(X, **arguments)
+    order = estimator.weights_.argsort()
+    return {
+        "weights": estimator.weights_[order],
+        "means": estimator.means_[order],
+        "covariances": estimator.covariances_[order],
+        "elbo": estimator.elbo_,
+        "log_densities": estimator.score_samples(X),
+        "responsibilities": estimator.predict_proba(X)[:, order],
+    }
+
+
+def assert_same(one, other, rtol, names=None):
+    for name in names or one:
+        np.testing.assert_allclose(one[name], other[name], rtol=rtol, atol=1e-14, err_msg=name)
+
+
+def test_the_order_of_the_rows_does_not_matter(estimator):
+    order = np.random.default_rng(0).permutation(N)
+    plain, permuted = results(estimator, FAITHFUL), results(estimator, FAITHFUL[order])
+    back = {**permuted, **{n: permuted[n][np.argsort(order)] for n in ("log_densities", "responsibilities")}}
+    assert_same(plain, back, 1e-10)
+
+
+def test_a_weight_of_two_is_the_row_twice_and_of_zero_no_row(estimator):
+    weights = np.random.default_rng(1).integers(0, 4, N)
+    weighted = results(estimator, FAITHFUL, sample_weight=weights)
+    repeated = results(estimator, np.repeat(FAITHFUL, weights, axis=0))
+    assert_same(weighted, repeated, 1e-10, ["weights", "means", "covariances", "elbo"])
+
+
+def test_weights_of_one_are_no_weights(estimator):
+    assert_same(results(estimator, FAITHFUL), results(estimator, FAITHFUL, sample_weight=np.ones(N)), 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("factor", "shift"),
+    [
+        (1e3, 0.0),
+        (1e-3, 1e4),
+        (np.array([1e5, 1e-5]), np.array([-7.0, 3.0])),
+        (1e150, 0.0),
+        (1e-150, 0.0),
+        (np.array([1e140, 1e-140]), 0.0),
+    ],
+)
+def test_other_units_give_the_transformed_fit(estimator, factor, shift):
+    factor = np.broadcast_to(factor, 2)
+    plain, other = results(estimator, FAITHFUL), results(estimator, FAITHFUL * factor + shift)
+    back = {
+        "weights": other["weights"],
+        "means": (other["means"] - shift) / factor,
+        "covariances": other["covariances"] / factor[:, None] / factor,
+        "elbo": other["elbo"] + N * np.log(factor).sum(),
+        "log_densities": other["log_densities"] + np.log(factor).sum(),
+        "responsibilities": other["responsibilities"],
+    }
+    assert_same(plain, back, 1e-4)
+    np.testing.assert_allclose(back["elbo"], plain["elbo"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_threads_give_the_same_bits(estimator, n_jobs):
+    X = np.random.default_rng(2).standard_normal((9_000, 2)) + np.repeat([[0.0], [4.0], [9.0]], 3_000, axis=0)
+    plain = results(estimator, X)
+    other = results(clone(estimator).set_params(n_jobs=n_jobs), X)
+    for name in plain:
+        np.testing.assert_array_equal(plain[name], other[name], err_msg=name)
+
+
+def test_a_random_state_fixes_the_bits(estimator):
+    one, other = (results(estimator, FAITHFUL) for _ in range(2))
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
+    for state in (np.random.default_rng(4), np.random.RandomState(4), None):
+        clone(estimator).set_params(random_state=state).fit(FAITHFUL)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.tile([[1.0, 0.1, 1e9 / 3]], (25, 1)),
+        np.column_stack([FAITHFUL, np.full(N, 0.1)]),
+        np.column_stack([FAITHFUL, np.full(N, -1e9 / 3)]),
+        np.column_stack([FAITHFUL, FAITHFUL.sum(axis=1)]),
+        np.zeros((7, 2)),
+        [[3.0, 4.0]],
+        np.random.default_rng(3).standard_normal((6, 20)),
+        FAITHFUL > 3,
+        FAITHFUL.astype(np.int16),
+        FAITHFUL.astype(np.float32),
+        np.asfortranarray(FAITHFUL)[::-2],
+    ],
+    ids=[
+        "one row, repeated",
+        "constant column",
+        "large constant column",
+        "collinear column",
+        "zeros",
+        "one row",
+        "fewer rows than columns",
+        "booleans",
+        "integers",
+        "single precision",
+        "strides",
+    ],
+)
+@pytest.mark.parametrize("name", ["joint", "independent", "em"])
+@pytest.mark.filterwarnings("ignore::caviar.CollapseWarning")
+def test_awkward_tables_give_finite_fits(name, X):
+    estimator = clone(ESTIMATORS[name]).set_params(tol=1e-8)
+    if name == "em" and len(X) == 1:
+        with pytest.raises(cv.DataError, match="2 components need at least"):
+            estimator.fit(X)
+        return
+    estimator.fit(X)
+    for attribute in ("weights_", "means_", "covariances_", "precisions_", "elbo_trace_"):
+        assert np.all(np.isfinite(getattr(estimator, attribute))), attribute
+    assert np.all(np.isfinite(estimator.score_samples(X)))
+    assert np.all(np.diff(estimator.elbo_trace_) >= -1e-9 * np.abs(estimator.elbo_))
+
+
+# -- what default priors are made of -------------------------------------------------------------------------------
+
+
+def test_location_and_scale_are_those_of_the_table():
+    scale = scale_of(FAITHFUL)
+    np.testing.assert_allclose(scale.mean, FAITHFUL.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(scale.unit, FAITHFUL.std(axis=0), rtol=1e-14)
+    shrunk = np.corrcoef(FAITHFUL.T)[0, 1] * N / (N + 2)
+    np.testing.assert_allclose(scale.correlation, [[1, shrunk], [shrunk, 1]], rtol=1e-13)
+    np.testing.assert_allclose(scale.precision @ scale.covariance, np.eye(2), atol=1e-12)
+
+
+def test_scale_takes_weights_as_repetitions():
+    weights = np.random.default_rng(0).integers(0, 3, N)
+    one, other = scale_of(FAITHFUL, weights.astype(float)), scale_of(np.repeat(FAITHFUL, weights, axis=0))
+    for name in ("mean", "unit", "correlation"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-13)
+
+
+def test_scale_over_blocks_is_scale_over_all():
+    X = np.random.default_rng(0).standard_normal((150_000, 3)) * [1, 1e6, 1e-6] + [1e3, 0, 5]
+    scale = scale_of(X)
+    np.testing.assert_allclose(scale.mean, X.mean(axis=0), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scale.unit, X.std(axis=0), rtol=1e-9)
+
+
+def test_a_common_offset_costs_no_digits():
+    spread = np.array([0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_allclose(scale_of((1e15 + spread)[:, None]).unit, spread.std(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("constant", [0.1, 1e9 / 3, -1e300, 0.0])
+def test_a_constant_column_is_seen_through_rounding(constant):
+    X = np.column_stack([np.full(1001, constant), np.arange(1001.0)])
+    scale = scale_of(X)
+    assert scale.mean[0] == constant
+    assert scale.unit[0] == scale.unit[1]
+    assert scale.correlation[0, 1] == 0
+
+
+@pytest.mark.parametrize("factor", [1e-160, 1e160])
+def test_units_beyond_floating_point_are_refused_in_words(factor):
+    with pytest.raises(cv.DataError, match="other units"):
+        cv.BayesianGaussianMixture(2).fit(FAITHFUL * factor)
