@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,8 @@ def as_executor(executor: Executor | int | None) -> Executor:
         if executor is not None and executor < 1:
             raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor}")
         return Threads(executor)
+    if not hasattr(executor, "session"):
+        raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor!r}")
     return executor
 
 
@@ -246,7 +249,11 @@ def _generators(seed: int | np.random.Generator | None, n_restarts: int) -> list
     """Return an independent generator for each start; the first does not depend on how many there are."""
     if isinstance(seed, np.random.Generator):
         return seed.spawn(n_restarts)
-    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n_restarts)]
+    try:
+        children = np.random.SeedSequence(seed).spawn(n_restarts)
+    except (TypeError, ValueError):
+        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
+    return [np.random.default_rng(child) for child in children]
 
 
 def _rank(result: Result) -> tuple[bool, float]:
@@ -270,6 +277,11 @@ def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list
 
 
 def _check_settings(max_iter: int, tol: float, n_restarts: int) -> None:
+    for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
+        if not isinstance(value, Integral):
+            raise ParameterError(f"{name} must be a whole number; got {value!r}")
+    if not isinstance(tol, Real):
+        raise ParameterError(f"tol must be a number; got {tol!r}")
     if max_iter < 0:
         raise ParameterError(f"max_iter must not be negative; got {max_iter}")
     if not tol >= 0:

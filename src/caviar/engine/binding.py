@@ -15,6 +15,8 @@ from ..language import Axis, Constant, Data, Node, Plate, Variable
 __all__ = ["Binding", "bind"]
 
 _CHECK_ROWS = 8_192
+_LARGEST_WEIGHT = 1e150
+"""Weight whose square is still a number."""
 
 
 @dataclass(frozen=True)
@@ -132,21 +134,7 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
     DataError
         If it is not that.
     """
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise DataError(
-            f"the data of '{node.name}' must be one array; got rows of different lengths, or nothing that has a shape"
-        ) from None
-    if array.dtype == object:
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise DataError(_not_numeric(node, array)) from None
-    if array.dtype.kind not in "biuf":
-        raise DataError(_not_numeric(node, array))
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        array = array.astype(np.float64)
+    array = _as_numbers(node, value)
     rank = len(node.plates) + event_rank
     if array.ndim != rank:
         expected = ", ".join([*(plate.name for plate in node.plates), *(["D"] * event_rank)])
@@ -156,6 +144,35 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
     if array.size == 0:
         raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")
     _check_finite(node.name, array)
+    return array
+
+
+def _as_numbers(node: Node, value: Any) -> AnyArray:
+    """Return a numeric array of at most double precision."""
+    if np.ma.is_masked(value):
+        raise DataError(
+            f"'{node.name}' has masked entries; drop such rows, or fill the entries, before the fit"
+        )
+    if hasattr(value, "toarray"):
+        raise DataError(f"the data of '{node.name}' are a sparse {type(value).__name__}; pass its .toarray()")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise DataError(
+            f"the data of '{node.name}' must be one array; got rows of different lengths, or nothing that has a shape"
+        ) from None
+    try:
+        if array.dtype == object:
+            array = array.astype(np.float64)
+    except OverflowError:
+        raise DataError(f"'{node.name}' has a number beyond the range of float64; rescale the data") from None
+    except (TypeError, ValueError):
+        raise DataError(_not_numeric(node, array)) from None
+    if array.dtype.kind not in "biuf":
+        raise DataError(_not_numeric(node, array))
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float64)
     return array
 
 
@@ -274,7 +291,12 @@ def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray]) -> None:
 def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight)
+        # a complex number would lose its imaginary part with no more than a warning
+        weights = weights.astype(np.float64, casting="same_kind" if weights.dtype.kind == "c" else "unsafe")
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight must be real numbers, one a row; got {sample_weight!r}") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
@@ -283,4 +305,6 @@ def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
         raise DataError("sample_weight must be finite and not negative")
     if not np.any(weights):
         raise DataError("every sample_weight is zero; nothing is left to fit")
+    if np.max(weights) > _LARGEST_WEIGHT:
+        raise DataError(f"sample_weight is as large as {np.max(weights):g}; divide all weights by a number")
     return np.ascontiguousarray(weights)

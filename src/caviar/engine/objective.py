@@ -62,12 +62,15 @@ class Objective:
     @property
     def value(self) -> float:
         """Sum of all terms and entropies."""
-        return float(self._values.sum()) + sum(self._own.values())
+        # of a factor at the edge of its domain it is infinite or NaN: the loop's to judge, not a warning
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(self._values.sum()) + sum(self._own.values())
 
     @property
     def scale(self) -> float:
         """Size of what is summed, against which rounding is judged."""
-        return float(np.abs(self._values).sum()) + sum(abs(v) for v in self._own.values())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.abs(self._values).sum()) + sum(abs(v) for v in self._own.values())
 
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import ratio_excess
-from caviar._linalg import cholesky, times_vector
+from caviar._linalg import cholesky, outer, times_vector
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
@@ -101,7 +101,9 @@ class NormalWishart(ExponentialFamily):
         if not np.logical_and.reduce(good, axis=None):
             refuse_improper("NormalWishart", good, "mean_precision must be positive and finite")
         mean = linear / mean_precision[..., np.newaxis]
-        inverse_scale = -2.0 * negative_scale - linear[..., :, np.newaxis] * mean[..., np.newaxis, :]
+        # k times m m': exactly symmetric, however much of it cancels
+        products = mean_precision[..., np.newaxis, np.newaxis] * outer(mean)
+        inverse_scale = -2.0 * negative_scale - products
         marginal = Wishart._checked(2.0 * half_df - 1.0, inverse_scale, "NormalWishart")
         if marginal.df.shape != mean.shape[:-1] or mean_precision.shape != mean.shape[:-1]:
             batch = np.broadcast_shapes(marginal.df.shape, mean.shape[:-1])
