@@ -234,6 +234,25 @@ def test_components_that_only_separate_during_the_fit_keep_their_digits(form):
 
 
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
+@pytest.mark.parametrize("distance", [1e6, 1e8, 1e10])
+def test_components_that_shrink_within_one_update_keep_their_digits(state, distance):
+    """Both components start as wide as the whole; once they part, one update makes them 1e-6 and less as wide.
+
+    Along one column: a wide covariance off the axes has the square of that as its condition, beyond a double.
+    """
+    x, labels = far(0.0, 2)
+    x[:, 0] += distance * labels
+    leaning = np.full((len(x), 2), 0.4)
+    leaning[np.arange(len(x)), labels] = 0.6
+    precision = distance**-2.0 if state is stated.independent else 1e-2 * distance**-2.0
+    model = state(2, 2, at=x.mean(axis=0), mean_precision=precision)
+    posterior = model.fit({"x": x}, init={"z": leaning}, max_iter=200)
+    known = model.fit({"x": x}, init={"z": labels}, max_iter=200)
+    assert stated.largest_fall(posterior) < 1e-9
+    assert_allclose(posterior.elbo, known.elbo, rtol=1e-9)
+
+
+@pytest.mark.parametrize("state", [stated.independent, stated.joint])
 @pytest.mark.parametrize("data", ["near", "sites"])
 def test_the_objective_does_not_change_with_the_origin(state, data):
     """Rows on a grid of powers of two, so that moving them is exact: nothing but the program can differ."""
