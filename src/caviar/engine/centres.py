@@ -109,15 +109,21 @@ class Centres:
         table.fill(columns, features, scratch)
         return features
 
-    def offsets(self, plan: Plan, q: Mapping[Variable, Any], matrix: Array) -> Array | None:
+    def worst_loss(self, plan: Plan, q: Mapping[Variable, Any], matrix: Array) -> float:
+        """Return the largest error (nats) of a category's quadratic form at its mean."""
+        return float(self._loss(matrix, self._means(plan, q)).max())
+
+    def offsets(
+        self, plan: Plan, q: Mapping[Variable, Any], matrix: Array, *, may_return: bool
+    ) -> Array | None:
         """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay.
 
-        A category gets a point of its own where digits would be lost from its present one, and goes back to the common
-        point where that costs nothing.
+        A category gets a point of its own where digits would be lost from its present one. It goes back to the common
+        point where that costs nothing, if it ``may_return``.
         """
         away = self._means(plan, q)
         moves = np.where(_by_category(self._loss(matrix, away) > TOLERATED_LOSS, away), away, 0.0)
-        if self._own:
+        if self._own and may_return:
             present = plan.frame.centres[self.group][1]
             home = (self._loss(matrix, away + present) < _NEGLIGIBLE_LOSS) & present.any(
                 axis=_behind(present)

@@ -18,7 +18,7 @@ from .objective import Objective
 from .passes import Passes
 from .plan import Plan
 from .status import Status
-from .sums import Coefficients, Summary
+from .sums import Coefficients
 
 __all__ = ["Progress", "Result", "Settings", "ascend"]
 
@@ -28,6 +28,9 @@ Factors: TypeAlias = Mapping[Variable, Any]
 
 _ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
+
+_REDONE_LOSS = 1e-6
+"""Error of a logit (nats) after an update above which its sums over rows are taken again."""
 
 
 @dataclass(frozen=True)
@@ -104,25 +107,15 @@ class State:
 
 
 def ready(
-    plan: Plan, q: Factors, arrays: dict[Hashable, Array]
+    plan: Plan, q: Factors, arrays: dict[Hashable, Array], *, may_return: bool = False
 ) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
     """Return what a pass over the rows needs, measured from centres where digits would be lost otherwise."""
     coefficients = plan.rows.coefficients(arrays)
-    moved, q = plan.recentred(q, coefficients)
+    moved, q = plan.recentred(q, coefficients, may_return=may_return)
     if moved is not plan:
         arrays = statistics_of(moved, q)
         coefficients = moved.rows.coefficients(arrays)
     return moved, q, arrays, coefficients
-
-
-def pass_over_rows(
-    plan: Plan, q: Factors, arrays: dict[Hashable, Array], passes: Passes
-) -> tuple[Plan, Factors, dict[Hashable, Array], Summary]:
-    """Return the sums over rows for these globals, and the plan, factors and arrays that they belong to."""
-    plan, q, arrays, coefficients = ready(plan, q, arrays)
-    summary = passes.summarize(plan, coefficients)
-    arrays.update(summary.parts)
-    return plan, q, arrays, summary
 
 
 def statistics_of(plan: Plan, q: Factors) -> dict[Hashable, Array]:
@@ -135,7 +128,16 @@ def statistics_of(plan: Plan, q: Factors) -> dict[Hashable, Array]:
 
 def begin(plan: Plan, q: Factors, passes: Passes) -> State:
     """Return the state at a start: a pass over the rows with the given global factors."""
-    plan, q, arrays, summary = pass_over_rows(plan, q, statistics_of(plan, q), passes)
+    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q), may_return=True)
+    return _complete(plan, q, arrays, coefficients, passes)
+
+
+def _complete(
+    plan: Plan, q: Factors, arrays: dict[Hashable, Array], coefficients: Coefficients, passes: Passes
+) -> State:
+    """Return the state of global factors after a pass over the rows."""
+    summary = passes.summarize(plan, coefficients)
+    arrays.update(summary.parts)
     objective = Objective(plan)
     objective.set_all(q, arrays, summary)
     return State(plan, q, arrays, objective)
@@ -143,6 +145,31 @@ def begin(plan: Plan, q: Factors, passes: Passes) -> State:
 
 def advance(state: State, passes: Passes) -> State:
     """Return the state after each global factor was updated in turn, and the local factors in a pass."""
+    try:
+        after = _update_globals(state)
+        exact = after.plan.worst_loss(after.q, after.plan.rows.coefficients(after.arrays)) < _REDONE_LOSS
+    except ImproperError:
+        after, exact = None, False
+    if not exact:
+        # sums over a component that shrank at once have no digits left: take them again, from its own mean
+        again = _recentred(state, passes)
+        if again is not None or after is None:
+            after = _update_globals(again or state)
+    assert after is not None
+    return _update_locals(after, passes)
+
+
+def _recentred(state: State, passes: Passes) -> State | None:
+    """Return the same factors with sums from each component's own mean; None if they are that already."""
+    plan, q = state.plan.centred_on(state.arrays, state.q)
+    if plan is state.plan:
+        return None
+    arrays = statistics_of(plan, q)
+    return _complete(plan, q, arrays, plan.rows.coefficients(arrays), passes)
+
+
+def _update_globals(state: State) -> State:
+    """Return the state with each global factor updated in turn, the sums over rows as they are."""
     plan, objective = state.plan, state.objective.copy()
     q, arrays = dict(state.q), dict(state.arrays)
     value, fell_at = objective.value, ""
@@ -152,15 +179,23 @@ def advance(state: State, passes: Passes) -> State:
         before, value = value, objective.set_factor(variable, q[variable], arrays)
         if value < before - _ROUNDING * objective.scale:
             fell_at = fell_at or variable.name
-    moved, factors, arrays, summary = pass_over_rows(plan, q, arrays, passes)
-    if moved is plan:
-        before, value = value, objective.set_rows(arrays, summary)
+    return State(plan, q, arrays, objective, fell_at)
+
+
+def _update_locals(state: State, passes: Passes) -> State:
+    """Return the state with the local factors at their optimum."""
+    plan, q, arrays, coefficients = ready(state.plan, state.q, dict(state.arrays))
+    before, fell_at = state.elbo, state.fell_at
+    if plan is state.plan:
+        summary = passes.summarize(plan, coefficients)
+        arrays.update(summary.parts)
+        objective = state.objective
+        objective.set_rows(arrays, summary)
     else:
-        objective = Objective(moved)
-        before, value = value, objective.set_all(factors, arrays, summary)
-    if value < before - _ROUNDING * objective.scale:
+        objective = _complete(plan, q, arrays, coefficients, passes).objective
+    if objective.value < before - _ROUNDING * objective.scale:
         fell_at = fell_at or ",".join(factor.name for factor in plan.factors)
-    return State(moved, factors, arrays, objective, fell_at)
+    return State(plan, q, arrays, objective, fell_at)
 
 
 def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result:

@@ -97,19 +97,36 @@ class Plan:
         pairs = zip(factor.natural, factor.expected_statistics, strict=True)
         return float(np.sum(factor.log_partition)) - sum(float(np.vdot(a, b)) for a, b in pairs)
 
+    def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
+        """Return the largest error (nats) that these factors' logits have from the present reference points."""
+        losses = (
+            centres.worst_loss(self, q, coefficients.matrices[factor])
+            for factor, several in self.centres.items()
+            for centres in several
+        )
+        return max(losses, default=0.0)
+
     def recentred(
-        self, q: Mapping[Variable, Any], coefficients: Coefficients
+        self, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool = False
     ) -> tuple[Plan, dict[Variable, Any]]:
-        """Return the plan and factors with centres where digits would be lost without; this plan if they are right."""
+        """Return the plan and factors with centres where digits would be lost without; this plan if they are right.
+
+        Parameters
+        ----------
+        may_return
+            Whether categories whose own point is not needed go back to the common one.
+        """
         offsets = {
-            centres: centres.offsets(self, q, coefficients.matrices[factor])
+            centres: centres.offsets(self, q, coefficients.matrices[factor], may_return=may_return)
             for factor, several in self.centres.items()
             for centres in several
         }
         return self._displaced(q, offsets)
 
-    def centred_on(self, parts: Arrays, q: Mapping[Variable, Any]) -> tuple[Plan, dict[Variable, Any]]:
-        """Return the plan and factors with centres on the means of the categories' rows, where these are far out."""
+    def centred_on(
+        self, parts: Mapping[Hashable, Array], q: Mapping[Variable, Any]
+    ) -> tuple[Plan, dict[Variable, Any]]:
+        """Return the plan and factors with centres on the means of categories whose rows are far out."""
         every = (centres for several in self.centres.values() for centres in several)
         return self._displaced(q, {centres: centres.offsets_from(parts) for centres in every})
 
