@@ -13,6 +13,7 @@ import numpy as np
 from .._errors import FallingElboWarning, ImproperError
 from .._typing import Array
 from ..language import Variable
+from .centres import TOLERATED_LOSS
 from .collapse import has_collapsed
 from .objective import Objective
 from .passes import Passes
@@ -28,9 +29,6 @@ Factors: TypeAlias = Mapping[Variable, Any]
 
 _ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
-
-_REDONE_LOSS = 1e-6
-"""Error of a logit (nats) after an update above which its sums over rows are taken again."""
 
 
 @dataclass(frozen=True)
@@ -147,16 +145,22 @@ def advance(state: State, passes: Passes) -> State:
     """Return the state after each global factor was updated in turn, and the local factors in a pass."""
     try:
         after = _update_globals(state)
-        exact = after.plan.worst_loss(after.q, after.plan.rows.coefficients(after.arrays)) < _REDONE_LOSS
+        loss = _loss(after)
     except ImproperError:
-        after, exact = None, False
-    if not exact:
+        after, loss = None, np.inf
+    if loss > TOLERATED_LOSS:
         # sums over a component that shrank at once have no digits left: take them again, from its own mean
         again = _recentred(state, passes)
         if again is not None or after is None:
             after = _update_globals(again or state)
+            loss = _loss(after)
     assert after is not None
-    return _update_locals(after, passes)
+    return _update_locals(after, passes, loss * passes.source.total_weight)
+
+
+def _loss(state: State) -> float:
+    """Return the largest error (nats) that a logit has from the present reference points."""
+    return state.plan.worst_loss(state.q, state.plan.rows.coefficients(state.arrays))
 
 
 def _recentred(state: State, passes: Passes) -> State | None:
@@ -182,8 +186,8 @@ def _update_globals(state: State) -> State:
     return State(plan, q, arrays, objective, fell_at)
 
 
-def _update_locals(state: State, passes: Passes) -> State:
-    """Return the state with the local factors at their optimum."""
+def _update_locals(state: State, passes: Passes, inexact: float) -> State:
+    """Return the state with the local factors at their optimum; the objective so far is ``inexact`` by so much."""
     plan, q, arrays, coefficients = ready(state.plan, state.q, dict(state.arrays))
     before, fell_at = state.elbo, state.fell_at
     if plan is state.plan:
@@ -193,7 +197,7 @@ def _update_locals(state: State, passes: Passes) -> State:
         objective.set_rows(arrays, summary)
     else:
         objective = _complete(plan, q, arrays, coefficients, passes).objective
-    if objective.value < before - _ROUNDING * objective.scale:
+    if objective.value < before - _ROUNDING * objective.scale - inexact:
         fell_at = fell_at or ",".join(factor.name for factor in plan.factors)
     return State(plan, q, arrays, objective, fell_at)
 
