@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import CollapseWarning, ModelError, ParameterError
+from ._errors import CollapseWarning, ImproperError, ModelError, ParameterError
 from ._posterior import Posterior
 from ._progress import reporter
 from .data import ArrayRows
@@ -147,6 +147,11 @@ class Model:
                 if results[-1].status is Status.INTERRUPTED:
                     break
         best = max(results, key=_rank)
+        if not np.isfinite(best.elbo):
+            raise ImproperError(
+                f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
+                f"prior; give a proper one"
+            )
         if best.status is Status.COLLAPSED:
             warnings.warn(
                 f"the fit collapsed (in every one of {n_restarts} starts): {best.status.explanation}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._errors import ModelError
+from .._errors import ModelError, ParameterError
 from ..language import Axis, Term, Variable
 from .binding import Binding
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
@@ -26,6 +26,8 @@ def local_factors(
     latent = [v for v in binding.latent if binding.is_local(v)]
     if data_axis is None or not latent:
         return []
+    if isinstance(joint, str) or (joint is not None and any(isinstance(names, str) for names in joint)):
+        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
     gated = _gated_by(latent, terms, binding)
     if joint is not None:
         gated = _wanted(latent, gated, joint)

@@ -17,12 +17,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Indexed, Plate, Slot, Variable
 from .binding import Binding
-from .moments import mean_and_spread
+from .moments import moments
 
 __all__ = ["Frame", "Group", "frame_of"]
+
+_LARGEST = 1e152
+"""Size of data whose squares, summed over rows and columns, still fit a double."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,13 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
         weights = binding.row_weights
     else:
         rows = rows[None]
-    mean, spread = mean_and_spread(rows, weights)
+    found = moments(rows, weights)
+    if found.largest.max(initial=0.0) > _LARGEST:
+        raise DataError(
+            f"'{observed.name}' holds values as large as {found.largest.max():.3g}, whose squares are beyond a double; "
+            f"divide the data (and their priors) by a common factor so that they stay below {_LARGEST:g}"
+        )
+    mean, spread = found.mean, found.spread
     plates = [plate for plate in observed.plates if plate is not binding.data_plate]
     averaged = tuple(i for i, plate in enumerate(plates) if plate not in kept)
     if not averaged:

@@ -212,9 +212,10 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
     state = begin(plan, q, passes)
     trace = [state.elbo]
-    status = Status.MAX_ITER
+    collapsed = has_collapsed(state.plan, state.q, state.arrays)
+    status = Status.COLLAPSED if collapsed else Status.MAX_ITER
     try:
-        while len(trace) <= settings.max_iter:
+        while len(trace) <= settings.max_iter and not collapsed:
             after, stopped = _step(state, passes)
             if after is None:
                 status = stopped or status
@@ -265,5 +266,5 @@ def _step(state: State, passes: Passes) -> tuple[State | None, Status | None]:
         )
         return after, Status.FELL
     if has_collapsed(after.plan, after.q, after.arrays):
-        return after, Status.COLLAPSED
+        return after if np.isfinite(after.elbo) else None, Status.COLLAPSED
     return after, None

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from .._typing import AnyArray, Array
 
-__all__ = ["mean_and_spread"]
+__all__ = ["Moments", "moments"]
 
 _BLOCK_ROWS = 8_192
 
 
-def mean_and_spread(rows: AnyArray, weights: Array | None) -> tuple[Array, Array]:
-    """Return the weighted mean and standard deviation over the first axis, in float64.
+@dataclass(frozen=True)
+class Moments:
+    """Weighted mean, standard deviation and largest size of many rows.
+
+    Attributes
+    ----------
+    mean, spread, largest
+        Each of the shape of a row.
+    """
+
+    mean: Array
+    spread: Array
+    largest: Array
+
+
+def moments(rows: AnyArray, weights: Array | None) -> Moments:
+    """Return the moments over the first axis, in float64; rows of weight zero count nothing.
 
     Squares are taken in units of the largest value of each column, lest they over- or underflow.
 
@@ -30,15 +46,19 @@ def mean_and_spread(rows: AnyArray, weights: Array | None) -> tuple[Array, Array
     largest = np.zeros(rows.shape[1:])
     for block, weight in _blocks(rows, weights):
         mean += np.tensordot(weight / total, block, axes=1)
-        np.maximum(largest, np.max(np.abs(block), axis=0), out=largest)
+        np.maximum(largest, np.max(np.abs(block), axis=0, initial=0.0), out=largest)
     unit = np.where(largest > 0, largest, 1.0)
     variance = np.zeros(rows.shape[1:])
     for block, weight in _blocks(rows, weights):
         variance += np.tensordot(weight / total, np.square((block - mean) / unit), axes=1)
-    return mean, np.sqrt(variance) * unit
+    return Moments(mean, np.sqrt(variance) * unit, largest)
 
 
 def _blocks(rows: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:
     for start in range(0, len(rows), _BLOCK_ROWS):
         block = np.asarray(rows[start : start + _BLOCK_ROWS], dtype=np.float64)
-        yield block, np.ones(len(block)) if weights is None else weights[start : start + _BLOCK_ROWS]
+        if weights is None:
+            yield block, np.ones(len(block))
+            continue
+        weight = weights[start : start + _BLOCK_ROWS]
+        yield (block, weight) if weight.all() else (block[weight > 0], weight[weight > 0])

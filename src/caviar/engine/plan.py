@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._errors import ImproperError
 from .._typing import Array
 from ..language import Variable, base_terms_of
 from .binding import Binding
@@ -66,9 +67,12 @@ class Plan:
 
     def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode."""
-        if variable in self.point:
-            return PointMass(variable.family, variable.mode_of(natural))
-        return variable.family.from_natural(natural)
+        try:
+            if variable in self.point:
+                return PointMass(variable.family, variable.mode_of(natural))
+            return variable.family.from_natural(natural)
+        except ImproperError as error:
+            raise ImproperError(f"the update of '{variable.name}' has left its family: {error}") from error
 
     def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
         """Return the optimal factor of a global variable, the others fixed."""

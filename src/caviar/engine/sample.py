@@ -2,7 +2,8 @@
 
 It depends on the weighted empirical distribution only, not on the order of the rows nor on whether a row of
 weight 2 stands there once or twice: rows are told apart by a hash of their values, the subsample is the
-rows with the smallest hashes, equal rows are merged, and their order is that of the hashes.
+rows with the smallest hashes, equal rows are merged, and sorted by value. So other units of the columns give the same
+start, as long as all rows are in the sample.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ __all__ = ["Sample", "sample_of"]
 
 _SAMPLE_ROWS = 10_000
 _HASH_ROWS = 8_192
+_SORT_KEYS = 4
+"""Columns by which the sample is sorted; rows that agree in all of them stay in the order of their hashes."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,20 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
         weights = merged[:largest]
         hashes, places = hashes[:largest], places[first][:largest]
     columns = _gather(source, places)
+    order = _order_of_values(columns)
+    columns, weights = {name: rows[order] for name, rows in columns.items()}, weights[order]
     scale = source.total_weight / float(weights.sum())
     return Sample(columns, weights if scale == 1.0 else weights * scale)
+
+
+def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
+    """Return the lexicographic order of the rows, which other units of the columns do not change."""
+    keys = [
+        key
+        for name in sorted(columns)
+        for key in columns[name].reshape(len(columns[name]), -1).T[:_SORT_KEYS]
+    ]
+    return np.lexsort(keys[_SORT_KEYS - 1 :: -1])
 
 
 def _gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:

@@ -6,17 +6,19 @@ a location, random draws where there is no such notion. The globals follow from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._errors import ImproperError, ParameterError
+from .._typing import Array
 from ..families import ExponentialFamily
 from ..language import Variable
 from .clusters import cluster, location_points
 from .draws import drawn
 from .given import GivenLocals, with_labels
+from .locals import CategoricalFactor, GatedFactor
 from .loop import statistics_of
 from .passes import Passes, RowSource
 from .plan import Plan
@@ -29,6 +31,9 @@ __all__ = ["Start", "data_start", "given_start", "prior_start"]
 
 Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
 """Global factors, and the plan whose reference points they are measured from."""
+
+_SHARE = 0.05
+"""Share of each row that all components get where some have too few rows of their own."""
 
 _SWEEPS = 2
 """Sweeps over the globals with the start's local factors: the precision waits for the mean, and the mean for it."""
@@ -95,6 +100,23 @@ def _globals_from(
     fixed: frozenset[Variable],
 ) -> Start:
     """Return the globals that follow from local factors by their own updates, locations first."""
+    plan, q, arrays = _sums(plan, q, give, source, passes)
+    if _sweep(plan, q, arrays, fixed):
+        return plan, q
+    # a component under a flat prior has too few rows for its update: let each have a share of all rows
+    plan, q, arrays = _sums(plan, q, lambda rows: _softened(give(rows)), source, passes)
+    _sweep(plan, q, arrays, fixed)
+    return plan, q
+
+
+def _sums(
+    plan: Plan,
+    q: dict[Variable, Any],
+    give: Callable[[Rows], LocalState],
+    source: RowSource,
+    passes: Passes,
+) -> tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]:
+    """Return expected statistics and sums over rows, measured from each component's own mean where that is far out."""
     arrays = statistics_of(plan, q)
     summary = passes.sum_given(plan, source, give, plan.rows.coefficients(arrays))
     moved, q = plan.centred_on(summary.parts, q)
@@ -102,9 +124,16 @@ def _globals_from(
         plan, arrays = moved, statistics_of(moved, q)
         summary = passes.sum_given(plan, source, give, plan.rows.coefficients(arrays))
     arrays.update(summary.parts)
-    order = sorted(plan.order, key=lambda v: not any(slot.role.moves for slot in v.slots.values()))
+    return plan, q, arrays
+
+
+def _sweep(
+    plan: Plan, q: dict[Variable, Any], arrays: dict[Hashable, Array], fixed: frozenset[Variable]
+) -> bool:
+    """Update the globals in place, locations first; return whether each had an update inside its family."""
+    complete = True
     for _ in range(_SWEEPS):
-        for variable in order:
+        for variable in sorted(plan.order, key=_is_no_location):
             if variable in fixed:
                 continue
             try:
@@ -112,10 +141,27 @@ def _globals_from(
             except ImproperError:
                 if not variable.is_flat:
                     raise
-                # nothing was assigned to a component under a flat prior: it keeps its place; the loop tells a collapse
+                complete = False
                 continue
             arrays.update(plan.statistics(variable, q[variable]))
-    return plan, q
+    return complete
+
+
+def _is_no_location(variable: Variable) -> bool:
+    return not any(slot.role.moves for slot in variable.slots.values())
+
+
+def _softened(state: LocalState) -> LocalState:
+    """Return local statistics with a share of each row spread over all categories."""
+    for factor, expected in state.items():
+        if isinstance(factor, CategoricalFactor | GatedFactor):
+            for key, shape in factor.shapes.items():
+                view = factor.view(expected, key)
+                # the categories are the last axis of a Categorical's own factor, the first of a joint one
+                axis = 0 if isinstance(factor, GatedFactor) else len(shape) - 1
+                everyone = view.sum(axis=axis, keepdims=True) / view.shape[axis]
+                view[...] = (1 - _SHARE) * view + _SHARE * everyone
+    return state
 
 
 def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
@@ -129,12 +175,14 @@ def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
 
 def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
     plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
+    if isinstance(value, tuple):
+        return PointMass(variable.family, value)
+    shape = plates + (variable.dimension or 1,) * variable.value_rank
     try:
-        if isinstance(value, tuple):
-            return PointMass(variable.family, value)
-        event = (variable.dimension or 1,) * variable.value_rank
-        return PointMass(
-            variable.family, np.broadcast_to(np.asarray(value, dtype=np.float64), plates + event)
-        )
+        point = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
     except (TypeError, ValueError):
-        raise ParameterError(f"init of '{variable.name}' must fit shape {plates}; got {value!r}") from None
+        raise ParameterError(f"init of '{variable.name}' must fit shape {shape}; got {value!r}") from None
+    problem = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
+    if problem:
+        raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {problem}")
+    return PointMass(variable.family, point)

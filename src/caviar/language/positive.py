@@ -128,6 +128,10 @@ class Wishart(Variable):
         ):
             raise ModelError(f"smallest_variance of Wishart '{name}' must be a positive number, or D of them")
 
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with matrices that are not symmetric and positive definite."""
+        return PRECISION_MATRIX.problem(value) if value.any() else "must be positive definite"
+
     def mode_of(self, natural: tuple[Array, ...]) -> Array:
         """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
         if self.floor is None:
