@@ -112,7 +112,8 @@ class BayesianGaussianMixture(MixtureEstimator):
     The covariance of the data, where a default needs one, has total weight as divisor, correlations shrunk by
     the factor N / (N + D), and a substitute for the variance of constant columns. The defaults depend on
     neither the order of the rows nor their repetition in place of weights, and follow the units of each column:
-    the fit to transformed columns is the transformed fit.
+    the fit to columns in other units is the same fit in other units. (Beyond 10,000 distinct rows the start is
+    made from a subsample, which the units change.)
 
     Examples
     --------
