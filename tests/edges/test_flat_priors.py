@@ -29,7 +29,6 @@ COLLAPSING = {
         2,
         np.repeat([0, 1], 30),
     ),
-    "a component without rows": (BLOBS, 2, np.zeros(60, dtype=int)),
 }
 
 
@@ -47,6 +46,15 @@ def test_a_collapse_is_said_and_its_numbers_are_finite(form, case):
     assert posterior.status is Status.COLLAPSED
     assert stated.is_finite(posterior)
     assert_allclose(posterior.local({"x": COLLAPSING[case][0]})["z"].probabilities.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_labels_that_leave_a_component_empty_give_it_a_share_of_all_rows(form):
+    """It has no maximum-likelihood update of its own; the fit from there is one of two components, not of one."""
+    posterior = fit(form, BLOBS, 2, np.zeros(60, dtype=int))
+    assert posterior.status is Status.CONVERGED
+    assert posterior.local({"x": BLOBS})["z"].probabilities.sum(axis=0).min() > 1
+    assert np.diff(posterior.elbo_trace).min() > -1e-9
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -183,7 +183,7 @@ def test_well_behaved_fits_warn_of_nothing():
         ({"point": ["means"]}, "point names 'means', which is no global latent variable; those are"),
         ({"order": ["z"]}, "order names 'z', which is no global latent variable"),
         ({"init": {"means": 1}}, "init names 'means', which is no latent variable"),
-        ({"init": {"mean": np.ones(5)}}, r"init of 'mean' must fit shape \(3,\)"),
+        ({"init": {"mean": np.ones(5)}}, r"init of 'mean' must fit shape \(3, 2\)"),
         ({"init": {"z": np.zeros(5)}}, "init of 'z' has 5 rows; the data have 60"),
         ({"init": {"z": np.full(60, 3)}}, "init of 'z' must hold whole numbers from 0 to 2"),
         ({"init": {"z": np.ones((60, 2))}}, r"init of 'z' must have shape \(N,\).*\(N, 3\)"),

@@ -19,14 +19,17 @@ import numpy as np
 
 from .._errors import DataError
 from .._typing import Array
-from ..language import Axis, Indexed, Plate, Slot, Variable
+from ..language import Axis, Constant, Indexed, Plate, Slot, Variable
 from .binding import Binding
 from .moments import moments
 
-__all__ = ["Frame", "Group", "frame_of"]
+__all__ = ["Frame", "Group", "frame_of", "refuse_far_priors"]
 
 _LARGEST = 1e152
 """Size of data whose squares, summed over rows and columns, still fit a double."""
+
+_FARTHEST = 1e7
+"""Standard deviations of the data between them and a prior mean, beyond which their squares leave no digits."""
 
 
 @dataclass(frozen=True)
@@ -217,3 +220,25 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
 
 def _unit(mean: Array, spread: Array) -> float:
     return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0
+
+
+def refuse_far_priors(binding: Binding, frame: Frame) -> None:
+    """Say so if a prior mean is too far from the data for double precision: to be called when an update has failed.
+
+    Raises
+    ------
+    DataError
+        If one is.
+    """
+    for variable in binding.latent:
+        slot, spread = variable.slots.get("mean"), frame.spread_of(variable)
+        moved = None if slot is None else frame.of_known(variable, slot)
+        if slot is None or not isinstance(slot.node, Constant) or moved is None or spread is None:
+            continue
+        widest = float(np.max(spread))
+        distance = float(np.max(np.abs(slot.node.value - moved[0])))
+        if widest > 0 and distance > _FARTHEST * widest:
+            raise DataError(
+                f"the prior mean of '{variable.name}' is {distance / widest:.1g} standard deviations of the data away "
+                f"from them, too far for double precision; move the prior or the data"
+            )

@@ -15,6 +15,7 @@ from .._typing import Array
 from ..language import Variable
 from .centres import TOLERATED_LOSS
 from .collapse import has_collapsed
+from .frame import refuse_far_priors
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
@@ -212,10 +213,9 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
     state = begin(plan, q, passes)
     trace = [state.elbo]
-    collapsed = has_collapsed(state.plan, state.q, state.arrays)
-    status = Status.COLLAPSED if collapsed else Status.MAX_ITER
+    status = Status.MAX_ITER
     try:
-        while len(trace) <= settings.max_iter and not collapsed:
+        while len(trace) <= settings.max_iter:
             after, stopped = _step(state, passes)
             if after is None:
                 status = stopped or status
@@ -253,10 +253,12 @@ def _step(state: State, passes: Passes) -> tuple[State | None, Status | None]:
         after = advance(state, passes)
     except ImproperError as error:
         if not any(variable.is_flat for variable in state.plan.order):
+            refuse_far_priors(state.plan.binding, state.plan.frame)
             raise
         log.info("collapsed: %s", error)
         return None, Status.COLLAPSED
     if after.fell_at:
+        refuse_far_priors(state.plan.binding, state.plan.frame)
         fall = state.elbo - after.elbo
         warnings.warn(
             f"the update of '{after.fell_at}' lowered the objective (by {fall:.3g} over the iteration). Exact "

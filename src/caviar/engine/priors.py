@@ -17,13 +17,13 @@ __all__ = ["prior_factor"]
 
 
 def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
-    """Return the prior of a global variable as a factor, its parents given; a point where the prior is flat."""
+    """Return the prior of a global variable as a factor, its parents given; as broad as the data where it is flat."""
     try:
         return plan.factor(variable, _own_natural(plan, variable, arrays))
     except ImproperError:
-        return PointMass(
-            variable.family, variable.unit_value(_shape(plan, variable), _spread(plan, variable))
-        )
+        plates, spread = _shape(plan, variable), _spread(plan, variable)
+        broad = None if variable in plan.point else variable.unit_factor(plates, spread)
+        return broad or PointMass(variable.family, variable.unit_value(plates, spread))
 
 
 def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:

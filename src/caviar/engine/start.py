@@ -17,6 +17,7 @@ from ..families import ExponentialFamily
 from ..language import Variable
 from .clusters import cluster, location_points
 from .draws import drawn
+from .frame import refuse_far_priors
 from .given import GivenLocals, with_labels
 from .locals import CategoricalFactor, GatedFactor
 from .loop import statistics_of
@@ -140,6 +141,7 @@ def _sweep(
                 q[variable] = plan.update(variable, arrays)
             except ImproperError:
                 if not variable.is_flat:
+                    refuse_far_priors(plan.binding, plan.frame)
                     raise
                 complete = False
                 continue

@@ -90,6 +90,10 @@ class Normal(Variable):
         """Return the reference point."""
         return np.zeros(plates)
 
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.Normal:
+        """Return a factor as broad as the data."""
+        return families.Normal(np.zeros(plates), spread**-2.0)
+
 
 class MultivariateNormal(Variable):
     r"""A vector with a Normal distribution.
@@ -153,6 +157,11 @@ class MultivariateNormal(Variable):
         """Return the reference point."""
         return np.zeros((*plates, self.dimension or 1))
 
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.MultivariateNormal:
+        """Return a factor as broad as the data."""
+        size = self.dimension or 1
+        return families.MultivariateNormal(np.zeros((*plates, size)), np.eye(size) * spread**-2.0)
+
 
 class NormalGamma(Variable):
     r"""A location and a precision with their joint conjugate prior.
@@ -214,6 +223,10 @@ class NormalGamma(Variable):
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point, with the inverse variance of the data."""
         return families.MeanPrecision(np.zeros(plates), np.full(plates, spread**-2.0))
+
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalGamma:
+        """Return a factor as broad as the data."""
+        return families.NormalGamma(np.zeros(plates), 1.0, 1.0, spread**2.0)
 
 
 class NormalWishart(Variable):
@@ -283,6 +296,12 @@ class NormalWishart(Variable):
         size = self.dimension or 1
         precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))
         return families.MeanPrecision(np.zeros((*plates, size)), precision)
+
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalWishart:
+        """Return a factor as broad as the data."""
+        size = self.dimension or 1
+        scale = (size + 1) * spread**2.0 * np.eye(size)
+        return families.NormalWishart(np.zeros((*plates, size)), 1.0, size + 1.0, scale)
 
 
 def _is_value(variable: Variable, slot: str, value: float) -> bool:

@@ -66,6 +66,10 @@ class Gamma(Variable):
         """Return the inverse variance of the data."""
         return np.full(plates, spread**-2.0)
 
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.Gamma:
+        """Return a factor whose mean is the inverse variance of the data."""
+        return families.Gamma(np.ones(plates), spread**2.0)
+
 
 class Wishart(Variable):
     r"""A positive definite matrix with a Wishart distribution.
@@ -156,3 +160,8 @@ class Wishart(Variable):
         """Return the inverse variance of the data on the diagonal."""
         size = self.dimension or 1
         return np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))
+
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.Wishart:
+        """Return a factor whose mean is the inverse variance of the data on the diagonal."""
+        size = self.dimension or 1
+        return families.Wishart(np.full(plates, size + 1.0), (size + 1) * spread**2.0 * np.eye(size))

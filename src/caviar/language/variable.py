@@ -104,6 +104,10 @@ class Variable(Node):
             f"the prior of '{self.name}' is improper; give it a proper one, or a value with init="
         )
 
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> ExponentialFamily | None:
+        """Return a broad factor about :meth:`unit_value` to begin with, or None where its family needs none."""
+        return None
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""
