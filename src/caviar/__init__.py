@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import data as data
+    from . import datasets as datasets
+    from . import families as families
+    from . import models as models
+    from . import report as report
+    from . import testing as testing
     from ._errors import (
         CaviarError,
         CaviarWarning,
