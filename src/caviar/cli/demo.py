@@ -1,0 +1,93 @@
+"""``caviar demo``: a guided tour on the data of a geyser, in a few seconds and without files of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import caviar as cv
+
+from .files import require_folder
+from .fitting import fitted
+from .kinds import ModelName
+from .results import print_results
+from .speaking import say, standard_error, standard_output
+
+__all__ = ["run_demo"]
+
+_NUMBERS = (1, 2, 3, 4, 5)
+_ARGUMENTS = {"random_state": 0, "n_init": 5}
+
+
+def run_demo(folder: Path, *, quiet: bool) -> None:
+    """Do what ``caviar demo`` does."""
+    require_folder(folder)
+    console = standard_output()
+    faithful = cv.datasets.load_faithful()
+    X = faithful.values
+    say(console, "Old Faithful", "bold")
+    say(
+        console,
+        f"{len(X)} eruptions of the geyser: how long each lasted, and the wait for the next, in minutes.",
+    )
+    say(console)
+    best = _choose(console, X, quiet=quiet)
+    best.about_ = {"source": "faithful.csv", "rows": len(X), "columns": list(faithful.columns), "seed": 0}
+    print_results(console, best)
+    say(console)
+    _write(console, folder, best, faithful)
+
+
+def _choose(console: Console, X: Any, *, quiet: bool) -> Any:
+    """Fit mixtures of one to five components; return the one with the highest bound."""
+    say(console, "How many kinds of eruption are there? A Bayesian mixture of Gaussians for each answer,")
+    say(console, "and its lower bound on the log evidence (ELBO), by which the answers may be compared:")
+    say(console)
+    # Each takes a moment: there is time to watch them on a terminal, and no need for a record of it.
+    quiet = quiet or not standard_error().is_terminal
+    fits = {
+        n: fitted(ModelName.BAYESIAN, X, {"n_components": n, **_ARGUMENTS}, quiet=quiet) for n in _NUMBERS
+    }
+    best = max(fits, key=lambda n: fits[n].elbo_)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("components", "ELBO", "iterations"):
+        table.add_column(heading, justify="right")
+    table.add_column("weights")
+    for n, mixture in fits.items():
+        weights = ", ".join(f"{weight:.3f}" for weight in sorted(mixture.weights_, reverse=True))
+        mark = "  <- highest" if n == best else ""
+        table.add_row(str(n), f"{mixture.elbo_:.2f}", str(mixture.n_iter_), weights + mark)
+    console.print(table)
+    say(console)
+    say(
+        console,
+        "Components that the data do not need are left with no rows. The bound never falls; of the last fit:",
+    )
+    say(console, _climb(fits[_NUMBERS[-1]].elbo_trace_))
+    say(console)
+    return fits[best]
+
+
+def _climb(trace: Any) -> str:
+    """Return some steps of a bound on its way up."""
+    last = len(trace) - 1
+    steps = [step for step in (1, 2, 5, 10, 20, 50, 100, 200) if step < last]
+    return "  ".join(f"{trace[step]:.1f} ({step})" for step in [*steps, last])
+
+
+def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> None:
+    """Write the picture, the model and the data, and say what may be done with them."""
+    picture, model, data = (folder / f"faithful.{suffix}" for suffix in ("png", "caviar", "csv"))
+    cv.report.save_picture(cv.report.draw(mixture, faithful.values), picture)
+    mixture.save(model)
+    cv.data.write_table(data, {name: faithful.column(name) for name in faithful.columns})
+    say(console, f"picture  {picture}")
+    say(console, f"model    {model}")
+    say(console, f"data     {data}")
+    say(console)
+    say(console, "Next, try:", "bold")
+    say(console, f"  caviar fit {data} --components 3 --mean-precision independent")
+    say(console, f"  caviar predict {model} {data} -o {folder / 'labels.csv'}")

@@ -1,0 +1,39 @@
+"""Files that are to be written, looked at before the work whose result they are to hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import caviar as cv
+
+__all__ = ["require_folder", "require_writable"]
+
+
+def require_writable(path: Path | None, *suffixes: str) -> None:
+    """Refuse a file that could not be written.
+
+    Parameters
+    ----------
+    path
+        The file; None for no file.
+    suffixes
+        What its name may end with; by default anything.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise cv.DataError(f"cannot write {path}: it is a folder; give the name of a file in it")
+    if not path.absolute().parent.is_dir():
+        raise cv.DataError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise cv.DataError(f"cannot write {path}: its name must end with {' or '.join(suffixes)}")
+
+
+def require_folder(path: Path) -> None:
+    """Make a folder, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise cv.DataError(f"cannot write to the folder {path}: it is a file") from error
+    except OSError as error:
+        raise cv.DataError(f"cannot make the folder {path}: {error.strerror or error}") from error

@@ -1,0 +1,136 @@
+"""``caviar fit``: read a table, fit a mixture while its progress is shown, print and save it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+import caviar as cv
+
+from .files import require_writable
+from .kinds import KINDS, ModelName
+from .progress import watching
+from .results import document_of, print_document, print_results
+from .speaking import FAILURE, complain, gathered_warnings, say, standard_error, standard_output
+
+__all__ = ["FitRequest", "fit_to_table", "fitted"]
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What the user asked for.
+
+    Attributes
+    ----------
+    data, sql, columns
+        Where the rows come from.
+    model
+        Which mixture.
+    options
+        What was given of the options that only some mixtures have.
+    arguments
+        Arguments that every mixture takes.
+    output, picture
+        Files to write, if any.
+    as_json, quiet
+        How to print.
+    """
+
+    data: str | None
+    sql: str | None
+    columns: list[str] | None
+    model: ModelName
+    options: dict[str, Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    output: Path | None = None
+    picture: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+
+
+def fit_to_table(request: FitRequest) -> None:
+    """Do what ``caviar fit`` does."""
+    arguments = {**request.arguments, **_own_arguments(request.model, request.options)}
+    require_writable(request.output)
+    require_writable(request.picture, ".png")
+    table = cv.data.read_table(request.data, columns=request.columns, sql=request.sql)
+    if KINDS[request.model].one_column and len(table.columns) != 1:
+        names = ", ".join(table.columns)
+        raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
+    estimator = fitted(request.model, table.values, arguments, quiet=request.quiet)
+    estimator.about_ = _about(request, table)
+    if request.output is not None:
+        estimator.save(request.output)
+    if request.picture is not None:
+        cv.report.save_picture(cv.report.draw(estimator, table.values), request.picture)
+    _print(request, estimator)
+    status = estimator.posterior_.status
+    if status.value == "max_iter":
+        complain("warning", status.explanation)
+    if status.value == "interrupted":
+        kept = "" if request.output is None else f", and is saved in {request.output}"
+        complain("interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}")
+        raise typer.Exit(FAILURE)
+
+
+def fitted(model: ModelName, X: Any, arguments: dict[str, Any], *, quiet: bool) -> Any:
+    """Return a mixture fitted to rows, while its progress is shown."""
+    kind = KINDS[model]
+    with gathered_warnings(), watching(standard_error(), kind.objective, quiet=quiet) as callback:
+        return kind.build(**arguments, verbose=callback).fit(X)
+
+
+def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that the options of one mixture stand for.
+
+    Raises
+    ------
+    BadParameter
+        If the mixture does not have one of the options.
+    """
+    own = KINDS[model].options
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in own:
+            owner = next(other for other, kind in KINDS.items() if name in kind.options)
+            raise typer.BadParameter(f"{name} belongs to --model {owner}, not to --model {model}")
+    return {own[name]: value for name, value in given.items()}
+
+
+def _about(request: FitRequest, table: Any) -> dict[str, Any]:
+    """Return what is kept of the data with the model."""
+    values = table.values
+    return {
+        "source": request.data,
+        "query": request.sql,
+        "rows": len(values),
+        "columns": list(table.columns),
+        "seed": request.arguments.get("random_state"),
+        "column_summary": {
+            name: {
+                "mean": float(np.mean(column)),
+                "standard_deviation": float(np.std(column)),
+                "min": float(np.min(column)),
+                "max": float(np.max(column)),
+            }
+            for name, column in zip(table.columns, values.T, strict=True)
+        },
+    }
+
+
+def _print(request: FitRequest, estimator: Any) -> None:
+    saved = None if request.output is None else str(request.output)
+    if request.as_json:
+        print_document(document_of(estimator, saved=saved))
+        return
+    console = standard_output()
+    print_results(console, estimator)
+    say(console, f"seed {request.arguments['random_state']}")
+    if saved is not None:
+        say(console, f"saved in {saved}")
+    if request.picture is not None:
+        say(console, f"picture in {request.picture}")

@@ -1,0 +1,80 @@
+"""The mixtures that the command line fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import caviar as cv
+
+__all__ = ["KINDS", "Kind", "MeanPrecision", "ModelName", "kind_of"]
+
+
+class ModelName(StrEnum):
+    """What ``--model`` takes."""
+
+    BAYESIAN = "bayesian"
+    EM = "em"
+    KNOWN_VARIANCE = "known-variance"
+
+
+class MeanPrecision(StrEnum):
+    """What ``--mean-precision`` takes."""
+
+    JOINT = "joint"
+    INDEPENDENT = "independent"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A mixture as the command line knows it.
+
+    Attributes
+    ----------
+    estimator
+        Name of its class.
+    words
+        What it is called.
+    objective
+        What its fit raises.
+    options
+        The options of the command line that only some mixtures have, and the argument that each stands for.
+    one_column
+        Whether it is a mixture in one dimension.
+    """
+
+    estimator: str
+    words: str
+    objective: str
+    options: dict[str, str]
+    one_column: bool = False
+
+    def build(self, **arguments: Any) -> Any:
+        """Return the estimator; its class is looked up now, so that asking for help imports nothing."""
+        kind: Callable[..., Any] = getattr(cv, self.estimator)
+        return kind(**arguments)
+
+
+KINDS = {
+    ModelName.BAYESIAN: Kind(
+        "BayesianGaussianMixture",
+        "Bayesian mixture of Gaussians",
+        "ELBO",
+        {"--mean-precision": "mean_precision_family"},
+    ),
+    ModelName.EM: Kind("GaussianMixture", "maximum-likelihood mixture of Gaussians", "log-likelihood", {}),
+    ModelName.KNOWN_VARIANCE: Kind(
+        "KnownVarianceMixture",
+        "Bayesian mixture of Gaussians of known variance",
+        "ELBO",
+        {"--variance": "variance", "--prior-variance": "prior_variance", "--prior-mean": "prior_mean"},
+        one_column=True,
+    ),
+}
+
+
+def kind_of(estimator: Any) -> Kind:
+    """Return the kind of a fitted mixture."""
+    return next(kind for kind in KINDS.values() if kind.estimator == type(estimator).__name__)

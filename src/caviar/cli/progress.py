@@ -1,0 +1,103 @@
+"""How a fit is watched: one live line on a terminal, a few plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from .speaking import say
+
+__all__ = ["watching"]
+
+_TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5))
+"""Iterations, and restarts, of which there is a plain line."""
+
+
+@contextmanager
+def watching(console: Console, objective: str, *, quiet: bool) -> Iterator[Callable[[Any], None] | bool]:
+    """Yield what the fit is to call with its progress after each iteration.
+
+    Parameters
+    ----------
+    console
+        Where the progress is shown.
+    objective
+        What the fit raises: ELBO, log-likelihood.
+    quiet
+        Whether to show nothing.
+    """
+    if quiet:
+        yield False
+    elif console.is_terminal:
+        line = _LiveLine(objective)
+        with Live(console=console, get_renderable=line.render, refresh_per_second=8, transient=True):
+            yield line
+    else:
+        lines = _PlainLines(console, objective)
+        yield lines
+        lines.finish()
+
+
+def _text(objective: str, event: Any, seconds: float) -> str:
+    start = f"start {event.restart + 1}/{event.n_restarts}  " if event.n_restarts > 1 else ""
+    return (
+        f"{start}iteration {event.iteration}/{event.max_iter}  {objective} {event.elbo:.4f}  "
+        f"change per row {event.change_per_row:.2g}  {seconds:.1f} s"
+    )
+
+
+class _LiveLine:
+    """The latest progress; the line moves, and its clock runs, also while an iteration takes long."""
+
+    def __init__(self, objective: str) -> None:
+        self._objective = objective
+        self._event: Any = None
+        self._start = time.monotonic()
+
+    def __call__(self, event: Any) -> None:
+        self._event = event
+
+    def render(self) -> Text:
+        """Return the line as it is now."""
+        seconds = time.monotonic() - self._start
+        told = (
+            f"starting  {seconds:.1f} s"
+            if self._event is None
+            else _text(self._objective, self._event, seconds)
+        )
+        line = f"{'|/-'[int(4 * seconds) % 3]} {told}  (Ctrl-C keeps the best so far)"
+        return Text(line, no_wrap=True, overflow="ellipsis")
+
+
+class _PlainLines:
+    """A line for iterations 1, 2, 5, 10, ... of the first start, and one for the end of starts 1, 2, 5, 10, ..."""
+
+    def __init__(self, console: Console, objective: str) -> None:
+        self._console = console
+        self._objective = objective
+        self._latest: Any = None
+        self._told: Any = None
+        self._start = time.monotonic()
+
+    def __call__(self, event: Any) -> None:
+        if self._latest is not None and event.restart != self._latest.restart and event.restart in _TOLD:
+            self._tell(self._latest)
+        self._latest = event
+        if event.restart == 0 and event.iteration in _TOLD:
+            self._tell(event)
+
+    def finish(self) -> None:
+        """Tell where the last start ended."""
+        if self._latest is not None:
+            self._tell(self._latest)
+
+    def _tell(self, event: Any) -> None:
+        if event is not self._told:
+            say(self._console, _text(self._objective, event, time.monotonic() - self._start))
+        self._told = event

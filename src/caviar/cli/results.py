@@ -1,0 +1,118 @@
+"""What a fitted mixture is, for readers and, as JSON, for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import caviar as cv
+
+from .kinds import kind_of
+from .speaking import plain, say
+
+__all__ = ["document_of", "in_digits", "print_document", "print_results"]
+
+_MOST_LINES = 200
+"""Lines of a table on a terminal; JSON holds them all."""
+
+
+def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
+    """Return everything that a fit says, as JSON can hold it."""
+    names = cv.report.column_names(estimator)
+    return {
+        "model": type(estimator).__name__,
+        **getattr(estimator, "about_", {}),
+        "elbo": _number(estimator.elbo_),
+        "elbo_trace": [_number(value) for value in estimator.elbo_trace_.tolist()],
+        "restart_elbos": [_number(value) for value in estimator.posterior_.restart_elbos.tolist()],
+        "n_iter": estimator.n_iter_,
+        "converged": bool(estimator.converged_),
+        "status": estimator.posterior_.status.value,
+        "components": [
+            {
+                "component": row.label,
+                "weight": _estimate(row.weight),
+                "mean": {name: _estimate(mean) for name, mean in zip(names, row.mean, strict=True)},
+                "standard_deviation": dict(zip(names, row.standard_deviation, strict=True)),
+            }
+            for row in cv.report.component_table(estimator)
+        ],
+        **more,
+    }
+
+
+def _estimate(estimate: Any) -> dict[str, float | None]:
+    return {"value": _number(estimate.value), "low": _number(estimate.low), "high": _number(estimate.high)}
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """Print a document as JSON."""
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def print_results(console: Console, estimator: Any) -> None:
+    """Print what a fitted mixture is: its components, heaviest first, its bound, and why the fit ended."""
+    kind = kind_of(estimator)
+    about = getattr(estimator, "about_", {})
+    n_components = len(estimator.weights_)
+    rows = f", {about['rows']:,} rows" if isinstance(about.get("rows"), int) else ""
+    say(console, f"{kind.words}, {n_components} component{'s' * (n_components != 1)}{rows}", "bold")
+    say(console)
+    _print_components(console, estimator)
+    say(console)
+    starts = len(estimator.posterior_.restart_elbos)
+    best = f" (the best of {starts} starts)" if starts > 1 else ""
+    say(console, f"{kind.objective} {estimator.elbo_:.4f} nats after {estimator.n_iter_} iterations{best}")
+    say(console, str(estimator.posterior_.status))
+
+
+def _print_components(console: Console, estimator: Any) -> None:
+    """Print a line for each component and column."""
+    rows = sorted(cv.report.component_table(estimator), key=lambda row: -row.weight.value)
+    names = cv.report.column_names(estimator)
+    shown = rows[: max(1, _MOST_LINES // len(names))]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("component", justify="right")
+    table.add_column("weight" + _interval_word(rows[0].weight))
+    table.add_column("column")
+    table.add_column("mean" + _interval_word(rows[0].mean[0]))
+    table.add_column("std. dev.", justify="right")
+    for row in shown:
+        first = (str(row.label), in_digits(row.weight))
+        for name, mean, deviation in zip(names, row.mean, row.standard_deviation, strict=True):
+            table.add_row(*first, plain(name), in_digits(mean), f"{deviation:.4g}")
+            first = ("", "")
+    console.print(table)
+    if len(shown) < len(rows):
+        say(console, f"... and {len(rows) - len(shown)} lighter components; --json shows all")
+
+
+def _interval_word(estimate: Any) -> str:
+    return "" if estimate.low is None else " [95% interval]"
+
+
+def in_digits(estimate: Any) -> str:
+    """Return an estimate with its interval, with the digits that the width of the interval gives reason for.
+
+    Examples
+    --------
+    >>> in_digits(cv.report.Estimate(79.96812, 79.0391, 80.897))
+    '79.97 [79.04, 80.90]'
+    >>> in_digits(cv.report.Estimate(79.96812))
+    '79.97'
+    """
+    if estimate.low is None:
+        return f"{estimate.value:.4g}"
+    width = estimate.high - estimate.low
+    decimals = 3 - math.ceil(math.log10(width)) if width > 0 else 3
+    form = f".{max(decimals, 0)}f" if decimals < 8 and abs(estimate.value) < 1e9 else ".6g"
+    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

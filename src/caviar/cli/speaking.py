@@ -1,0 +1,91 @@
+"""Where the command line writes: results to standard output; progress, warnings and errors to standard error."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from caviar import CaviarError
+
+__all__ = [
+    "BAD_INPUT",
+    "FAILURE",
+    "complain",
+    "errors_in_words",
+    "gathered_warnings",
+    "say",
+    "standard_error",
+    "standard_output",
+]
+
+BAD_INPUT = 2
+FAILURE = 1
+
+
+def standard_output() -> Console:
+    """Return the console for results, as wide as they are where no terminal limits it."""
+    return _console(Console(highlight=False, markup=False, emoji=False))
+
+
+def standard_error() -> Console:
+    """Return the console for everything else."""
+    return _console(Console(stderr=True, highlight=False, markup=False, emoji=False))
+
+
+def _console(console: Console) -> Console:
+    if not console.is_terminal:
+        console.width = 1000
+    return console
+
+
+def plain(text: str) -> str:
+    """Return a text with what a terminal would obey, instead of show, written out."""
+    return "".join(c if c.isprintable() or c in "\n " else repr(c)[1:-1] for c in text)
+
+
+def say(console: Console, text: str = "", style: str = "") -> None:
+    """Print a line as it is: no markup, no folding."""
+    console.print(Text(plain(text), style), soft_wrap=True)
+
+
+def complain(kind: str, text: str) -> None:
+    """Print an error or a warning."""
+    console = standard_error()
+    line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), plain(text))
+    console.print(line, soft_wrap=True)
+
+
+@contextmanager
+def errors_in_words() -> Iterator[None]:
+    """Turn what may go wrong into one message and an exit status; a bug keeps its traceback."""
+    try:
+        yield
+    except CaviarError as error:
+        complain("error", str(error))
+        raise typer.Exit(BAD_INPUT) from error
+    except ImportError as error:
+        complain("error", str(error))
+        raise typer.Exit(FAILURE) from error
+    except KeyboardInterrupt as error:
+        complain("error", "interrupted; nothing was kept")
+        raise typer.Exit(FAILURE) from error
+    except MemoryError as error:
+        complain("error", f"out of memory; {error}")
+        raise typer.Exit(FAILURE) from error
+
+
+@contextmanager
+def gathered_warnings() -> Iterator[None]:
+    """Print each warning once, and after what is drawn meanwhile; that a fit did not converge is told by its status."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+    told = (str(warning.message) for warning in caught if warning.category.__name__ != "ConvergenceWarning")
+    for text in dict.fromkeys(told):
+        complain("warning", text)
