@@ -1,0 +1,153 @@
+"""``caviar fit`` gives the result of the estimator that it stands for, for readers, for programs, and as a file."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import caviar as cv
+from caviar.data import read_table
+
+COLUMNS = ("--columns", "eruptions,waiting")
+X = cv.datasets.load_faithful().values
+
+
+@pytest.mark.parametrize(
+    ("options", "estimator"),
+    [
+        (["-k", 3], cv.BayesianGaussianMixture(3, random_state=4)),
+        (
+            ["--mean-precision", "independent", "--restarts", 3],
+            cv.BayesianGaussianMixture(2, mean_precision_family="independent", n_init=3, random_state=4),
+        ),
+        (["--model", "em", "--tol", 1e-3], cv.GaussianMixture(2, tol=1e-3, random_state=4)),
+        (
+            ["--components", 4, "--max-iter", 3, "--threads", 1],
+            cv.BayesianGaussianMixture(4, max_iter=3, random_state=4),
+        ),
+    ],
+)
+def test_a_fit_is_that_of_the_estimator(run, eruptions, options, estimator):
+    result = run("fit", eruptions, *COLUMNS, *options, "--seed", 4, "--json", "-q")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(X)
+    assert document["model"] == type(estimator).__name__
+    assert document["elbo"] == estimator.elbo_
+    assert document["elbo_trace"] == estimator.elbo_trace_.tolist()
+    assert document["converged"] == estimator.converged_
+    assert [c["weight"]["value"] for c in document["components"]] == estimator.weights_.tolist()
+    means = [[c["mean"][name]["value"] for name in ("eruptions", "waiting")] for c in document["components"]]
+    assert means == estimator.means_.tolist()
+
+
+def test_known_variance_takes_one_column_and_its_own_options(run, eruptions):
+    options = ("--model", "known-variance", "--seed", 0, "-q", "--json")
+    own = ("--variance", 25, "--prior-mean", 70, "--prior-variance", 1000)
+    result = run("fit", eruptions, "--columns", "waiting", *options, *own)
+    expected = cv.KnownVarianceMixture(
+        2, variance=25, prior_mean=70, prior_variance=1000, random_state=0
+    ).fit(X[:, 1])
+    assert json.loads(result.stdout)["elbo"] == expected.elbo_
+    refused = run("fit", eruptions, *COLUMNS, *options)
+    assert refused.exit_code == 2
+    assert "choose it by --columns from eruptions, waiting" in refused.stderr
+
+
+def test_the_result_for_readers_has_the_components_heaviest_first(run, eruptions):
+    result = run("fit", eruptions, *COLUMNS, "--seed", 0)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Bayesian mixture of Gaussians, 2 components, 272 rows"
+    assert lines[2].split("  ")[:2] == ["component", "weight [95% interval]"]
+    mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+    heaviest = cv.report.component_table(mixture)[mixture.weights_.argmax()]
+    weight, mean = heaviest.weight, heaviest.mean[1]
+    assert f"{weight.value:.3f} [{weight.low:.3f}, {weight.high:.3f}]" in lines[3]
+    assert f"waiting    {mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]" in lines[4]
+    assert f"ELBO {mixture.elbo_:.4f} nats after {mixture.n_iter_} iterations" in result.stdout
+    assert "converged: " in result.stdout
+    assert "seed 0" in lines
+
+
+def test_a_fit_without_a_seed_tells_the_one_it_took(run, eruptions):
+    first = json.loads(run("fit", eruptions, *COLUMNS, "-k", 4, "--json", "-q").stdout)
+    again = json.loads(
+        run("fit", eruptions, *COLUMNS, "-k", 4, "--json", "-q", "--seed", first["seed"]).stdout
+    )
+    assert again["elbo_trace"] == first["elbo_trace"]
+
+
+def test_csv_parquet_pattern_and_query_are_the_same_rows(run, eruptions, faithful):
+    options = ("--seed", 0, "-q", "--json")
+    elbos = {
+        json.loads(run("fit", *source, *options).stdout)["elbo"]
+        for source in (
+            (eruptions, *COLUMNS),
+            (faithful,),
+            (faithful.parent,),
+            (str(faithful.parent / "*.parquet"),),
+            ("--sql", f"SELECT eruptions, waiting FROM '{faithful}'"),
+            (eruptions, "--sql", "SELECT eruptions, waiting FROM data"),
+        )
+    }
+    assert len(elbos) == 1
+
+
+def test_a_saved_model_is_the_fit(run, eruptions, tmp_path):
+    result = run("fit", eruptions, *COLUMNS, "--seed", 0, "-o", tmp_path / "m.caviar")
+    assert f"saved in {tmp_path / 'm.caviar'}" in result.stdout
+    loaded = cv.load(tmp_path / "m.caviar")
+    np.testing.assert_array_equal(
+        loaded.predict_proba(X), cv.BayesianGaussianMixture(2, random_state=0).fit(X).predict_proba(X)
+    )
+    about = loaded.about_
+    assert about["columns"] == ["eruptions", "waiting"]
+    assert (about["rows"], about["seed"], about["source"]) == (272, 0, str(eruptions))
+    assert about["column_summary"]["waiting"]["max"] == 96.0
+
+
+def test_a_picture_is_drawn(run, eruptions, tmp_path):
+    result = run("fit", eruptions, *COLUMNS, "--picture", tmp_path / "m.png")
+    assert f"picture in {tmp_path / 'm.png'}" in result.stdout
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_with_commas_stand_in_quotes(run, tmp_path):
+    table = tmp_path / "hostile.csv"
+    hostile = '"a, b","c""d","[red]\x1b[2J"\n' + "".join(f"{i},{i * i % 7},{-i}\n" for i in range(30))
+    table.write_text(hostile)
+    result = run("fit", table, "--columns", '"a, b","c""d"', "--json", "-q")
+    assert json.loads(result.stdout)["columns"] == ["a, b", 'c"d']
+    shown = run("fit", table, "-q", "--seed", 0).stdout
+    assert "[red]\\x1b[2J" in shown
+    assert "\x1b" not in shown, "a name must not command the terminal"
+
+
+def test_a_fit_that_does_not_settle_is_told(run, eruptions):
+    result = run("fit", eruptions, *COLUMNS, "-k", 5, "--max-iter", 2, "--seed", 0, "-q")
+    assert result.exit_code == 0
+    assert "warning: max_iter passes were made before the objective settled" in result.stderr
+    assert "max_iter: " in result.stdout
+
+
+def test_unusual_tables_of_results_stay_readable(run, tmp_path):
+    rng = np.random.default_rng(0)
+    cv.data.write_table(tmp_path / "wide.csv", {f"c{j}": rng.normal(size=60) for j in range(90)})
+    lines = run("fit", tmp_path / "wide.csv", "-k", 12, "-q", "--seed", 0).stdout.splitlines()
+    assert len(lines) < 220
+    assert "... and 10 lighter components; --json shows all" in lines
+
+
+def test_read_table_and_the_command_line_name_the_same_row(run, tmp_path):
+    table = tmp_path / "gap.csv"
+    table.write_text("a,b\n1,2\n3,\n5,6\n")
+    result = run("fit", table)
+    with pytest.raises(cv.DataError) as caught:
+        read_table(table)
+    assert result.stderr == f"error: {caught.value}\n"
+    assert "row 2, line 3" in result.stderr

@@ -1,0 +1,100 @@
+"""``caviar predict`` writes what the estimator predicts, row by row; ``caviar show`` says what was saved."""
+
+import json
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.data import read_table, write_table
+
+X = cv.datasets.load_faithful().values
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Return a model that was fitted to columns with names."""
+    path = tmp_path_factory.mktemp("models") / "m.caviar"
+    mixture = cv.BayesianGaussianMixture(3, random_state=0).fit(X)
+    mixture.save(
+        path, about={"columns": ["eruptions", "waiting"], "rows": 272, "source": "eruptions.csv", "seed": 0}
+    )
+    return path
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_predictions_are_those_of_the_estimator_in_the_order_of_the_rows(
+    run, model, eruptions, tmp_path, name
+):
+    result = run("predict", model, eruptions, "-o", tmp_path / name)
+    assert result.exit_code == 0
+    assert result.stdout == f"272 rows in {tmp_path / name}\n"
+    written = read_table(tmp_path / name)
+    assert written.columns == ("label", "probability_0", "probability_1", "probability_2", "log_density")
+    mixture = cv.load(model)
+    expected = np.column_stack([mixture.predict(X), mixture.predict_proba(X), mixture.score_samples(X)])
+    np.testing.assert_array_equal(written.values, expected)
+
+
+def test_columns_are_found_by_name_not_by_place(run, model, tmp_path):
+    write_table(tmp_path / "swapped.csv", {"waiting": X[:, 1], "other": X[:, 1], "eruptions": X[:, 0]})
+    run("predict", model, tmp_path / "swapped.csv", "-o", tmp_path / "out.csv")
+    np.testing.assert_array_equal(read_table(tmp_path / "out.csv").values[:, 0], cv.load(model).predict(X))
+
+
+def test_a_missing_column_is_named(run, model, tmp_path):
+    write_table(tmp_path / "other.csv", {"eruptions": X[:, 0], "wait": X[:, 1]})
+    result = run("predict", model, tmp_path / "other.csv", "-o", tmp_path / "out.csv")
+    assert result.exit_code == 2
+    assert "no column 'waiting'; its columns are eruptions, wait. Did you mean 'wait'?" in result.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_query_gives_the_rows(run, model, eruptions, tmp_path):
+    query = "SELECT waiting, eruptions FROM data WHERE waiting > 80 ORDER BY waiting"
+    run("predict", model, eruptions, "--sql", query, "-o", tmp_path / "out.csv", "-q")
+    chosen = X[X[:, 1] > 80]
+    assert len(read_table(tmp_path / "out.csv").values) == len(chosen)
+
+
+def test_a_model_without_names_takes_columns_by_their_place(run, tmp_path, faithful):
+    cv.GaussianMixture(2, random_state=0).fit(X).save(tmp_path / "m.caviar")
+    run("predict", tmp_path / "m.caviar", faithful, "-o", tmp_path / "out.csv")
+    assert len(read_table(tmp_path / "out.csv").values) == 272
+    write_table(tmp_path / "three.csv", dict(zip("abc", np.eye(3), strict=True)))
+    refused = run("predict", tmp_path / "m.caviar", tmp_path / "three.csv", "-o", tmp_path / "no.csv")
+    assert refused.exit_code == 2
+    assert "fitted to 2 columns without names; the data have 3: a, b, c" in refused.stderr
+
+
+def test_a_model_fitted_to_a_data_frame_knows_its_columns(run, tmp_path, eruptions):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["eruptions", "waiting"])
+    cv.BayesianGaussianMixture(2, random_state=0).fit(frame).save(tmp_path / "m.caviar")
+    result = run("predict", tmp_path / "m.caviar", eruptions, "-o", tmp_path / "out.csv")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_show_says_what_was_saved(run, model):
+    lines = run("show", model).stdout.splitlines()
+    assert lines[0] == "Bayesian mixture of Gaussians, 3 components, 272 rows"
+    assert "fitted to eruptions.csv" in lines
+    assert "seed 0" in lines
+    assert any(line.startswith(f"ELBO {cv.load(model).elbo_:.4f} nats") for line in lines)
+
+
+def test_show_as_json_holds_everything(run, model):
+    document = json.loads(run("show", model, "--json").stdout)
+    mixture = cv.load(model)
+    assert document["elbo_trace"] == mixture.elbo_trace_.tolist()
+    assert document["columns"] == ["eruptions", "waiting"]
+    assert len(document["components"]) == 3
+    low = document["components"][0]["mean"]["waiting"]["low"]
+    assert low == cv.report.component_table(mixture)[0].mean[1].low
+
+
+def test_fit_and_show_say_the_same(run, eruptions, tmp_path):
+    options = ("--columns", "eruptions,waiting", "-k", 3, "--seed", 1, "--restarts", 2, "-q", "--json")
+    fitted = json.loads(run("fit", eruptions, *options, "-o", tmp_path / "m.caviar").stdout)
+    assert fitted.pop("saved") == str(tmp_path / "m.caviar")
+    assert json.loads(run("show", tmp_path / "m.caviar", "--json").stdout) == fitted

@@ -1,0 +1,172 @@
+"""The program as users run it: its streams, its exit status, how soon it answers, and how it is stopped."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.data import write_table
+
+
+def test_help_is_quick_and_needs_no_numpy(run_program):
+    program = """
+import sys
+import caviar.cli.app
+print(*(m for m in ("numpy", "scipy", "sklearn", "duckdb", "pyarrow", "matplotlib") if m in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+    start = time.perf_counter()
+    assert run_program("--help").returncode == 0
+    assert time.perf_counter() - start < 3
+
+
+def test_the_command_line_without_its_extra_says_what_to_install():
+    program = "import sys; sys.modules['typer'] = None; import caviar.cli; caviar.cli.main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == 'The command line needs typer; install it by: pip install "caviar[cli]"\n'
+
+
+def test_results_and_progress_go_to_streams_of_their_own(run_program, run, faithful, tmp_path):
+    done = run_program(
+        "fit", faithful, "-k", 3, "--restarts", 12, "--seed", 0, "--json", "-o", tmp_path / "m.caviar"
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["saved"] == str(tmp_path / "m.caviar")
+    lines = done.stderr.splitlines()
+    assert 3 <= len(lines) <= 20, "a few lines for a fit, however many iterations it has"
+    assert lines[0].startswith("start 1/12  iteration 1/500  ELBO -")
+    assert lines[-1].startswith("start 12/12  iteration ")
+    assert "\x1b" not in done.stderr
+    quiet = run("fit", faithful, "-q", "--seed", 0)
+    assert (quiet.exit_code, quiet.stderr) == (0, "")
+
+
+def test_bad_input_ends_with_status_2_and_without_a_traceback(run_program, tmp_path):
+    (tmp_path / "gap.csv").write_text("a,b\n1,2\n3,x\n5,6\n")
+    done = run_program("fit", tmp_path / "gap.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "column 'b' has one entry that cannot be read as a number: 'x' in row 2, line 3" in done.stderr
+
+
+def test_a_terminal_that_knows_only_ascii_is_served(run_program, tmp_path):
+    write_table(tmp_path / "table.csv", {"größe": np.arange(20.0) ** 2})
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = run_program("fit", tmp_path / "table.csv", "-q", "-k", 1, env=environment)
+    assert done.returncode == 0
+    assert "gr\\xf6\\xdfe" in done.stdout
+
+
+def test_the_demo_shows_the_fit_and_writes_what_it_shows(run_program, run, tmp_path):
+    done = run_program("demo", "--output-dir", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in (
+        "Old Faithful",
+        "<- highest",
+        "[95% interval]",
+        "ELBO -1178.87",
+        f"{tmp_path}/out/faithful.png",
+    ):
+        assert words in done.stdout
+    assert (tmp_path / "out" / "faithful.png").read_bytes().startswith(b"\x89PNG")
+    assert cv.load(tmp_path / "out" / "faithful.caviar").n_components == 2
+    # The commands that it proposes work.
+    proposed = [line.split() for line in done.stdout.splitlines() if line.startswith("  caviar ")]
+    assert len(proposed) == 2
+    for _, *arguments in proposed:
+        assert run(*arguments).exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def long_table(tmp_path_factory):
+    """Return a table whose fit takes a while: the components overlap."""
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("long") / "long.parquet"
+    write_table(path, {f"c{j}": rng.standard_normal(60_000) for j in range(6)})
+    return path
+
+
+def on_a_terminal(arguments, *, stop_at):
+    """Run the command line with its output on a terminal; interrupt it when it has shown some text.
+
+    Returns
+    -------
+    str, int
+        What it showed, and its exit status.
+    """
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    command = [sys.executable, "-m", "caviar", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown, stopped, deadline = b"", False, time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    shown += os.read(ours, 65536)
+                except OSError:  # the program has ended
+                    break
+            if not stopped and stop_at in shown:
+                process.send_signal(signal.SIGINT)
+                stopped = True
+        os.close(ours)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return shown.decode(), process.returncode
+
+
+def test_ctrl_c_keeps_the_best_so_far_and_says_so(long_table, tmp_path):
+    model = tmp_path / "m.caviar"
+    arguments = ["fit", long_table, "-k", 8, "--tol", 0, "--max-iter", 100_000, "--seed", 0, "-o", model]
+    shown, status = on_a_terminal(arguments, stop_at=b"iteration 1")
+    assert "Ctrl-C keeps the best so far" in shown
+    assert "interrupted: " in shown
+    assert status == 1
+    mixture = cv.load(model)
+    assert mixture.posterior_.status.value == "interrupted"
+    assert mixture.n_iter_ >= 1
+    assert not any(path.suffix == ".partial" for path in tmp_path.iterdir())
+
+
+def test_an_interrupt_without_a_terminal_keeps_the_best_so_far_too(long_table, tmp_path):
+    command = [
+        "fit",
+        long_table,
+        "-k",
+        8,
+        "--tol",
+        0,
+        "--max-iter",
+        100_000,
+        "--seed",
+        0,
+        "-o",
+        tmp_path / "m.caviar",
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "caviar", *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        process.stderr.readline()  # the line of the first iteration
+        process.send_signal(signal.SIGINT)
+        shown, complaints = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "interrupted: the fit was stopped before it settled; the best so far is shown" in complaints
+    assert "Bayesian mixture of Gaussians, 8 components, 60,000 rows" in shown
+    assert "Traceback" not in complaints
+    assert cv.load(tmp_path / "m.caviar").n_components == 8

@@ -1,0 +1,109 @@
+"""Bad usage and bad input end with status 2, one message on standard error, and nothing written."""
+
+import re
+import sys
+
+import pytest
+
+import caviar as cv
+
+
+def message_of(result):
+    """Return the message of a refusal, without the frame that is drawn around some."""
+    assert result.stdout == ""
+    return " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit"], "expected DATA, a file to read, or --sql QUERY"),
+        (["fit", "nope.csv"], "error: there is no file nope.csv"),
+        (["fit", "*.nope"], "error: no file matches *.nope"),
+        (["fit", "{csv}"], "column 'kind' does not hold numbers"),
+        (["fit", "{csv}"], "--columns eruptions,waiting"),
+        (["fit", "{csv}", "--columns", "eruption"], "Did you mean 'eruptions'?"),
+        (["fit", "{csv}", "--columns", ""], "expected the name of at least one column"),
+        (["fit", "{csv}", "--columns", "waiting", "-k", "0"], "greater than or equal to 1"),
+        (["fit", "{csv}", "--columns", "waiting", "-k", "two"], "integer"),
+        (["fit", "{csv}", "--columns", "waiting", "--tol", "-1"], "--tol"),
+        (["fit", "{csv}", "--columns", "waiting", "--model", "kmeans"], "known-variance"),
+        (
+            ["fit", "{csv}", "--columns", "waiting", "--variance", "2"],
+            "--variance belongs to --model known-variance",
+        ),
+        (["fit", "{csv}", "--model", "em", "--mean-precision", "joint"], "belongs to --model bayesian"),
+        (["fit", "{csv}", "--columns", "waiting", "--model", "em", "-k", "300"], "300 components"),
+        (
+            ["fit", "{csv}", "--columns", "waiting", "--model", "known-variance", "--variance", "-1"],
+            "variance must be",
+        ),
+        (["fit", "{csv}", "--columns", "waiting", "-o", "nowhere/m.caviar"], "there is no folder nowhere"),
+        (["fit", "{csv}", "--columns", "waiting", "-o", "."], "it is a folder"),
+        (["fit", "{csv}", "--columns", "waiting", "--picture", "m.gif"], "must end with .png"),
+        (["fit", "{csv}", "{csv}"], "unexpected extra argument"),
+        (["fit", "--sql", "SELEC 1"], "syntax error"),
+        (["predict", "{csv}", "{csv}", "-o", "out.csv"], "is no model that caviar saved"),
+        (["predict", "nope.caviar", "{csv}", "-o", "out.csv"], "there is no file nope.caviar"),
+        (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv or .parquet"),
+        (["predict", "nope.caviar", "{csv}"], "Missing option '--output'"),
+        (["predict", "nope.caviar", "-o", "out.csv"], "expected DATA"),
+        (["show", "nope.caviar"], "there is no file nope.caviar"),
+        (["show", "{csv}"], "is no model that caviar saved"),
+        (["show"], "Missing argument 'MODEL'"),
+        (["demo", "--output-dir", "{csv}"], "it is a file"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["--frobnicate"], "No such option"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    result = run(*(argument.format(csv=eruptions) for argument in arguments))
+    assert result.exit_code == 2
+    assert words in message_of(result)
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_teaches_by_example(run):
+    for command in ("fit", "predict", "show", "demo"):
+        result = run(command, "--help")
+        assert result.exit_code == 0
+        assert "Examples:" in result.stdout
+        assert f"caviar {command} " in result.stdout.split("Examples:")[1]
+
+
+def test_no_arguments_give_the_help(run):
+    result = run()
+    assert "caviar demo" in result.stdout + result.stderr
+
+
+def test_the_version_is_printed(run):
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"caviar {cv.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [
+        ("duckdb", ["fit", "{csv}"], "caviar[tables]"),
+        ("pyarrow", ["fit", "{csv}"], "caviar[tables]"),
+        ("matplotlib.axes", ["demo", "--output-dir", "out"], "caviar[plot]"),
+    ],
+)
+def test_a_missing_extra_is_named(run, eruptions, tmp_path, monkeypatch, module, arguments, extra):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "caviar.report.pictures", raising=False)
+    result = run(*(argument.format(csv=eruptions) for argument in arguments))
+    assert result.exit_code == 1
+    assert f'pip install "{extra}"' in result.stderr
+
+
+def test_a_bug_keeps_its_traceback(run, eruptions, monkeypatch):
+    def broken(*arguments, **keywords):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("caviar.data.read_table", broken)
+    with pytest.raises(ZeroDivisionError):
+        run("fit", eruptions)
