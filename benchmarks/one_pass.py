@@ -51,7 +51,8 @@ def our_pass(
         "mean": centres,
         "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
     }
-    arrays = statistics_of(plan, given_start(plan, start, passes.source, passes))
+    plan, q = given_start(plan, start, passes)
+    arrays = statistics_of(plan, q)
     return lambda: passes.summarize(plan, plan.rows.coefficients(arrays)), passes
 
 

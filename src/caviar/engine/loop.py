@@ -109,7 +109,17 @@ def ready(
     plan: Plan, q: Factors, arrays: dict[Hashable, Array], *, may_return: bool = False
 ) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
     """Return what a pass over the rows needs, measured from centres where digits would be lost otherwise."""
-    coefficients = plan.rows.coefficients(arrays)
+    return _settled(plan, q, arrays, plan.rows.coefficients(arrays), may_return=may_return)
+
+
+def _settled(
+    plan: Plan,
+    q: Factors,
+    arrays: dict[Hashable, Array],
+    coefficients: Coefficients,
+    *,
+    may_return: bool = False,
+) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
     moved, q = plan.recentred(q, coefficients, may_return=may_return)
     if moved is not plan:
         arrays = statistics_of(moved, q)
@@ -146,22 +156,24 @@ def advance(state: State, passes: Passes) -> State:
     """Return the state after each global factor was updated in turn, and the local factors in a pass."""
     try:
         after = _update_globals(state)
-        loss = _loss(after)
+        coefficients, loss = _coefficients(after)
     except ImproperError:
-        after, loss = None, np.inf
+        after, coefficients, loss = None, None, np.inf
     if loss > TOLERATED_LOSS:
         # sums over a component that shrank at once have no digits left: take them again, from its own mean
         again = _recentred(state, passes)
         if again is not None or after is None:
             after = _update_globals(again or state)
-            loss = _loss(after)
+            coefficients, loss = _coefficients(after)
     assert after is not None
-    return _update_locals(after, passes, loss * passes.source.total_weight)
+    assert coefficients is not None
+    return _update_locals(after, coefficients, passes, loss * passes.source.total_weight)
 
 
-def _loss(state: State) -> float:
-    """Return the largest error (nats) that a logit has from the present reference points."""
-    return state.plan.worst_loss(state.q, state.plan.rows.coefficients(state.arrays))
+def _coefficients(state: State) -> tuple[Coefficients, float]:
+    """Return what a pass needs of a state, and the largest error (nats) that a logit has in it."""
+    coefficients = state.plan.rows.coefficients(state.arrays)
+    return coefficients, state.plan.worst_loss(state.q, coefficients)
 
 
 def _recentred(state: State, passes: Passes) -> State | None:
@@ -187,9 +199,9 @@ def _update_globals(state: State) -> State:
     return State(plan, q, arrays, objective, fell_at)
 
 
-def _update_locals(state: State, passes: Passes, inexact: float) -> State:
+def _update_locals(state: State, coefficients: Coefficients, passes: Passes, inexact: float) -> State:
     """Return the state with the local factors at their optimum; the objective so far is ``inexact`` by so much."""
-    plan, q, arrays, coefficients = ready(state.plan, state.q, dict(state.arrays))
+    plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), coefficients)
     before, fell_at = state.elbo, state.fell_at
     if plan is state.plan:
         summary = passes.summarize(plan, coefficients)

@@ -59,7 +59,14 @@ class Categorical(Variable):
         """Return what is wrong with labels that are not whole numbers below the number of categories."""
         whole = value.dtype.kind in "bui" or np.array_equal(value, np.floor(value))
         inside = whole and value.min() >= 0 and value.max() < (self.dimension or 0)
-        return "" if inside else f"must hold whole numbers from 0 to {(self.dimension or 0) - 1}"
+        if inside:
+            return ""
+        wrong = (value < 0) | (value >= (self.dimension or 0)) | (value != np.floor(value))
+        where = np.argwhere(wrong)[0]
+        return (
+            f"must hold whole numbers from 0 to {(self.dimension or 0) - 1}; "
+            f"row {where[0] if len(where) else 0} has {value[tuple(where)]:g}"
+        )
 
 
 class Bernoulli(Variable):

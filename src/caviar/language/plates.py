@@ -63,6 +63,11 @@ def as_plates(plates: Plates, owner: str) -> tuple[Plate, ...]:
     PlateError
         If something is not a plate, or a plate is repeated.
     """
+    if isinstance(plates, str):
+        raise PlateError(
+            f"plates= of '{owner}' takes Plate objects; write obs = Plate({plates!r}) once, and plates=obs "
+            f"wherever something is repeated over it"
+        )
     several = (plates,) if isinstance(plates, Plate) else tuple(plates)
     for plate in several:
         if not isinstance(plate, Plate):

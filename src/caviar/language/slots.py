@@ -225,11 +225,10 @@ def _check_statistics(owner: Variable, slot: Slot, node: Variable) -> None:
             s for s in owner.density if any(f.slot == slot.name and f.statistic in missing for f in s.factors)
         )
         term = next(uses, None)
-        in_term = "" if term is None else f" in its term {_read(term)}"
+        in_term = "" if term is None else f", in its term {_read(term)},"
         raise ConjugacyError(
-            f"{where} cannot be the {kind} '{node.name}'{in_term}: it needs the statistics "
-            f"{', '.join(slot.role.statistics)}, and a {kind} has {', '.join(node.family.statistics)}. "
-            f"{_remedy(slot.role)}"
+            f"{where} cannot be the {kind} '{node.name}'. {_remedy(slot.role)} Its log density{in_term} needs the "
+            f"expected {', '.join(slot.role.statistics)} there; a {kind} has {', '.join(node.family.statistics)}."
         )
     if node.value_rank != slot.role.rank:
         raise ConjugacyError(
