@@ -1,7 +1,8 @@
 """caviar: variational inference by coordinate ascent, derived from a stated model.
 
-State a conditionally conjugate model, hand over data, and get the best mean-field posterior with its evidence lower bound.
-Names are loaded when they are first used; ``import caviar`` itself loads nothing else.
+State a conditionally conjugate model, hand over data, and get the best mean-field posterior with its
+evidence lower bound. Names are loaded when they are first used; ``import caviar`` itself loads nothing
+else.
 """
 
 from __future__ import annotations

@@ -81,9 +81,11 @@ def test_the_demo_shows_the_fit_and_writes_what_it_shows(run_program, run, tmp_p
     assert (tmp_path / "out" / "faithful.png").read_bytes().startswith(b"\x89PNG")
     assert cv.load(tmp_path / "out" / "faithful.caviar").n_components == 2
     # The commands that it proposes work.
-    proposed = [line.split() for line in done.stdout.splitlines() if line.startswith("  caviar ")]
-    assert len(proposed) == 2
-    for _, *arguments in proposed:
+    proposed = [
+        line.split()[3:] for line in done.stdout.splitlines() if line.startswith("  python -m caviar ")
+    ]
+    assert [command for command, *_ in proposed] == ["show", "fit", "predict"]
+    for arguments in proposed:
         assert run(*arguments).exit_code == 0
 
 

@@ -135,7 +135,7 @@ def test_wrong_family_names_the_term():
     with pytest.raises(cv.ConjugacyError) as caught:
         cv.Normal("x", 0.0, _normal())
     assert "in its term 0.5 precision.log_x" in str(caught.value)
-    assert "it needs the statistics log_x, x, and a Normal has x, xx" in str(caught.value)
+    assert "needs the expected log_x, x there; a Normal has x, xx" in str(caught.value)
 
 
 def test_variable_in_several_terms_is_fine():

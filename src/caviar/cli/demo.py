@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +83,9 @@ def _climb(trace: Any) -> str:
 def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> None:
     """Write the picture, the model and the data, and say what may be done with them."""
     picture, model, data = (folder / f"faithful.{suffix}" for suffix in ("png", "caviar", "csv"))
-    cv.report.save_picture(cv.report.draw(mixture, faithful.values), picture)
+    labels = ["length of the eruption (minutes)", "wait for the next (minutes)"]
+    title = f"Old Faithful: {len(mixture.weights_)} kinds of eruption"
+    cv.report.save_picture(cv.report.draw(mixture, faithful.values, columns=labels, title=title), picture)
     mixture.save(model)
     cv.data.write_table(data, {name: faithful.column(name) for name in faithful.columns})
     say(console, f"picture  {picture}")
@@ -89,5 +93,16 @@ def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> None:
     say(console, f"data     {data}")
     say(console)
     say(console, "Next, try:", "bold")
-    say(console, f"  caviar fit {data} --components 3 --mean-precision independent")
-    say(console, f"  caviar predict {model} {data} -o {folder / 'labels.csv'}")
+    program = _program()
+    say(console, f"  {program} show {model}")
+    say(console, f"  {program} fit {data} --components 3 --mean-precision independent")
+    say(console, f"  {program} predict {model} {data} -o {folder / 'labels.csv'}")
+
+
+def _program() -> str:
+    """Return how this program is called from where it was called."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m caviar"
+    found = shutil.which("caviar")
+    return "caviar" if found is not None and called.exists() and called.samefile(found) else str(called)
