@@ -64,11 +64,13 @@ def _choose(console: Console, X: Any, *, quiet: bool) -> Any:
         table.add_row(str(n), f"{mixture.elbo_:.2f}", str(mixture.n_iter_), weights + mark)
     console.print(table)
     say(console)
+    last = _NUMBERS[-1]
     say(
         console,
-        "Components that the data do not need are left with no rows. The bound never falls; of the last fit:",
+        "Components that the data do not need are left without rows. In every fit the bound rises with",
     )
-    say(console, _climb(fits[_NUMBERS[-1]].elbo_trace_))
+    say(console, f"each iteration; with {last} components, and the number of the iteration in parentheses:")
+    say(console, _climb(fits[last].elbo_trace_))
     say(console)
     return fits[best]
 
