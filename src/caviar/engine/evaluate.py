@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import families
 from .._errors import ModelError
 from .._typing import Array
 from ..language import Variable
@@ -43,19 +44,30 @@ def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) 
     """Return the local factors of all rows by name, the globals given."""
     q = _in_frame(plan, factors)
     plan, _, _, coefficients = ready(plan, q, statistics_of(plan, q))
+    found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
-        blocks = list(passes.natural_parameters(plan, passes.source, coefficients))
-    found: dict[str, Any] = {}
-    for factor in plan.factors:
-        natural = np.concatenate([block[factor] for block in blocks], axis=1)
-        for variable, distribution in factor.distributions(natural).items():
-            reference = plan.frame.of(variable)
-            if isinstance(distribution, Gated):
-                distribution = distribution if reference is None else distribution.translate(reference)
-            elif reference is not None:
-                distribution = distribution.translate(reference)
-            found[variable.name] = distribution
-    return found
+        for block in passes.natural_parameters(plan, passes.source, coefficients):
+            for factor, natural in block.items():
+                for variable, distribution in factor.distributions(natural).items():
+                    found.setdefault(variable, []).append(distribution)
+    return {variable.name: _translated(plan, variable, _joined(parts)) for variable, parts in found.items()}
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return the distributions of consecutive blocks of rows as one batch."""
+    first = parts[0]
+    if isinstance(first, Gated):
+        probabilities = np.concatenate([part.probabilities for part in parts])
+        return Gated(probabilities, _joined([part.conditional for part in parts]))
+    if isinstance(first, families.Categorical):
+        return families.Categorical(np.concatenate([part.probabilities for part in parts]))
+    naturals = zip(*(part.natural for part in parts), strict=True)
+    return type(first).from_natural(tuple(np.concatenate(arrays) for arrays in naturals))
+
+
+def _translated(plan: Plan, variable: Variable, distribution: Any) -> Any:
+    reference = plan.frame.of(variable)
+    return distribution if reference is None else distribution.translate(reference)
 
 
 def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> float:
