@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from oracles.published import OLD_FAITHFUL_TIED_3_LOG_LIKELIHOOD
 
 import caviar as cv
 from caviar.datasets import load_faithful
+from oracles.published import OLD_FAITHFUL_TIED_3_LOG_LIKELIHOOD
 
 
 def test_a_shared_covariance_reaches_the_published_likelihood():
