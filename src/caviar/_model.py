@@ -140,12 +140,19 @@ class Model:
         plan = self._plan(binding, point, factors, order)
         passes = Passes(rows_of(binding), as_executor(executor))
         results: list[Result] = []
+        failures: list[ImproperError] = []
         with passes.executor.session(), reporter(progress) as callback:
             for number, rng in enumerate(_generators(seed, n_restarts)):
                 settings = Settings(max_iter, tol, callback, number, n_restarts)
-                results.append(self._ascend(plan, passes, init, rng, settings))
+                try:
+                    results.append(self._ascend(plan, passes, init, rng, settings))
+                except ImproperError as error:
+                    failures.append(error)
+                    continue
                 if results[-1].status is Status.INTERRUPTED:
                     break
+        if not results:
+            raise failures[0]
         best = max(results, key=_rank)
         if not np.isfinite(best.elbo):
             raise ImproperError(
@@ -159,7 +166,10 @@ class Model:
                 stacklevel=2,
             )
         return Posterior(
-            self, best, _Evaluator(self, tuple(point), factors), [result.elbo for result in results]
+            self,
+            best,
+            _Evaluator(self, tuple(point), factors, binding.data_plate),
+            [result.elbo for result in results],
         )
 
     def _plan(
@@ -216,10 +226,17 @@ class _Evaluator:
     model: Model
     point: tuple[str, ...]
     factors: Sequence[Sequence[str]] | None
+    data_plate: Plate | None = None
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
-        binding = bind(self.model.nodes, self.model.leaves, data, sample_weight=sample_weight)
+        binding = bind(
+            self.model.nodes,
+            self.model.leaves,
+            data,
+            data_plate=self.data_plate,
+            sample_weight=sample_weight,
+        )
         return self.model._plan(binding, self.point, self.factors), Passes(rows_of(binding), Threads())
 
 

@@ -25,12 +25,16 @@ _MOST_COLLINEAR = 1e13
 """Variance of a column over its variance given the others, within a component, above which they are collinear."""
 _NARROWEST = 8 * np.finfo(float).eps
 """Standard deviation of a component, relative to the size of the data, that rounding alone would give."""
+_LEAST_SIZE = 1e-12
+"""Size of a component's location, relative to that of the data, below which it counts as zero."""
 
 
 def has_collapsed(plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
     """Whether a flat factor has less than half a row left, or a singular covariance."""
     flat = [variable for variable in plan.order if variable.is_flat]
-    return any(_is_empty(plan, variable, arrays) or _is_singular(plan, variable, arrays) for variable in flat)
+    return any(
+        _is_empty(plan, variable, arrays) or _is_singular(plan, variable, q, arrays) for variable in flat
+    )
 
 
 def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
@@ -65,22 +69,36 @@ def _weight_of_a_row(plan: Plan) -> float:
     return 1.0 if weights is None else min(1.0, float(weights.max()))
 
 
-def _is_singular(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
+def _is_singular(
+    plan: Plan, variable: Variable, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]
+) -> bool:
     """Whether a flat precision is so large that the data's rounding decides it."""
     if variable.floor is not None:
         return False
     for node in plan.binding.observed:
         slots = [slot for slot in node.slots.values() if slot.node is variable]
         statistic = next((s for slot in slots for s in _precisions(slot)), None)
-        size = plan.frame.size_of(node)
-        if statistic is None or size is None:
+        if statistic is None:
             continue
         precision = arrays[variable, statistic]
-        narrowest = float(np.max(size)) * _NARROWEST
+        narrowest = _sizes(plan, variable, node, q) * _NARROWEST
         if node.value_rank == 0:
-            return bool(np.any(precision * narrowest * narrowest > 1))
-        return _is_matrix_singular(precision, narrowest)
+            return bool(np.any(np.sqrt(precision) * narrowest > 1))
+        return _is_matrix_singular(precision, narrowest[..., None])
     return False
+
+
+def _sizes(plan: Plan, variable: Variable, leaf: Variable, q: Mapping[Variable, Any]) -> Array:
+    """Return the size of the numbers that each precision is about: of its component's location, or of all data."""
+    size = plan.frame.size_of(leaf)
+    largest = np.asarray(0.0 if size is None else np.max(size))
+    location = leaf.slots["mean"].node
+    if not isinstance(location, Variable) or location not in q or location.plates != variable.plates:
+        return largest
+    mean, reference = q[location].mean, plan.frame.of(location)
+    mean = np.abs((mean[0] if isinstance(mean, tuple) else mean) + (0.0 if reference is None else reference))
+    own = mean.max(axis=-1) if leaf.value_rank else mean
+    return np.maximum(own, _LEAST_SIZE * largest)
 
 
 def _precisions(slot: Slot) -> list[str]:
@@ -90,7 +108,7 @@ def _precisions(slot: Slot) -> list[str]:
     return ["precision"] if "precision" in slot.role.statistics else []
 
 
-def _is_matrix_singular(precision: Array, narrowest: float) -> bool:
+def _is_matrix_singular(precision: Array, narrowest: Array) -> bool:
     try:
         covariance = np.linalg.inv(precision)
     except np.linalg.LinAlgError:

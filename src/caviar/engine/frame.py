@@ -233,10 +233,11 @@ def refuse_far_priors(binding: Binding, frame: Frame) -> None:
     for variable in binding.latent:
         slot, spread = variable.slots.get("mean"), frame.spread_of(variable)
         moved = None if slot is None else frame.of_known(variable, slot)
-        if slot is None or not isinstance(slot.node, Constant) or moved is None or spread is None:
+        known = slot is not None and isinstance(slot.node, Constant) and not variable.is_flat
+        if slot is None or not known or moved is None or spread is None:
             continue
         widest = float(np.max(spread))
-        distance = float(np.max(np.abs(slot.node.value - moved[0])))
+        distance = float(np.max(np.abs(binding.values[slot.node] - moved[0])))
         if widest > 0 and distance > _FARTHEST * widest:
             raise DataError(
                 f"the prior mean of '{variable.name}' is {distance / widest:.1g} standard deviations of the data away "

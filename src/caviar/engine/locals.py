@@ -13,15 +13,41 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from .. import families
 from .._typing import Array
 from ..language import Axis, Variable
 from .binding import Binding
 
-__all__ = ["CategoricalFactor", "FamilyFactor", "Gated", "GatedFactor", "Key", "LocalFactor", "own_axes"]
+__all__ = [
+    "CategoricalFactor",
+    "FamilyFactor",
+    "Gated",
+    "GatedFactor",
+    "Inferred",
+    "Key",
+    "LocalFactor",
+    "own_axes",
+]
 
 Key = tuple[Variable, str]
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What inference gives besides the expected statistics of each row.
+
+    Attributes
+    ----------
+    log_partition
+        Of each row's factor, shape (B,).
+    entropy
+        About the base measure, shape (B,); None where it is the log-partition minus <natural, expected> without loss.
+    """
+
+    log_partition: Array
+    entropy: Array | None
 
 
 class LocalFactor(ABC):
@@ -60,8 +86,8 @@ class LocalFactor(ABC):
         return values[self.rows[key]].reshape(*self.shapes[key], -1)
 
     @abstractmethod
-    def infer(self, natural: Array) -> Array:
-        """Overwrite natural parameters (E, B) by expected statistics; return the log-partition of each row, (B,)."""
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters (E, B) by expected statistics."""
 
     @abstractmethod
     def distributions(self, natural: Array) -> dict[Variable, Any]:
@@ -109,11 +135,13 @@ class CategoricalFactor(LocalFactor):
         super().__init__(binding, [variable], {(variable, "x"): own_axes(variable, "x", data_axis)})
         self._repeats = self.n_rows // (variable.dimension or 1)
 
-    def infer(self, natural: Array) -> Array:
-        """Overwrite logits by responsibilities; return the log-normaliser of each row."""
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite logits by responsibilities."""
         if self._repeats == 1:
-            return softmax_inplace(natural)
-        return softmax_inplace(natural.reshape(self._repeats, -1, natural.shape[-1])).sum(axis=0)
+            return Inferred(softmax_inplace(natural), None)
+        return Inferred(
+            softmax_inplace(natural.reshape(self._repeats, -1, natural.shape[-1])).sum(axis=0), None
+        )
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row."""
@@ -130,15 +158,19 @@ class FamilyFactor(LocalFactor):
         axes = {(variable, s): own_axes(variable, s, data_axis) for s in variable.family.statistics}
         super().__init__(binding, [variable], axes)
 
-    def infer(self, natural: Array) -> Array:
-        """Overwrite natural parameters by expected statistics; return the log-partition of each row."""
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters by expected statistics."""
         (variable,) = self.variables
         distribution = self.distributions(natural)[variable]
         # before the natural parameters, which the distribution reads where they lie, are overwritten
-        log_partition, expected = distribution.log_partition, distribution.expected_statistics
+        log_partition, entropy = distribution.log_partition, distribution.entropy_about_base()
+        expected = distribution.expected_statistics
         for statistic, value in zip(variable.family.statistics, expected, strict=True):
             self.view(natural, (variable, statistic))[...] = np.moveaxis(value, 0, -1)
-        return log_partition.reshape(natural.shape[-1], -1).sum(axis=1)
+        n_rows = natural.shape[-1]
+        return Inferred(
+            log_partition.reshape(n_rows, -1).sum(axis=1), entropy.reshape(n_rows, -1).sum(axis=1)
+        )
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each row, batch (B, plates...)."""
@@ -201,14 +233,16 @@ class GatedFactor(LocalFactor):
             )
         return conditionals
 
-    def infer(self, natural: Array) -> Array:
-        """Overwrite natural parameters by expected statistics; return the log-partition of each row."""
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters by expected statistics."""
         logits = self.view(natural, (self.gate, "x"))
         conditionals = self._conditionals(natural)
+        entropies = np.zeros(logits.shape)
         for distribution in conditionals.values():
-            partition = distribution.log_partition
-            logits += partition.reshape(*logits.shape, -1).sum(axis=-1)
+            logits += distribution.log_partition.reshape(*logits.shape, -1).sum(axis=-1)
+            entropies += distribution.entropy_about_base().reshape(*logits.shape, -1).sum(axis=-1)
         log_normaliser = softmax_inplace(logits)
+        entropy = (logits * entropies - xlogy(logits, logits)).sum(axis=0)
         for variable, distribution in conditionals.items():
             for statistic, value in zip(
                 variable.family.statistics, distribution.expected_statistics, strict=True
@@ -216,7 +250,7 @@ class GatedFactor(LocalFactor):
                 view = self.view(natural, (variable, statistic))
                 weights = logits.reshape(len(logits), *(1,) * (view.ndim - 2), -1)
                 np.multiply(np.moveaxis(value, 1, -1), weights, out=view)
-        return log_normaliser
+        return Inferred(log_normaliser, entropy)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row, and each gated variable given its categories."""

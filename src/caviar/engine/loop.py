@@ -65,7 +65,7 @@ class Result:
     n_iter
         Iterations made.
     fell_at
-        The factor whose update lowered the objective, if any did.
+        Which update lowered the objective, and by how much, if any did.
     """
 
     plan: Plan
@@ -195,8 +195,12 @@ def _update_globals(state: State) -> State:
         arrays.update(plan.statistics(variable, q[variable]))
         before, value = value, objective.set_factor(variable, q[variable], arrays)
         if value < before - _ROUNDING * objective.scale:
-            fell_at = fell_at or variable.name
+            fell_at = fell_at or _fall(variable.name, before - value)
     return State(plan, q, arrays, objective, fell_at)
+
+
+def _fall(name: str, amount: float) -> str:
+    return f"'{name}' lowered the objective by {amount:.3g}"
 
 
 def _update_locals(state: State, coefficients: Coefficients, passes: Passes, inexact: float) -> State:
@@ -211,7 +215,8 @@ def _update_locals(state: State, coefficients: Coefficients, passes: Passes, ine
     else:
         objective = _complete(plan, q, arrays, coefficients, passes).objective
     if objective.value < before - _ROUNDING * objective.scale - inexact:
-        fell_at = fell_at or ",".join(factor.name for factor in plan.factors)
+        names = ",".join(factor.name for factor in plan.factors)
+        fell_at = fell_at or _fall(names, before - objective.value)
     return State(plan, q, arrays, objective, fell_at)
 
 
@@ -269,16 +274,15 @@ def _step(state: State, passes: Passes) -> tuple[State | None, Status | None]:
             raise
         log.info("collapsed: %s", error)
         return None, Status.COLLAPSED
+    if has_collapsed(after.plan, after.q, after.arrays):
+        return after if np.isfinite(after.elbo) else None, Status.COLLAPSED
     if after.fell_at:
         refuse_far_priors(state.plan.binding, state.plan.frame)
-        fall = state.elbo - after.elbo
         warnings.warn(
-            f"the update of '{after.fell_at}' lowered the objective (by {fall:.3g} over the iteration). Exact "
-            f"coordinate ascent cannot do that: please report it, with the model and data.",
+            f"the update of {after.fell_at}. Exact coordinate ascent cannot do that: either widths in the data differ "
+            f"by more than double precision holds, or it is a bug; then please report it, with the model and data.",
             FallingElboWarning,
             stacklevel=2,
         )
         return after, Status.FELL
-    if has_collapsed(after.plan, after.q, after.arrays):
-        return after if np.isfinite(after.elbo) else None, Status.COLLAPSED
     return after, None

@@ -72,7 +72,7 @@ class Plan:
                 return PointMass(variable.family, variable.mode_of(natural))
             return variable.family.from_natural(natural)
         except ImproperError as error:
-            raise ImproperError(f"the update of '{variable.name}' has left its family: {error}") from error
+            raise ImproperError(_why_improper(variable, str(error))) from error
 
     def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
         """Return the optimal factor of a global variable, the others fixed."""
@@ -81,9 +81,11 @@ class Plan:
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
         names = variable.family.statistics
-        return {
-            (variable, name): value for name, value in zip(names, factor.expected_statistics, strict=True)
-        }
+        try:
+            expected = factor.expected_statistics
+        except np.linalg.LinAlgError as error:
+            raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
+        return {(variable, name): value for name, value in zip(names, expected, strict=True)}
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.
@@ -98,8 +100,7 @@ class Plan:
             return sum(contraction.value(arrays) for contraction in self.base_terms[variable])
         if isinstance(factor, PointMass):
             return -np.inf
-        pairs = zip(factor.natural, factor.expected_statistics, strict=True)
-        return float(np.sum(factor.log_partition)) - sum(float(np.vdot(a, b)) for a, b in pairs)
+        return float(np.sum(factor.entropy_about_base()))
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
@@ -145,6 +146,17 @@ class Plan:
         if frame is self.frame:
             return self, factors
         return Plan(self.binding, frame, self.factors, self.order, self.point), factors
+
+
+def _why_improper(variable: Variable, reason: str) -> str:
+    message = f"the update of '{variable.name}' has left its family: {reason}"
+    if variable.is_flat:
+        return message
+    return (
+        f"{message} Its prior is proper, so it is double precision that gives out: a component stretches over widths "
+        f"too different to be held in one covariance. Bring columns and components to similar scales, or widen the "
+        f"prior"
+    )
 
 
 def _base_contractions(variable: Variable, binding: Binding) -> list[Contraction]:

@@ -117,7 +117,7 @@ class RowPass:
 
     def sums_of(self, rows: Rows, state: LocalState, scratch: Scratch) -> Sums:
         """Return the sums over a block of rows for given local statistics; their entropies count as zero."""
-        sums = Sums({}, {}, dict.fromkeys(self.factors, 0.0), dict.fromkeys(self.factors, 0.0))
+        sums = Sums({}, {}, {}, dict.fromkeys(self.factors, 0.0))
         for factor, table in self.compiled.tables.items():
             if factor is not None:
                 features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
@@ -184,14 +184,14 @@ class RowPass:
     ) -> None:
         expected = self._natural(factor, rows, coefficients, state, data, scratch)
         natural = expected.copy() if factor in self._explicit else None
-        log_partition = factor.infer(expected)
-        weights = rows.weights
-        sums.log_partition[factor] = float(
-            log_partition.sum() if weights is None else weights @ log_partition
-        )
-        if natural is not None:
-            inner = np.einsum("eb,eb->b", natural, expected)
-            sums.inner[factor] = float(inner.sum() if weights is None else weights @ inner)
+        inferred = factor.infer(expected)
+        entropy = inferred.entropy
+        if entropy is None and natural is not None:
+            entropy = inferred.log_partition - np.einsum("eb,eb->b", natural, expected)
+        if entropy is None:
+            sums.log_partition[factor] = _weighted(inferred.log_partition, rows.weights)
+        else:
+            sums.entropy[factor] = _weighted(entropy, rows.weights)
         state[factor] = expected.copy() if self.keeps_locals else expected
 
     def _sum_rows(self, rows: Rows, state: LocalState, data: Arrays, sums: Sums, scratch: Scratch) -> None:
@@ -271,14 +271,16 @@ class RowPass:
             columns = dict(zip((f.key for f in table.features), table.slices, strict=True))[part.feature.key]
             full = part.feature.unpack(fused[part.factor][part.rows, columns])
             parts[part] = full.reshape(part.shape)
-        entropies = {}
-        for factor in self.factors:
-            inner = sums.inner.get(factor)
-            if inner is None and factor in sums.log_partition:
-                inner = float(np.vdot(coefficients.matrices[factor], sums.fused[factor]))
-            if inner is not None:
-                entropies[factor] = sums.log_partition[factor] - inner
+        entropies = dict(sums.entropy)
+        for factor, log_partition in sums.log_partition.items():
+            entropies[factor] = log_partition - float(
+                np.vdot(coefficients.matrices[factor], sums.fused[factor])
+            )
         return Summary(parts, entropies)
+
+
+def _weighted(values: Array, weights: Array | None) -> float:
+    return float(values.sum() if weights is None else weights @ values)
 
 
 def _column(rows: Rows, feature: Any) -> AnyArray:

@@ -57,14 +57,16 @@ class Sums:
         Local factor -> U @ T', shape (E, F).
     parts
         Part -> sum, for parts that are not fused.
+    log_partition
+        Local factor -> sum of log-partitions, for factors whose entropy follows from these, W and ``fused``.
     entropy
-        Local factor -> (sum of log-partitions, sum of <natural, expected>); the second is None where it follows from W.
+        Local factor -> sum of entropies, for the others.
     """
 
     fused: dict[LocalFactor | None, Array]
     parts: Arrays
     log_partition: dict[LocalFactor, float]
-    inner: dict[LocalFactor, float]
+    entropy: dict[LocalFactor, float]
 
     @classmethod
     def zero(cls) -> Sums:
@@ -76,7 +78,7 @@ class Sums:
         _add_arrays(self.fused, other.fused)
         _add_arrays(self.parts, other.parts)
         _add_numbers(self.log_partition, other.log_partition)
-        _add_numbers(self.inner, other.inner)
+        _add_numbers(self.entropy, other.entropy)
 
 
 @dataclass(frozen=True)

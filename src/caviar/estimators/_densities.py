@@ -43,7 +43,14 @@ def whitening_of_precisions(precisions: Array) -> Array:
     >>> whitening_of_precisions(np.array([[4.0]]))
     array([[2.]])
     """
-    return cholesky(precisions).swapaxes(-1, -2)
+    try:
+        return cholesky(precisions).swapaxes(-1, -2)
+    except np.linalg.LinAlgError:
+        # a collapsed fit: the directions that its rounding decides get the least positive precision
+        values, vectors = np.linalg.eigh(precisions)
+        least = np.finfo(np.float64).eps * np.abs(values).max(axis=-1, keepdims=True)
+        upper = np.sqrt(np.maximum(values, least))[..., None] * vectors.swapaxes(-1, -2)
+        return np.linalg.qr(upper)[1]
 
 
 @dataclass(frozen=True)

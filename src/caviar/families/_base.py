@@ -91,6 +91,17 @@ class ExponentialFamily(ABC):
         """Log-normaliser A, of the batch shape, with every constant."""
         raise NotImplementedError
 
+    def entropy_about_base(self) -> Array:
+        r"""Return the entropy about the base measure, :math:`A - \langle \eta, E t \rangle`, of the batch shape.
+
+        It is what a factor adds to an ELBO whose prior is taken about the same measure.
+        """
+        inner = sum(
+            (eta * mean).reshape(*self.batch_shape, -1).sum(axis=-1)
+            for eta, mean in zip(self.natural, self.expected_statistics, strict=True)
+        )
+        return self.log_partition - inner
+
     @abstractmethod
     def log_density(self, value: Any) -> Array:
         """Return the log-density (log-probability of labels) of a value; minus infinity outside the support."""

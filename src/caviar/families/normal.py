@@ -114,6 +114,10 @@ class Normal(ExponentialFamily):
         deviation = as_value(value) - self.mean
         return 0.5 * (np.log(self.precision) - _LOG_TWO_PI - self.precision * deviation**2)
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
+        return self.entropy()
+
     def entropy(self) -> Array:
         """Return half of log(2 pi e variance)."""
         return 0.5 * (1.0 + _LOG_TWO_PI - np.log(self.precision))

@@ -153,6 +153,10 @@ class NormalGamma(ExponentialFamily):
             np.log(conditional) - _LOG_TWO_PI - distance
         )
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
+        return self.entropy() - self.expected_statistics[2]
+
     def entropy(self) -> Array:
         """Return the entropy of the precision plus that expected of the location given it."""
         expected_log = np.log(self.mean_precision) + self.expected_statistics[2]

@@ -193,6 +193,10 @@ class NormalWishart(ExponentialFamily):
         log_det = 2.0 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)
         return marginal + 0.5 * (size * (np.log(self.mean_precision) - _LOG_TWO_PI) + log_det - distance)
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
+        return self.entropy() + self.base_measure[2] * self.expected_statistics[2]
+
     def entropy(self) -> Array:
         """Return the entropy of the precision plus that expected of the location given it."""
         size = self.mean.shape[-1]
