@@ -119,7 +119,7 @@ class Model:
         sample_weight
             Weight of each row; 2 is the row twice.
         data_plate
-            The plate that runs over rows; by default the plate of the data without a declared size.
+            The plate that runs over rows; by default the data's plate without a declared size, or else the largest.
         executor
             Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
         progress

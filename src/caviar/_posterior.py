@@ -127,4 +127,5 @@ class Posterior:
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]
         lines += [f"  {name}: {factor!r}" for name, factor in self._factors.items()]
+        lines += [f"  {name}: one for each row, see posterior.local(data)" for name in sorted(self._local)]
         return "\n".join(lines)

@@ -9,8 +9,8 @@ import caviar as cv
 __all__ = ["require_folder", "require_writable"]
 
 
-def require_writable(path: Path | None, *suffixes: str) -> None:
-    """Refuse a file that could not be written.
+def require_writable(path: Path | None, *suffixes: str, inputs: tuple[str | Path | None, ...] = ()) -> None:
+    """Refuse a file that could not be written, or that is read.
 
     Parameters
     ----------
@@ -18,11 +18,16 @@ def require_writable(path: Path | None, *suffixes: str) -> None:
         The file; None for no file.
     suffixes
         What its name may end with; by default anything.
+    inputs
+        Files that are read: they are not to be overwritten.
     """
     if path is None:
         return
     if path.is_dir():
         raise cv.DataError(f"cannot write {path}: it is a folder; give the name of a file in it")
+    for read in inputs:
+        if read is not None and path.resolve() == Path(read).resolve():
+            raise cv.DataError(f"cannot write {path}: it is read as well; give another name")
     if not path.absolute().parent.is_dir():
         raise cv.DataError(f"cannot write {path}: there is no folder {path.parent}; make it first")
     if suffixes and path.suffix.lower() not in suffixes:

@@ -55,7 +55,7 @@ class FitRequest:
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
     arguments = {**request.arguments, **_own_arguments(request.model, request.options)}
-    require_writable(request.output)
+    require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     table = cv.data.read_table(request.data, columns=request.columns, sql=request.sql)
     if KINDS[request.model].one_column and len(table.columns) != 1:

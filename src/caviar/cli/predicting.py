@@ -16,7 +16,7 @@ __all__ = ["predict_table"]
 
 def predict_table(model: Path, data: str | None, sql: str | None, output: Path, *, quiet: bool) -> None:
     """Do what ``caviar predict`` does."""
-    require_writable(output, ".csv", ".parquet", ".pq")
+    require_writable(output, ".csv", ".parquet", ".pq", inputs=(data, model))
     estimator = cv.load(model)
     names = list(cv.report.column_names(estimator))
     table = cv.data.read_table(data, columns=names if _has_names(estimator) else None, sql=sql)

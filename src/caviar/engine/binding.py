@@ -138,8 +138,13 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
     rank = len(node.plates) + event_rank
     if array.ndim != rank:
         expected = ", ".join([*(plate.name for plate in node.plates), *(["D"] * event_rank)])
+        hint = ""
+        if array.ndim > rank and not node.plates:
+            hint = (
+                f". If it is repeated, give it a plate: plates=cv.Plate('obs') where '{node.name}' is stated"
+            )
         raise PlateError(
-            f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}"
+            f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}{hint}"
         )
     if array.size == 0:
         raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")
@@ -260,7 +265,7 @@ def _choose_data_plate(
         return plate
     candidates = [plate for leaf in leaves for plate in leaf.plates]
     unsized = [plate for plate in candidates if plate.size is None]
-    return next(iter(unsized or candidates), None)
+    return unsized[0] if unsized else max(candidates, key=lambda plate: plate.size or 0, default=None)
 
 
 def _check_support(node: Variable, value: AnyArray) -> None:

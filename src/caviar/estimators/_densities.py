@@ -32,7 +32,7 @@ def whitening_of_shapes(shapes: Array) -> Array:
     >>> whitening_of_shapes(np.array([[4.0]]))
     array([[0.5]])
     """
-    return inverse(cholesky(shapes))
+    return inverse(_root(shapes))
 
 
 def whitening_of_precisions(precisions: Array) -> Array:
@@ -43,14 +43,21 @@ def whitening_of_precisions(precisions: Array) -> Array:
     >>> whitening_of_precisions(np.array([[4.0]]))
     array([[2.]])
     """
+    return _root(precisions).swapaxes(-1, -2)
+
+
+def _root(matrices: Array) -> Array:
+    """Return lower triangular L with L L' equal to each matrix; rounding that took it off the cone is mended."""
     try:
-        return cholesky(precisions).swapaxes(-1, -2)
+        return cholesky(matrices)
     except np.linalg.LinAlgError:
-        # a collapsed fit: the directions that its rounding decides get the least positive precision
-        values, vectors = np.linalg.eigh(precisions)
+        # the directions that rounding decides get the least positive value
+        values, vectors = np.linalg.eigh(matrices)
         least = np.finfo(np.float64).eps * np.abs(values).max(axis=-1, keepdims=True)
         upper = np.sqrt(np.maximum(values, least))[..., None] * vectors.swapaxes(-1, -2)
-        return np.linalg.qr(upper)[1]
+        triangular = np.linalg.qr(upper)[1]
+        signs = np.where(np.diagonal(triangular, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+        return (signs[..., None] * triangular).swapaxes(-1, -2)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from .. import families
+from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
-from .nodes import Expression, Indexed, Node
+from .nodes import Expression, Indexed, Node, as_known
 from .plates import Plates
 from .roles import CONCENTRATION, TWO_SHAPES
 from .templates import template
@@ -86,7 +87,7 @@ class Beta(Variable):
 
     def __init__(self, name: str, a: Expression, b: Expression, *, plates: Plates = ()) -> None:
         random = next((value for value in (a, b) if isinstance(value, (Node, Indexed))), None)
-        shapes = random if random is not None else _stacked(a, b)
+        shapes = random if random is not None else _stacked(name, a, b)
         self._state(name, plates, {"shapes": (shapes, TWO_SHAPES)}, dimension=2)
 
     def problem_with(self, value: AnyArray) -> str:
@@ -98,10 +99,15 @@ class Beta(Variable):
         return np.full(plates, 0.5)
 
 
-def _stacked(a: Expression, b: Expression) -> Expression:
-    if a is None or b is None:
-        return None
+def _stacked(name: str, a: Expression, b: Expression) -> Array:
+    for label, value in (("a", a), ("b", b)):
+        if value is None:
+            raise ModelError(f"'{label}' of Beta '{name}' is missing: give a number or an array")
+    known = [as_known(a, f"'a' of Beta '{name}'"), as_known(b, f"'b' of Beta '{name}'")]
     try:
-        return np.stack(np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float)), axis=-1)
-    except (TypeError, ValueError):
-        return (a, b)
+        return np.stack(np.broadcast_arrays(*known), axis=-1)
+    except ValueError:
+        shapes = f"{known[0].shape} and {known[1].shape}"
+        raise PlateError(
+            f"'a' and 'b' of Beta '{name}' have shapes {shapes}, which do not go together"
+        ) from None
