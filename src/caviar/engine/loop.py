@@ -154,8 +154,10 @@ def _complete(
 
 def advance(state: State, passes: Passes) -> State:
     """Return the state after each global factor was updated in turn, and the local factors in a pass."""
+    # an error of a logit that is tolerated is one of the objective, times the rows
+    slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
     try:
-        after = _update_globals(state)
+        after = _update_globals(state, slack)
         coefficients, loss = _coefficients(after)
     except ImproperError:
         after, coefficients, loss = None, None, np.inf
@@ -163,11 +165,11 @@ def advance(state: State, passes: Passes) -> State:
         # sums over a component that shrank at once have no digits left: take them again, from its own mean
         again = _recentred(state, passes)
         if again is not None or after is None:
-            after = _update_globals(again or state)
+            after = _update_globals(again or state, slack)
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
-    return _update_locals(after, coefficients, passes, loss * passes.source.total_weight)
+    return _update_locals(after, coefficients, passes, max(slack, loss * passes.source.total_weight))
 
 
 def _coefficients(state: State) -> tuple[Coefficients, float]:
@@ -185,8 +187,11 @@ def _recentred(state: State, passes: Passes) -> State | None:
     return _complete(plan, q, arrays, plan.rows.coefficients(arrays), passes)
 
 
-def _update_globals(state: State) -> State:
-    """Return the state with each global factor updated in turn, the sums over rows as they are."""
+def _update_globals(state: State, slack: float) -> State:
+    """Return the state with each global factor updated in turn, the sums over rows as they are.
+
+    A fall of the objective by ``slack`` or by rounding is none.
+    """
     plan, objective = state.plan, state.objective.copy()
     q, arrays = dict(state.q), dict(state.arrays)
     value, fell_at = objective.value, ""
@@ -194,7 +199,7 @@ def _update_globals(state: State) -> State:
         q[variable] = plan.update(variable, arrays)
         arrays.update(plan.statistics(variable, q[variable]))
         before, value = value, objective.set_factor(variable, q[variable], arrays)
-        if value < before - _ROUNDING * objective.scale:
+        if value < before - _ROUNDING * objective.scale - slack:
             fell_at = fell_at or _fall(variable.name, before - value)
     return State(plan, q, arrays, objective, fell_at)
 
@@ -203,8 +208,8 @@ def _fall(name: str, amount: float) -> str:
     return f"'{name}' lowered the objective by {amount:.3g}"
 
 
-def _update_locals(state: State, coefficients: Coefficients, passes: Passes, inexact: float) -> State:
-    """Return the state with the local factors at their optimum; the objective so far is ``inexact`` by so much."""
+def _update_locals(state: State, coefficients: Coefficients, passes: Passes, slack: float) -> State:
+    """Return the state with the local factors at their optimum; a fall by ``slack`` or by rounding is none."""
     plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), coefficients)
     before, fell_at = state.elbo, state.fell_at
     if plan is state.plan:
@@ -214,7 +219,7 @@ def _update_locals(state: State, coefficients: Coefficients, passes: Passes, ine
         objective.set_rows(arrays, summary)
     else:
         objective = _complete(plan, q, arrays, coefficients, passes).objective
-    if objective.value < before - _ROUNDING * objective.scale - inexact:
+    if objective.value < before - _ROUNDING * objective.scale - slack:
         names = ",".join(factor.name for factor in plan.factors)
         fell_at = fell_at or _fall(names, before - objective.value)
     return State(plan, q, arrays, objective, fell_at)
