@@ -47,9 +47,7 @@ class Centres:
         self.group = group
         self.factor = factor
         self._leaves = tuple(leaves)
-        (self._gate,) = factor.variables
         self._table = plan.compiled.tables[factor]
-        self._members: Group = plan.frame.groups[group]
         offsets = plan.frame.centres.get(group)
         self._own: dict[int, tuple[FeatureTable, AnyArray]] = {}
         if offsets is not None:

@@ -169,7 +169,7 @@ def advance(state: State, passes: Passes) -> State:
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
-    return _update_locals(after, coefficients, passes, max(slack, loss * passes.source.total_weight))
+    return _update_locals(after, coefficients, passes, slack, loss * passes.source.total_weight)
 
 
 def _coefficients(state: State) -> tuple[Coefficients, float]:
@@ -208,8 +208,13 @@ def _fall(name: str, amount: float) -> str:
     return f"'{name}' lowered the objective by {amount:.3g}"
 
 
-def _update_locals(state: State, coefficients: Coefficients, passes: Passes, slack: float) -> State:
-    """Return the state with the local factors at their optimum; a fall by ``slack`` or by rounding is none."""
+def _update_locals(
+    state: State, coefficients: Coefficients, passes: Passes, slack: float, inexact: float
+) -> State:
+    """Return the state with the local factors at their optimum; a fall by ``slack`` or by rounding is none.
+
+    Where reference points move, the objective is computed anew; the one before may have been ``inexact`` by so much.
+    """
     plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), coefficients)
     before, fell_at = state.elbo, state.fell_at
     if plan is state.plan:
@@ -219,6 +224,7 @@ def _update_locals(state: State, coefficients: Coefficients, passes: Passes, sla
         objective.set_rows(arrays, summary)
     else:
         objective = _complete(plan, q, arrays, coefficients, passes).objective
+        slack = max(slack, inexact)
     if objective.value < before - _ROUNDING * objective.scale - slack:
         names = ",".join(factor.name for factor in plan.factors)
         fell_at = fell_at or _fall(names, before - objective.value)

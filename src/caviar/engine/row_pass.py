@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .._typing import AnyArray, Array
 from .centres import Centres
 from .compile import Compiled, Part
 from .contraction import Contraction, Derivative
-from .locals import Key, LocalFactor
+from .locals import LocalFactor
 from .products import block_rows, project
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
@@ -23,8 +23,6 @@ _UNFUSED_ROWS = 1024
 
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
-
-LocalKey: TypeAlias = tuple[LocalFactor, Key]
 
 
 class RowPass:
