@@ -124,7 +124,7 @@ def row(shape: tuple[int, int, int], repeats: int, n_threads: int) -> float:
         ours()
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    for repeat in range(repeats):
+    for _ in range(repeats):
         with passes.executor.session():
             ours()
             times["ours"].append(seconds(ours))
@@ -132,9 +132,8 @@ def row(shape: tuple[int, int, int], repeats: int, n_threads: int) -> float:
             times["single"].append(seconds(single))
         with threadpool_limits(n_threads):
             times["products"].append(seconds(products))
-            if repeat < 3:
-                times["em"].append(seconds(em))
-                times["iteration"].append(seconds(iteration))
+            times["em"].append(seconds(em))
+            times["iteration"].append(seconds(iteration))
     best = {name: 1e3 * min(values) for name, values in times.items()}
     ratio = best["ours"] / best["products"]
     print(

@@ -7,11 +7,14 @@ map a column of it to one cache set.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from .._typing import Array
+from .scratch import Scratch
 
-__all__ = ["block_rows", "project"]
+__all__ = ["accumulate", "block_rows", "project"]
 
 _SMALL_PRODUCT = 1_000_000
 _STRIP = 64
@@ -39,3 +42,33 @@ def project(matrix: Array, table: Array, out: Array) -> None:
         table = table.reshape(n_features, -1, _STRIP).transpose(1, 0, 2)
         out = out.reshape(n_statistics, -1, _STRIP).transpose(1, 0, 2)
     np.matmul(matrix, table, out=out)
+
+
+def accumulate(expected: Array, table: Array, scratch: Scratch, key: Hashable) -> Array:
+    """Return ``expected @ table.T``, (E, F), in strips where those are small products and the whole is not.
+
+    BLAS has no small kernel for an operand whose transpose is meant, so the smaller of the two is transposed first.
+    The result lies in the scratch, under ``key``.
+    """
+    n_statistics, n_rows = expected.shape
+    n_features = table.shape[0]
+    # BLAS writes this transpose a little faster
+    total = scratch.array((key, "sums"), (n_features, n_statistics))
+    length = _SMALL_PRODUCT // (n_statistics * n_features) // _STRIP * _STRIP
+    if not length or n_rows <= length:
+        np.matmul(expected, table.T, out=total.T)
+        return total.T
+    n_strips, rest = divmod(n_rows, length)
+    turned = scratch.array((key, "turned"), (n_rows, n_statistics))
+    turned[...] = expected.T
+    strips = scratch.array((key, "strips"), (n_strips, n_features, n_statistics))
+    whole = n_strips * length
+    np.matmul(
+        table[:, :whole].reshape(n_features, n_strips, length).transpose(1, 0, 2),
+        turned[:whole].reshape(n_strips, length, n_statistics),
+        out=strips,
+    )
+    strips.sum(axis=0, out=total)
+    if rest:
+        total += table[:, whole:] @ turned[whole:]
+    return total.T

@@ -12,7 +12,7 @@ from .centres import Centres
 from .compile import Compiled, Part
 from .contraction import Contraction, Derivative
 from .locals import LocalFactor
-from .products import block_rows, project
+from .products import accumulate, block_rows, project
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 
@@ -212,9 +212,7 @@ class RowPass:
                 else:
                     expected *= rows.weights
             features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
-            # BLAS writes the transpose a little faster
-            total = scratch.array((factor, "sums"), (table.n_rows, factor.n_rows)).T
-            np.matmul(expected, features.T, out=total)
+            total = accumulate(expected, features, scratch, factor)
             for own in self._used_centres(factor):
                 own.replace_sums(expected, rows.columns, total, scratch)
             sums.fused[factor] = total
