@@ -48,6 +48,8 @@ if TYPE_CHECKING:
         NormalWishart,
         Plate,
         Wishart,
+        diagonal,
+        dot,
     )
 
 _ERRORS = (
@@ -76,6 +78,8 @@ _LANGUAGE = (
     "NormalWishart",
     "Plate",
     "Wishart",
+    "diagonal",
+    "dot",
 )
 _HOME = {
     **dict.fromkeys(_ERRORS, "._errors"),
@@ -118,6 +122,8 @@ __all__ = [
     "Posterior",
     "Wishart",
     "__version__",
+    "diagonal",
+    "dot",
     "load",
 ]
 

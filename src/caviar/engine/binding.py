@@ -10,7 +10,8 @@ import numpy as np
 
 from .._errors import DataError, PlateError
 from .._typing import AnyArray, Array
-from ..language import Axis, Constant, Data, Node, Plate, Variable
+from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
+from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 
 __all__ = ["Binding", "bind"]
 
@@ -52,8 +53,9 @@ class Binding:
         """Return the size of an axis."""
         if isinstance(axis.of, Plate):
             return self.sizes[axis.of]
-        assert axis.of.dimension is not None
-        return axis.of.dimension
+        size = axis.of.letter_sizes.get(axis.letter, axis.of.dimension)
+        assert size is not None
+        return size
 
     def is_local(self, node: Node) -> bool:
         """Whether the node is repeated over the data plate."""
@@ -190,6 +192,8 @@ def _value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
                 raise PlateError(
                     f"'{slot.node.name}' stands for values of different rank; declare a Data for each"
                 )
+            if isinstance(slot.index, Data):
+                ranks.setdefault(slot.index, 0)
     return ranks
 
 
@@ -282,10 +286,22 @@ def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray]) -> None:
             f"distribution of data; give its {type(node).__name__} a positive one"
         )
     for slot in node.slots.values():
+        if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
+            problem = labels_of(slot.expression.plate.size or 0).problem(np.asarray(values[slot.index]))
+            if problem:
+                raise DataError(
+                    f"the data of '{slot.index.name}', which choose from plate '{slot.expression.plate.name}' of "
+                    f"'{slot.node.name}', {problem}"
+                )
+        if slot.node.is_known and slot.dimension and slot.dimension != values[slot.node].shape[-1]:
+            raise PlateError(
+                f"'{slot.node.name}' has rows of length {values[slot.node].shape[-1]}; in '{slot.name}' of "
+                f"'{node.name}' it meets vectors of length {slot.dimension}"
+            )
         if isinstance(slot.node, Data):
             value = np.asarray(values[slot.node], dtype=np.float64)
             problem = slot.role.problem(value)
-            if not problem and not slot.role.moves and not np.any(value):
+            if not problem and slot.role in (PRECISION, PRECISION_MATRIX) and not np.any(value):
                 problem = "must not be zero"
             if problem:
                 raise DataError(

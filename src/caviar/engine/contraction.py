@@ -109,15 +109,20 @@ class Derivative:
         target = contraction.factors[position]
         self._others = tuple(f for i, f in enumerate(contraction.factors) if i != position)
         present = {axis for factor in self._others for axis in factor.axes} | set(contraction.constant_axes)
-        out = tuple(axis for axis in target.axes if axis in present)
+        axes = tuple(dict.fromkeys(target.axes))
+        out = tuple(axis for axis in axes if axis in present)
         self._keys = tuple(factor.key for factor in self._others)
         self._spec = contraction._spec(self._others, out)
         self._contraction = contraction
         # axes that only the target has: the derivative is the same all along them
-        self._expand = tuple(slice(None) if axis in present else None for axis in target.axes)
+        self._expand = tuple(slice(None) if axis in present else None for axis in axes)
         self._is_full = None not in self._expand
+        self._diagonal = len(axes) < len(target.axes)
 
     def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
         """Return the derivative, with length-one axes where it does not vary."""
         result = self._contraction._contract(self._spec, [arrays[key] for key in self._keys])
-        return result if self._is_full else result[self._expand]
+        if not self._is_full:
+            result = result[self._expand]
+        # of a trace, the sum over a repeated last axis
+        return result[..., None] * np.eye(result.shape[-1]) if self._diagonal else result

@@ -46,11 +46,9 @@ class Source:
     def values(self, rows: AnyArray) -> AnyArray:
         """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
         turned = np.moveaxis(rows, 0, -1)
-        return (
-            turned
-            if self.reference is None
-            else np.subtract(turned, self.reference[..., None], dtype=np.float64)
-        )
+        if self.reference is None:
+            return np.asarray(turned, dtype=np.float64)
+        return np.subtract(turned, self.reference[..., None], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
+from .algebra import Diagonal, Predictor, diagonal, dot
 from .discrete import Bernoulli, Categorical
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
@@ -17,6 +18,7 @@ __all__ = [
     "Categorical",
     "Constant",
     "Data",
+    "Diagonal",
     "Dirichlet",
     "Gamma",
     "Indexed",
@@ -27,11 +29,14 @@ __all__ = [
     "NormalWishart",
     "Operand",
     "Plate",
+    "Predictor",
     "Slot",
     "Term",
     "Variable",
     "Wishart",
     "base_terms_of",
+    "diagonal",
+    "dot",
     "nodes_above",
     "prove_conjugate",
     "terms_of",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from .._errors import ModelError, ParameterError, PlateError
 from .._typing import Array
+from .algebra import Algebra, Predictor
 from .plates import Plate, Plates, as_plates
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known"]
 
 
-class Node:
+class Node(Algebra):
     """Something with a name, plates, and one value per point of its plates.
 
     Attributes
@@ -32,6 +33,8 @@ class Node:
     name: str
     plates: tuple[Plate, ...]
     dimension: int | None
+    is_known: ClassVar[bool] = False
+    """Whether its values are given, with the statement or with the data."""
 
     def _identify(self, name: str, plates: Plates) -> None:
         if not isinstance(name, str) or not name:
@@ -41,8 +44,8 @@ class Node:
         self.name = name
         self.plates = as_plates(plates, name)
 
-    def __getitem__(self, index: Categorical) -> Indexed:
-        """Return this node with one of its plates chosen by a Categorical: ``mean[z]``."""
+    def __getitem__(self, index: Categorical | Data) -> Indexed:
+        """Return this node with one of its plates chosen by a Categorical or by known labels: ``mean[z]``."""
         return Indexed(self, index)
 
     def __repr__(self) -> str:
@@ -92,6 +95,8 @@ class Constant(Node):
     Constant('means', plates=(component))
     """
 
+    is_known = True
+
     def __init__(self, name: str, value: Any, *, plates: Plates = ()) -> None:
         self._identify(name, plates)
         self.value = as_known(value, f"Constant '{name}'")
@@ -114,7 +119,9 @@ class Constant(Node):
 
 
 class Data(Node):
-    """A known array whose values come with the data, by name: a covariate, a known noise level per row.
+    """A known array whose values come with the data, by name: a covariate, a known noise level, labels per row.
+
+    Whole numbers from 0 choose from a plate, as a Categorical does: ``intercept[county]``.
 
     Parameters
     ----------
@@ -129,33 +136,36 @@ class Data(Node):
     Data('noise_precision', plates=(obs))
     """
 
+    is_known = True
+
     def __init__(self, name: str, *, plates: Plates = ()) -> None:
         self._identify(name, plates)
         self.dimension = None
 
 
-class Indexed:
-    """A node one of whose plates is chosen by a Categorical: ``mean[z]``.
+class Indexed(Algebra):
+    """A node one of whose plates is chosen by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
 
     Attributes
     ----------
     node
         The node that is indexed.
     by
-        The Categorical that chooses.
+        The Categorical, or the Data with labels, that chooses.
     candidates
-        The plates that it may choose from: those of its number of categories. Where there are several, it is the one
-        that the variable in whose slot this stands does not have; see :meth:`within`.
+        The plates that it may choose from: those of its number of categories, or any. Where there are several, it is
+        the one that the variable in whose slot this stands does not have; see :meth:`within`.
     """
 
-    def __init__(self, node: Node, by: Categorical) -> None:
+    def __init__(self, node: Node, by: Categorical | Data) -> None:
         categories = getattr(by, "categories", None)
-        if categories is None:
+        if categories is None and not isinstance(by, Data):
             raise ModelError(
-                f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z]; got {by!r}"
+                f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z], or by known labels, "
+                f"{node.name}[Data('group', plates=obs)]; got {by!r}"
             )
         own = [plate for plate in node.plates if plate not in by.plates]
-        fitting = [plate for plate in own if plate.size in (None, categories)]
+        fitting = [plate for plate in own if isinstance(by, Data) or plate.size in (None, categories)]
         if not fitting:
             raise PlateError(_why_not_indexable(node, by, own))
         self.node = node
@@ -165,9 +175,10 @@ class Indexed:
 
     def _check_size(self) -> None:
         if len(self.candidates) == 1 and self.plate.size is None:
+            categories = getattr(self.by, "categories", None) or "number of groups"
             raise PlateError(
                 f"plate '{self.plate.name}' of '{self.node.name}' is indexed by '{self.by.name}' and needs a size: "
-                f"Plate('{self.plate.name}', {self.by.categories})"
+                f"Plate('{self.plate.name}', {categories})"
             )
 
     @property
@@ -201,7 +212,9 @@ class Indexed:
         return f"{self.node.name}[{self.by.name}]"
 
 
-def _why_not_indexable(node: Node, by: Categorical, own: list[Plate]) -> str:
+def _why_not_indexable(node: Node, by: Categorical | Data, own: list[Plate]) -> str:
+    if isinstance(by, Data):
+        return f"'{node.name}' has no plate that '{by.name}' could choose from; give it plates=Plate('group', size)"
     if not own:
         plate = f"plates=Plate('component', {by.categories})"
         return f"'{node.name}' has no plate that '{by.name}' could choose from; give it {plate}"
@@ -211,5 +224,5 @@ def _why_not_indexable(node: Node, by: Categorical, own: list[Plate]) -> str:
     )
 
 
-Expression: TypeAlias = Node | Indexed | Any
-"""What may stand in a slot: a node, an indexed node, a number or an array."""
+Expression: TypeAlias = Node | Indexed | Predictor | Any
+"""What may stand in a slot: a node, an indexed node, a sum or product, a number or an array."""

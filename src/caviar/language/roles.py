@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from scipy.special import gammaln
@@ -19,6 +19,8 @@ from .._typing import Array
 
 __all__ = [
     "CONCENTRATION",
+    "LINEAR",
+    "LINEAR_VECTOR",
     "LOCATION",
     "LOCATION_AND_PRECISION",
     "LOCATION_AND_PRECISION_MATRIX",
@@ -31,6 +33,7 @@ __all__ = [
     "TWO_SHAPES",
     "Role",
     "degrees_of_freedom",
+    "labels_of",
 ]
 
 
@@ -146,6 +149,8 @@ def _identity(value: Array) -> Array:
 
 LOCATION = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, moves=True)
 LOCATION_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, moves=True)
+LINEAR = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite)
+LINEAR_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite)
 PRECISION = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
 PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": _identity}, ("Wishart",), _not_definite_or_flat)
 LOCATION_AND_PRECISION = Role(
@@ -165,6 +170,21 @@ PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta
 SHAPE = Role(0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
 TWO_SHAPES = Role(1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
 CONCENTRATION = Role(1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
+
+
+def _one_hot(size: int, value: Array) -> Array:
+    return np.eye(size)[np.asarray(value, dtype=np.intp)]
+
+
+def _no_labels(size: int, value: Array) -> str:
+    inside = np.all((value >= 0) & (value < size) & (value == np.floor(value)))
+    return "" if inside else f"must be whole numbers from 0 to {size - 1}"
+
+
+@cache
+def labels_of(size: int) -> Role:
+    """Return the role of known labels that choose from a plate of this size."""
+    return Role(0, {"one_hot": partial(_one_hot, size)}, (), partial(_no_labels, size))
 
 
 def degrees_of_freedom(dimension: int) -> Role:

@@ -10,8 +10,18 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
+from .algebra import Diagonal, Predictor
 from .nodes import Constant, Data, Expression, Indexed, Node, as_known
-from .roles import LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX, Role
+from .plates import Plate
+from .roles import (
+    LOCATION,
+    LOCATION_AND_PRECISION,
+    LOCATION_AND_PRECISION_MATRIX,
+    LOCATION_VECTOR,
+    PRECISION,
+    PRECISION_MATRIX,
+    Role,
+)
 from .templates import Summand
 
 if TYPE_CHECKING:
@@ -29,6 +39,7 @@ __all__ = [
 
 RoleOfDimension: TypeAlias = Callable[[int], Role]
 
+_TAKE_SUMS = (LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX)
 _VALUES = ("a number", "a vector", "a square matrix")
 
 
@@ -39,6 +50,10 @@ class Slot:
     name: str
     expression: Node | Indexed
     role: Role
+    dimension: int | None = None
+    """Length that a vector in a dot product must have."""
+    along: Plate | None = None
+    """The plate that runs along the event axis of the owner: of a diagonal."""
 
     @property
     def node(self) -> Node:
@@ -46,8 +61,8 @@ class Slot:
         return self.expression.node if isinstance(self.expression, Indexed) else self.expression
 
     @property
-    def index(self) -> Variable | None:
-        """The Categorical that chooses the node's plate, if any."""
+    def index(self) -> Variable | Data | None:
+        """The Categorical, or the known labels, that choose the node's plate, if any."""
         return self.expression.by if isinstance(self.expression, Indexed) else None
 
 
@@ -57,8 +72,8 @@ def _where(owner: Variable, slot: str) -> str:
 
 def as_expression(
     owner: Variable, slot: str, value: Expression, role: Role | RoleOfDimension
-) -> Node | Indexed | Array:
-    """Return what was passed as a node, an indexed node or an array.
+) -> Node | Indexed | Predictor | Diagonal | Array:
+    """Return what was passed as a node, an indexed node, a sum or product, or an array.
 
     Raises
     ------
@@ -68,6 +83,10 @@ def as_expression(
     if isinstance(value, Node | Indexed):
         return value
     where = _where(owner, slot)
+    if isinstance(value, Predictor | Diagonal):
+        if role not in _TAKE_SUMS:
+            raise ModelError(f"{where} takes no sum or product; give a variable, a number or an array")
+        return value
     if value is None:
         raise ModelError(f"{where} is missing: give a number, an array or a variable")
     if role in (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX):
@@ -187,7 +206,7 @@ def check_slot(owner: Variable, slot: Slot) -> None:
 
 def _check_plates(owner: Variable, slot: Slot) -> None:
     chosen = slot.expression.plate if isinstance(slot.expression, Indexed) else None
-    needed = [plate for plate in slot.node.plates if plate is not chosen]
+    needed = [plate for plate in slot.node.plates if plate is not chosen and plate is not slot.along]
     if slot.index is not None:
         needed += slot.index.plates
     for plate in needed:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from .nodes import Constant, Indexed, Node
+from .nodes import Constant, Data, Indexed, Node
 from .plates import Plate
+from .roles import labels_of
 from .slots import Slot
 from .templates import Summand
 from .variable import Variable
@@ -108,12 +109,19 @@ def base_terms_of(variable: Variable) -> tuple[Term, ...]:
 def _term(variable: Variable, summand: Summand, *, gated: bool = True) -> Term:
     plates = tuple(Axis(plate) for plate in variable.plates)
     events = {letter: Axis(variable, letter) for letter in summand.letters}
-    slots = [variable.slots[factor.slot] if factor.slot != "self" else None for factor in summand.factors]
+    factors = [factor for factor in summand.factors if factor.slot]
+    slots = [variable.slots[factor.slot] if factor.slot != "self" else None for factor in factors]
     operands = []
-    for factor, slot in zip(summand.factors, slots, strict=True):
+    for factor, slot in zip(factors, slots, strict=True):
         letters = tuple(events[letter] for letter in factor.letters)
-        node, axes = (variable, plates) if slot is None else (slot.node, _chosen_plates(slot))
-        operands.append(Operand(node, factor.statistic, axes + letters, slot))
+        if slot is None:
+            operands.append(Operand(variable, factor.statistic, plates + letters))
+        elif slot.along is not None:
+            # the plate of a diagonal is the event axis
+            axes = tuple(letters[0] if plate is slot.along else Axis(plate) for plate in slot.node.plates)
+            operands.append(Operand(slot.node, factor.statistic, axes, slot))
+        else:
+            operands.append(Operand(slot.node, factor.statistic, _chosen_plates(slot) + letters, slot))
     gates = variable.indices if gated else ()
     if len(gates) > 1:
         used = {id(slot.index) for slot in slots if slot is not None}
@@ -121,15 +129,38 @@ def _term(variable: Variable, summand: Summand, *, gated: bool = True) -> Term:
     for gate in gates:
         axes = (*(Axis(plate) for plate in gate.plates), Axis(gate, "k"))
         operands.append(Operand(gate, "x", axes))
-    axes = (*plates, *events.values(), *(Axis(gate, "k") for gate in gates))
-    return Term(variable, summand.coefficient, tuple(operands), axes)
+    operands += _known_choices(slots)
+    own = (*plates, *events.values(), *(Axis(gate, "k") for gate in gates))
+    axes = dict.fromkeys((*own, *(axis for operand in operands for axis in operand.axes)))
+    return Term(variable, summand.coefficient, tuple(operands), tuple(axes))
+
+
+def _known_choices(slots: Sequence[Slot | None]) -> list[Operand]:
+    """Return the one-hot labels by which a term chooses from plates, each once."""
+    choices: dict[Axis, Operand] = {}
+    for slot in slots:
+        if slot is not None and isinstance(slot.index, Data):
+            assert isinstance(slot.expression, Indexed)
+            data, plate = slot.index, slot.expression.plate
+            category = _category(slot.expression)
+            known = Slot(slot.name, data, labels_of(plate.size or 0))
+            axes = (*(Axis(p) for p in data.plates), category)
+            choices[category] = Operand(data, "one_hot", axes, known)
+    return list(choices.values())
+
+
+def _category(indexed: Indexed) -> Axis:
+    """Return the axis of what is chosen from: of a Categorical its categories, of known labels the plate itself."""
+    if isinstance(indexed.by, Data):
+        return Axis(indexed.plate, indexed.by.name)
+    return Axis(indexed.by, "k")
 
 
 def _chosen_plates(slot: Slot) -> tuple[Axis, ...]:
     if not isinstance(slot.expression, Indexed):
         return tuple(Axis(plate) for plate in slot.node.plates)
-    chosen, gate = slot.expression.plate, slot.expression.by
-    return tuple(Axis(gate, "k") if plate is chosen else Axis(plate) for plate in slot.node.plates)
+    chosen = slot.expression.plate
+    return tuple(_category(slot.expression) if plate is chosen else Axis(plate) for plate in slot.node.plates)
 
 
 def prove_conjugate(nodes: Sequence[Node]) -> None:

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from .._errors import ModelError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
-from .nodes import Constant, Expression, Node
+from .algebra import Diagonal, Predictor
+from .expansion import expand
+from .nodes import Constant, Data, Expression, Node
 from .plates import Plates
 from .roles import Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
@@ -58,19 +60,25 @@ class Variable(Node):
         """Take the arguments of a distribution: what every constructor ends with."""
         self._identify(name, plates)
         self.dimension = dimension
-        given = {slot: as_expression(self, slot, value, role) for slot, (value, role) in arguments.items()}
+        stated = {slot: as_expression(self, slot, value, role) for slot, (value, role) in arguments.items()}
+        sums = {s: value for s, value in stated.items() if isinstance(value, Predictor | Diagonal)}
+        given = {s: value for s, value in stated.items() if not isinstance(value, Predictor | Diagonal)}
         for slot, expression in given.items():
             self.dimension = agreed_dimension(self, slot, expression, arguments[slot][1])
-        roles = {slot: resolve_role(self, slot, role) for slot, (_, role) in arguments.items()}
+        expanded = expand(self, density or self.density, sums)
+        self.letter_sizes = expanded.letter_sizes
+        roles = {slot: resolve_role(self, slot, arguments[slot][1]) for slot in given}
         self.slots = {
             slot: slot_of(self, slot, expression, roles[slot]) for slot, expression in given.items()
         }
+        self.slots |= expanded.slots
+        self.stated: dict[str, Any] = {slot: sums.get(slot) or self.slots[slot].expression for slot in stated}
         for slot in self.slots.values():
             check_slot(self, slot)
         self.is_flat = self._states_flat_prior()
         # the density 1 with respect to Lebesgue measure is 1/h with respect to the family's own measure h
         flat = tuple(Summand(-s.coefficient, s.factors, s.letters) for s in self.base)
-        self.log_density = flat if self.is_flat else density or self.density
+        self.log_density = flat if self.is_flat else expanded.density
 
     @property
     def parents(self) -> Iterator[Node]:
@@ -83,7 +91,8 @@ class Variable(Node):
     @property
     def indices(self) -> tuple[Variable, ...]:
         """The Categoricals that choose among its parents, each once."""
-        return tuple({id(s.index): s.index for s in self.slots.values() if s.index is not None}.values())
+        chosen = (s.index for s in self.slots.values() if s.index is not None)
+        return tuple({id(by): by for by in chosen if not isinstance(by, Data)}.values())
 
     def known(self, slot: str) -> Array | None:
         """Return the value of a slot if it is a constant."""
@@ -120,5 +129,5 @@ class Variable(Node):
         return {
             "family": type(self).__name__,
             "plates": [plate.name for plate in self.plates],
-            "slots": {name: repr(slot.expression) for name, slot in self.slots.items()},
+            "slots": {name: repr(expression) for name, expression in self.stated.items()},
         }

@@ -1,0 +1,181 @@
+"""Algebra: sums and products of numbers and dot products, as they stand in a slot: ``intercept[county] + dot(x, w)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError
+
+__all__ = ["Addend", "Algebra", "Diagonal", "Predictor", "diagonal", "dot"]
+
+
+class Algebra:
+    """What can be added and multiplied."""
+
+    # NumPy arrays leave the operators to these
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> Predictor:
+        """Return the sum."""
+        return Predictor(as_predictor(self).addends + as_predictor(other).addends)
+
+    def __radd__(self, other: Any) -> Predictor:
+        """Return the sum."""
+        return as_predictor(other) + self
+
+    def __mul__(self, other: Any) -> Predictor:
+        """Return the product; sums are multiplied out."""
+        left, right = as_predictor(self), as_predictor(other)
+        return Predictor(tuple(a.times(b) for a in left.addends for b in right.addends))
+
+    def __rmul__(self, other: Any) -> Predictor:
+        """Return the product."""
+        return as_predictor(other) * self
+
+    def __neg__(self) -> Predictor:
+        """Return the negative."""
+        return as_predictor(self) * -1.0
+
+    def __sub__(self, other: Any) -> Predictor:
+        """Return the difference."""
+        return self + as_predictor(other) * -1.0
+
+    def __rsub__(self, other: Any) -> Predictor:
+        """Return the difference."""
+        return as_predictor(other) - self
+
+    def __truediv__(self, other: Any) -> Predictor:
+        """Return this divided by a number."""
+        if not isinstance(other, Real) or not other:
+            raise ModelError(f"a predictor can be divided by a number other than 0; got {other!r}")
+        return as_predictor(self) * (1.0 / float(other))
+
+
+@dataclass(frozen=True)
+class Addend:
+    """A coefficient times numbers times dot products of two vectors each."""
+
+    coefficient: float
+    numbers: tuple[Any, ...] = ()
+    dots: tuple[tuple[Any, Any], ...] = ()
+
+    def times(self, other: Addend) -> Addend:
+        """Return the product."""
+        coefficient = self.coefficient * other.coefficient
+        return Addend(coefficient, self.numbers + other.numbers, self.dots + other.dots)
+
+    def __repr__(self) -> str:
+        words = [repr(number) for number in self.numbers] + [f"dot({a!r}, {b!r})" for a, b in self.dots]
+        if self.coefficient != 1 or not words:
+            words.insert(0, f"{self.coefficient:g}")
+        return " * ".join(words)
+
+
+class Predictor(Algebra):
+    """A sum of products, linear in each variable that stands in it.
+
+    Attributes
+    ----------
+    addends
+        The products.
+    """
+
+    def __init__(self, addends: tuple[Addend, ...]) -> None:
+        self.addends = addends
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(addend) for addend in self.addends)
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """A precision matrix with the repetitions of a positive variable on its diagonal; see :func:`diagonal`."""
+
+    node: Any
+
+    def __repr__(self) -> str:
+        return f"diagonal({self.node!r})"
+
+
+def as_predictor(value: Any) -> Predictor:
+    """Return a number, a node or a predictor as a predictor.
+
+    Raises
+    ------
+    ModelError
+        If it is an array: a node tells which plates its axes are.
+    """
+    if isinstance(value, Predictor):
+        return value
+    if isinstance(value, Algebra):
+        return Predictor((Addend(1.0, (value,)),))
+    if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return Predictor((Addend(float(value)),))
+    raise ModelError(
+        f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}. "
+        f"Name an array, so that its axes have plates: Constant('name', array, plates=obs), or Data('name', plates=obs) "
+        f"with the array in the data"
+    )
+
+
+def dot(first: Any, second: Any) -> Predictor:
+    r"""Return the dot product of two vectors: :math:`\sum_i a_i b_i`.
+
+    Parameters
+    ----------
+    first, second
+        Vectors: a MultivariateNormal, Data or Constant, or one of these with an index (``w[z]``); one may be a plain
+        vector.
+
+    Raises
+    ------
+    ModelError
+        If neither is a variable or a known array of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caviar import Data, MultivariateNormal, Plate
+    >>> w = MultivariateNormal("w", np.zeros(2), np.eye(2))
+    >>> 1.5 + dot(Data("X", plates=Plate("obs")), w)
+    1.5 + dot(Data('X', plates=(obs)), MultivariateNormal('w'))
+    """
+    if not any(isinstance(value, Algebra) for value in (first, second)):
+        raise ModelError("dot takes two vectors of the model; wrap known ones as Data or Constant")
+    for value in (first, second):
+        if isinstance(value, Predictor):
+            raise ModelError("dot takes vectors, not sums or products of numbers: dot(a, w) + dot(b, w)")
+    return Predictor((Addend(1.0, (), ((first, second),)),))
+
+
+def diagonal(node: Any) -> Diagonal:
+    r"""Return the precision matrix :math:`\mathrm{diag}(\alpha_1, \dots, \alpha_D)`.
+
+    With a Gamma for each direction this is automatic relevance determination (ARD).
+
+    Parameters
+    ----------
+    node
+        A Gamma, or known positive numbers, repeated over a plate of size D: its last one.
+
+    Raises
+    ------
+    ModelError
+        If it is nothing that can be repeated over a plate.
+
+    Examples
+    --------
+    >>> from caviar import Gamma, Plate
+    >>> diagonal(Gamma("alpha", 1, 1, plates=Plate("factor", 3)))
+    diagonal(Gamma('alpha', plates=(factor)))
+    """
+    if not getattr(node, "plates", ()):
+        raise ModelError(
+            f"diagonal takes a variable with a plate for the diagonal, as Gamma('alpha', 1, 1, plates=Plate('factor', D)); "
+            f"got {node!r}"
+        )
+    return Diagonal(node)
