@@ -16,6 +16,7 @@ from ._progress import reporter
 from .data import ArrayRows
 from .engine.binding import Binding, bind
 from .engine.factorisation import local_factors
+from .engine.features import mask_name
 from .engine.frame import frame_of
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.passes import Executor, Passes
@@ -248,9 +249,11 @@ def rows_of(binding: Binding) -> ArrayRows:
     """Return the rows of bound data: every known array along the data plate, with that plate first."""
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
+    known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
+    known += [(node, mask_name(node.name), mask) for node, mask in binding.masks.items()]
     columns = {
-        node.name: np.moveaxis(value, node.plates.index(binding.data_plate), 0)
-        for node, value in binding.values.items()
+        name: np.moveaxis(value, node.plates.index(binding.data_plate), 0)
+        for node, name, value in known
         if binding.data_plate in node.plates
     }
     return ArrayRows(columns, binding.n_rows, binding.row_weights)

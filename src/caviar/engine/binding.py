@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from .._errors import DataError, PlateError
 from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
+from .missing import as_unmasked, check_latents, filled, observed_rows, partial_labels
 
 __all__ = ["Binding", "bind"]
 
@@ -35,7 +36,11 @@ class Binding:
     values
         Values of the observed variables and of the other known nodes, as they came; axes are plates, then event.
     row_weights
-        Weight of each row, or None.
+        Weight of each row, or None; zero where nothing was observed.
+    masks
+        Of observed variables with missing entries, which were observed: shape (plates...).
+    labels
+        Of latent Categoricals that are known in part, the labels, -1 where unknown: shape (plates...).
     """
 
     nodes: tuple[Node, ...]
@@ -43,6 +48,8 @@ class Binding:
     data_plate: Plate | None
     values: Mapping[Node, AnyArray]
     row_weights: Array | None = None
+    masks: Mapping[Node, AnyArray] = field(default_factory=dict)
+    labels: Mapping[Node, AnyArray] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,11 +99,25 @@ def bind(
     known = {node.name: node for node in nodes if isinstance(node, (Variable, Data))}
     _check_names(known, nodes, leaves, data)
     ranks = _value_ranks(nodes)
-    values: dict[Node, AnyArray] = {
-        known[name]: as_values(known[name], value, ranks[known[name]]) for name, value in data.items()
-    }
+    values: dict[Node, AnyArray] = {}
+    masks: dict[Node, AnyArray] = {}
+    labels: dict[Node, AnyArray] = {}
+    for name, value in data.items():
+        node = known[name]
+        array = as_values(node, value, ranks[node])
+        if (
+            isinstance(node, Variable)
+            and node not in leaves
+            and array.dtype.kind == "f"
+            and np.isnan(array).any()
+        ):
+            labels[node] = partial_labels(node, array)
+            continue
+        values[node], mask = filled(node, array, ranks[node])
+        if mask is not None:
+            masks[node] = mask
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
-    sizes = _settle_sizes(nodes, values)
+    sizes = _settle_sizes(nodes, {**values, **labels})
     plate = _choose_data_plate(nodes, leaves, data_plate)
     for node in nodes:
         if isinstance(node, Variable) and node in values:
@@ -104,7 +125,18 @@ def bind(
         if isinstance(node, Variable):
             _check_known_slots(node, values)
     n_rows = sizes[plate] if plate is not None else 1
-    return Binding(tuple(nodes), sizes, plate, values, _as_weights(sample_weight, n_rows))
+    weights = _as_weights(sample_weight, n_rows)
+    binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels)
+    check_latents(binding.latent, masks, plate)
+    for node in labels:
+        if not binding.is_local(node):
+            raise DataError(
+                f"'{node.name}' has missing values (NaN), but is not repeated over the rows of data"
+            )
+    seen = observed_rows(binding.observed, masks, plate, n_rows)
+    if seen is None:
+        return binding
+    return replace(binding, row_weights=seen if weights is None else seen * weights)
 
 
 def _check_names(
@@ -129,7 +161,7 @@ def _check_names(
 
 
 def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
-    """Return data of a node as a numeric array without NaN or infinities, its type kept.
+    """Return data of a node as a numeric array without infinities, its type kept; masked entries are NaN.
 
     Raises
     ------
@@ -156,10 +188,7 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
 
 def _as_numbers(node: Node, value: Any) -> AnyArray:
     """Return a numeric array of at most double precision."""
-    if np.ma.is_masked(value):
-        raise DataError(
-            f"'{node.name}' has masked entries; drop such rows, or fill the entries, before the fit"
-        )
+    value = as_unmasked(value)
     if hasattr(value, "toarray"):
         raise DataError(f"the data of '{node.name}' are a sparse {type(value).__name__}; pass its .toarray()")
     try:
@@ -209,14 +238,11 @@ def _check_finite(name: str, array: AnyArray) -> None:
         return
     for start in range(0, len(array) if array.ndim else 1, _CHECK_ROWS):
         block = array[start : start + _CHECK_ROWS] if array.ndim else array
-        finite = np.isfinite(block)
-        if finite.all():
-            continue
-        where = tuple(np.argwhere(~finite)[0])
-        bad = block[where]
-        row = start + int(where[0]) if where else 0
-        what = "a missing value (NaN)" if np.isnan(bad) else "an infinity"
-        raise DataError(f"'{name}' has {what} in row {row}; drop or impute such rows before the fit")
+        infinite = np.isinf(block)
+        if infinite.any():
+            where = tuple(np.argwhere(infinite)[0])
+            row = start + int(where[0]) if where else 0
+            raise DataError(f"'{name}' has an infinity in row {row}; drop or impute such rows before the fit")
 
 
 def _settle_sizes(nodes: Sequence[Node], values: Mapping[Node, AnyArray]) -> dict[Plate, int]:

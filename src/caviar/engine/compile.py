@@ -20,6 +20,7 @@ from .contraction import Contraction, Factor
 from .features import Feature, FeatureTable, Source
 from .frame import Frame
 from .locals import GatedFactor, Key, LocalFactor
+from .missing import OBSERVED
 
 __all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms"]
 
@@ -122,7 +123,7 @@ class _Compiler:
     def term(self, term: Term) -> GlobalTerm:
         """Compile one term: its local side becomes a part, its global side a contraction."""
         globals_, constants, rows, locals_ = [], [], [], []
-        for operand in term.operands:
+        for operand in (*term.operands, *self._observed(term)):
             along_rows = self.data_axis in operand.axes
             if operand.node not in self.binding.values:
                 (locals_ if along_rows else globals_).append(operand)
@@ -142,6 +143,13 @@ class _Compiler:
             factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
 
+    def _observed(self, term: Term) -> list[Operand]:
+        """Return what takes the missing entries of an observed variable out of a term that it does not stand in."""
+        owner = term.owner
+        if owner not in self.binding.masks or any(operand.node is owner for operand in term.operands):
+            return []
+        return [Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))]
+
     def _constant(self, owner: Variable, operand: Operand) -> tuple[Array, tuple[Axis, ...]]:
         node, slot = operand.node, operand.slot
         value = np.asarray(self.binding.values[node], dtype=np.float64)
@@ -149,7 +157,14 @@ class _Compiler:
             assert isinstance(node, Variable)
             reference = self.frame.of(node)
             value = self.binding.values[node] if reference is None else value - reference
-            return node.statistics_of(value)[node.family.statistics.index(operand.statistic)], operand.axes
+            mask = self.binding.masks.get(node)
+            if operand.statistic == OBSERVED:
+                assert mask is not None
+                return mask.astype(np.float64), operand.axes
+            statistic = node.statistics_of(value)[node.family.statistics.index(operand.statistic)]
+            if mask is not None:
+                statistic = statistic * mask.reshape(mask.shape + (1,) * (statistic.ndim - mask.ndim))
+            return statistic, operand.axes
         assert isinstance(node, (Constant, Data))
         moved = self.frame.of_known(owner, slot) if slot.role.moves else None
         n_plates = len(node.plates)
@@ -177,7 +192,7 @@ class _Compiler:
                 moved = self.frame.of_known(owner, operand.slot)
                 own = self._off_rows(operand.axes[: len(node.plates)])
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            self.sources[node] = Source(node, node.name, shape, reference)
+            self.sources[node] = Source(node, node.name, shape, reference, node in self.binding.masks)
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:

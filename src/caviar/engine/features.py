@@ -17,9 +17,10 @@ from numpy.lib.stride_tricks import as_strided
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role
+from .missing import OBSERVED
 from .scratch import Scratch
 
-__all__ = ["Feature", "FeatureTable", "Source", "packed_square"]
+__all__ = ["Feature", "FeatureTable", "Source", "mask_name", "packed_square"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,25 @@ class Source:
         Shape of one row's value: plates but the data plate, then event.
     reference
         Reference point subtracted from it, shape ``shape``, or None.
+    has_missing
+        Whether entries are missing; which were observed stands in the block under :attr:`mask_name`.
     """
 
     node: Node
     name: str
     shape: tuple[int, ...]
     reference: Array | None
+    has_missing: bool = False
+
+    @property
+    def mask_name(self) -> str:
+        """Name of the block's column that tells which entries were observed."""
+        return mask_name(self.name)
+
+    def observed(self, block: Mapping[str, AnyArray], ndim: int) -> AnyArray:
+        """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
+        mask = np.moveaxis(block[self.mask_name], 0, -1)
+        return mask.reshape(mask.shape[:-1] + (1,) * (ndim - mask.ndim) + mask.shape[-1:])
 
     def values(self, rows: AnyArray) -> AnyArray:
         """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
@@ -79,6 +93,9 @@ class Feature:
         """Shape of one row's statistic."""
         if self.source is None:
             return ()
+        if self.statistic == OBSERVED:
+            assert isinstance(self.source.node, Variable)
+            return self.source.shape[: len(self.source.shape) - self.source.node.value_rank]
         probe = np.zeros((1, *self.source.shape), dtype=np.int64)
         if _rank(self.role) == 2:
             # a matrix has a log-determinant if it is definite
@@ -105,6 +122,17 @@ class Feature:
         if self.is_packed:
             return self.shape[0] * (self.shape[0] + 1) // 2
         return int(np.prod(self.shape, dtype=int))
+
+    def of_block(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+        """Return the statistic of a block of rows, zero where it was not observed, feature-major: (``shape``..., B)."""
+        if self.source is None:
+            return np.ones(n_rows)
+        if self.statistic == OBSERVED:
+            return self.source.observed(block, len(self.shape) + 1).astype(np.float64)
+        computed = self.of_rows(block[self.source.name])
+        if self.source.has_missing:
+            return computed * self.source.observed(block, computed.ndim)
+        return computed
 
     def of_rows(self, rows: AnyArray) -> AnyArray:
         """Return the statistic of a block of rows (B, ...), unpacked and feature-major: (``shape``..., B)."""
@@ -157,6 +185,11 @@ class Feature:
         return full
 
 
+def mask_name(name: str) -> str:
+    """Return the name of the column that tells which entries of another were observed."""
+    return f"{name} {OBSERVED}"
+
+
 def _rank(role: Role | None) -> int:
     return 0 if role is None else role.rank
 
@@ -179,6 +212,11 @@ def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
     np.multiply(values, before, out=out[:full].reshape(offsets, size, n_rows))
     if half == offsets:
         np.multiply(values[half:], values[:half], out=out[full:])
+
+
+def _known_values(source: Source, block: Mapping[str, AnyArray]) -> AnyArray:
+    values = source.values(block[source.name])
+    return values * source.observed(block, values.ndim) if source.has_missing else values
 
 
 class FeatureTable:
@@ -206,9 +244,11 @@ class FeatureTable:
                 turned = rows_of.T if rows_of.ndim <= 2 else np.moveaxis(rows_of, 0, -1)
                 shaped = out.reshape(*source.shape, -1)
                 np.subtract(turned, source.reference[..., None], out=shaped, dtype=np.float64)
+                if source.has_missing:
+                    shaped *= source.observed(block, shaped.ndim)
                 done[source.name] = shaped
             elif feature.is_packed:
                 values = done.get(source.name)
-                packed_square(source.values(block[source.name]) if values is None else values, out, scratch)
+                packed_square(_known_values(source, block) if values is None else values, out, scratch)
             else:
-                out[...] = feature.of_rows(block[source.name]).reshape(out.shape)
+                out[...] = feature.of_block(block, out.shape[-1]).reshape(out.shape)

@@ -8,7 +8,7 @@ statistics, B rows of data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from .. import families
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..language import Axis, Variable
 from .binding import Binding
 
@@ -61,12 +61,15 @@ class LocalFactor(ABC):
         Key (variable, statistic) -> axes of that statistic, the data plate left out.
     rows
         Key -> rows of the (E, B) layout that hold it.
+    labelled
+        The Categorical among them that is known in part, or None.
     """
 
     def __init__(
         self, binding: Binding, variables: Sequence[Variable], axes: dict[Key, tuple[Axis, ...]]
     ) -> None:
         self.variables = tuple(variables)
+        self.labelled = next((v for v in variables if v in binding.labels), None)
         self.axes = axes
         self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
         self.rows: dict[Key, slice] = {}
@@ -85,6 +88,11 @@ class LocalFactor(ABC):
         """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
         return values[self.rows[key]].reshape(*self.shapes[key], -1)
 
+    def restrict(self, natural: Array, columns: Mapping[str, AnyArray]) -> None:
+        """Leave of the natural parameters (E, B) of a Categorical that is known in part the known labels."""
+        if self.labelled is not None:
+            _restrict(self.view(natural, (self.labelled, "x")), columns[self.labelled.name])
+
     @abstractmethod
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters (E, B) by expected statistics."""
@@ -98,6 +106,18 @@ def own_axes(variable: Variable, statistic: str, data_axis: Axis) -> tuple[Axis,
     """Return the axes of a variable's statistic: its plates but the data plate, then its event axes."""
     plates = tuple(Axis(plate) for plate in variable.plates if Axis(plate) != data_axis)
     return plates + tuple(Axis(variable, letter) for letter in variable.letters[statistic])
+
+
+_EXCLUDED = 2_000.0
+"""Nats by which a category that is known not to be the one lies below: its probability is then exp(_FLOOR)."""
+
+
+def _restrict(logits: Array, labels: AnyArray) -> None:
+    """Leave of logits (plates..., K, B) the known label; labels (B, plates...) of -1 are unknown."""
+    known = np.moveaxis(labels, 0, -1)[..., None, :]
+    chosen = np.take_along_axis(logits, np.maximum(known, 0), axis=-2)
+    excluded = (known >= 0) & (known != np.arange(logits.shape[-2])[:, None])
+    np.copyto(logits, chosen - _EXCLUDED, where=excluded)
 
 
 _FLOOR, _CEILING = -600.0, 500.0

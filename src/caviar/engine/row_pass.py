@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from .._typing import Array
 from .centres import Centres
 from .compile import Compiled, Part
 from .contraction import Contraction, Derivative
@@ -168,6 +168,7 @@ class RowPass:
                 arrays = {part: coefficients.parts[part], **data}
                 arrays |= {need: need[0].view(state[need[0]], need[1]) for need in needs}
                 factor.view(natural, key[1])[...] += derivative(arrays)
+        factor.restrict(natural, rows.columns)
         return natural
 
     def _infer(
@@ -253,7 +254,7 @@ class RowPass:
             for factor in local.contraction.factors[1:]:
                 if not isinstance(factor.key, tuple) and factor.key not in arrays:
                     feature = factor.key
-                    arrays[feature] = feature.of_rows(_column(rows, feature))  # type: ignore[union-attr]
+                    arrays[feature] = feature.of_block(rows.columns, rows.n_rows)  # type: ignore[union-attr]
         return arrays
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
@@ -277,10 +278,6 @@ class RowPass:
 
 def _weighted(values: Array, weights: Array | None) -> float:
     return float(values.sum() if weights is None else weights @ values)
-
-
-def _column(rows: Rows, feature: Any) -> AnyArray:
-    return np.ones(rows.n_rows) if feature.source is None else rows.columns[feature.source.name]
 
 
 def _messages(compiled: Compiled) -> list[tuple[Any, Derivative, Part, list[Any]]]:

@@ -1,0 +1,127 @@
+"""Missing entries: NaN or masked entries of the data, which count as not observed.
+
+A leaf whose entries are independent given their parents loses the terms of its missing entries: what is left is the
+marginal, exactly. So every statistic of the leaf, and the number 1 in its other terms, is multiplied by an
+indicator of what was observed. A row with nothing observed counts nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from .._errors import DataError
+from .._typing import AnyArray, Array
+from ..language import Data, Node, Plate, Variable
+
+__all__ = ["OBSERVED", "as_unmasked", "check_latents", "filled", "observed_rows", "partial_labels"]
+
+OBSERVED = "observed"
+"""Statistic of a leaf that is 1 where it was observed and 0 where not."""
+
+
+def as_unmasked(value: object) -> object:
+    """Return a masked array with NaN in its masked entries, anything else as it is."""
+    if not np.ma.is_masked(value):
+        return value
+    array: np.ma.MaskedArray = np.ma.asarray(value)
+    wide = np.float64 if array.dtype.kind in "biu" else array.dtype
+    return array.astype(wide).filled(np.nan)
+
+
+def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyArray | None]:
+    """Return an array without NaN, and which of its values were observed: None if all were.
+
+    Missing values are replaced by one that their variable can have, which then counts nothing: the mean of those
+    observed where that is a location, else one of them.
+
+    Raises
+    ------
+    DataError
+        If a known array has missing values, a vector is missing in part, or nothing was observed.
+    """
+    missing = np.isnan(array) if array.dtype.kind == "f" else None
+    if missing is None or not missing.any():
+        return array, None
+    if isinstance(node, Data):
+        where = np.argwhere(missing)[0]
+        raise DataError(
+            f"'{node.name}' has a missing value (NaN) in row {where[0]}; only observed variables may have missing "
+            f"entries: drop or impute such rows, or model '{node.name}' as a variable"
+        )
+    events = tuple(range(array.ndim - event_rank, array.ndim))
+    gone = missing.any(axis=events)
+    if not np.array_equal(gone, missing.all(axis=events)):
+        where = np.argwhere(gone & ~missing.all(axis=events))[0]
+        raise DataError(
+            f"'{node.name}', a {type(node).__name__}, has a missing value (NaN) in row {where[0]}, where the rest of "
+            f"the vector is observed. State the columns as numbers, Normal(..., plates=(obs, column)), whose missing "
+            f"entries are marginalised exactly; or drop or impute such rows"
+        )
+    if gone.all():
+        raise DataError(f"the data of '{node.name}' are all missing (NaN)")
+    replaced = array.copy()
+    seen = array[~gone]
+    is_location = any(slot.role.moves for slot in getattr(node, "slots", {}).values())
+    with np.errstate(over="ignore"):
+        mean = seen.mean(axis=0, dtype=np.float64)
+    replaced[gone] = mean if is_location and np.isfinite(mean).all() else seen[0]
+    return replaced, ~gone
+
+
+def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
+    """Return known labels of a latent Categorical, -1 where NaN says that they are unknown.
+
+    Raises
+    ------
+    DataError
+        If it is no Categorical, or a known label is off its support.
+    """
+    if not hasattr(node, "categories"):
+        raise DataError(
+            f"'{node.name}', a {type(node).__name__}, has missing values (NaN) and variables below it; only a latent "
+            f"Categorical may be known in part"
+        )
+    known = ~np.isnan(array)
+    if known.any():
+        problem = node.problem_with(array[known])
+        if problem:
+            raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+    return np.where(known, array, -1.0).astype(np.intp)
+
+
+def observed_rows(
+    observed: Iterable[Variable], masks: Mapping[Node, AnyArray], plate: Plate | None, n_rows: int
+) -> Array | None:
+    """Return 1 for each row in which anything was observed and 0 for the others; None if there are no others."""
+    along = [leaf for leaf in observed if plate in leaf.plates]
+    if plate is None or not along or not all(leaf in masks for leaf in along):
+        return None
+    seen = np.zeros(n_rows, dtype=bool)
+    for leaf in along:
+        mask = np.moveaxis(masks[leaf], leaf.plates.index(plate), 0)
+        seen |= mask.reshape(n_rows, -1).any(axis=1)
+    return None if seen.all() else seen.astype(np.float64)
+
+
+def check_latents(latent: Iterable[Variable], masks: Mapping[Node, AnyArray], plate: Plate | None) -> None:
+    """Refuse latents that are finer than rows where some of them have nothing observed below.
+
+    Raises
+    ------
+    DataError
+        If there is one: it would count as data that are not there.
+    """
+    for variable in latent:
+        if plate not in variable.plates or len(variable.plates) == 1:
+            continue
+        for leaf, mask in masks.items():
+            if variable not in getattr(leaf, "parents", ()) or not set(variable.plates) <= set(leaf.plates):
+                continue
+            others = tuple(i for i, p in enumerate(leaf.plates) if p not in variable.plates)
+            if not mask.any(axis=others).all():
+                raise DataError(
+                    f"'{leaf.name}' has missing entries for which the latent '{variable.name}' has nothing observed; "
+                    f"repeat '{variable.name}' over '{plate.name if plate else ''}' only, or drop such entries"
+                )

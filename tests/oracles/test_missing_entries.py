@@ -1,0 +1,211 @@
+"""Missing entries are marginalised exactly where a leaf's entries are independent; unknown labels likewise."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+from scipy.stats import multivariate_normal
+
+import caviar as cv
+
+PRIOR = (0.0, 0.1, 1.0, 1.0)
+
+
+def normal_mixture(n_components: int, n_columns: int) -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", n_components)
+    column = cv.Plate("column", n_columns)
+    weights = cv.Dirichlet("weights", np.ones(n_components))
+    theta = cv.NormalGamma("theta", *PRIOR, plates=(component, column))
+    z = cv.Categorical("z", weights, plates=obs)
+    return cv.Model(cv.Normal("x", theta[z], plates=(obs, column)))
+
+
+def log_evidence_of_normals(x: np.ndarray) -> float:
+    """Exact evidence of numbers from one Normal with unknown mean and precision."""
+    if not len(x):
+        return 0.0
+    m, k, a, b = PRIOR
+    k_n, a_n = k + len(x), a + len(x) / 2
+    m_n = (k * m + x.sum()) / k_n
+    b_n = b + 0.5 * (np.sum(x**2) + k * m**2 - k_n * m_n**2)
+    normaliser = gammaln(a_n) - gammaln(a) + a * np.log(b) - a_n * np.log(b_n)
+    return normaliser + 0.5 * np.log(k / k_n) - len(x) / 2 * np.log(2 * np.pi)
+
+
+def exact_log_evidence(x: np.ndarray, n_components: int, labels: np.ndarray) -> float:
+    """Evidence by enumeration of all labels that agree with the known ones; each column uses its observed rows."""
+    choices = [range(n_components) if np.isnan(label) else [int(label)] for label in labels]
+    each = []
+    for assignment in itertools.product(*choices):
+        z = np.array(assignment)
+        counts = np.bincount(z, minlength=n_components)
+        total = gammaln(n_components) - gammaln(n_components + len(z)) + gammaln(1 + counts).sum()
+        for k in range(n_components):
+            for column in x[z == k].T:
+                total += log_evidence_of_normals(column[~np.isnan(column)])
+        each.append(total)
+    return float(logsumexp(each))
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    rng = np.random.default_rng(1)
+    values = np.concatenate([rng.normal(size=(3, 2)), rng.normal(size=(4, 2)) + 5])
+    values[1, 0] = values[4, 1] = np.nan
+    return values
+
+
+UNKNOWN = np.full(7, np.nan)
+
+
+def test_one_component_with_missing_entries_has_the_exact_evidence(x: np.ndarray) -> None:
+    posterior = normal_mixture(1, 2).fit({"x": x}, tol=1e-12)
+    assert posterior.elbo == pytest.approx(exact_log_evidence(x, 1, UNKNOWN), abs=1e-10)
+
+
+def test_the_bound_with_missing_entries_is_a_bound_and_near_the_evidence(x: np.ndarray) -> None:
+    posterior = normal_mixture(2, 2).fit({"x": x}, seed=0, tol=1e-12)
+    gap = exact_log_evidence(x, 2, UNKNOWN) - posterior.elbo
+    # well separated components: one of 2! labellings is found
+    assert gap == pytest.approx(np.log(2), abs=0.1)
+    assert np.diff(posterior.elbo_trace).min() > -1e-9
+
+
+@pytest.mark.parametrize("known", [(), (0, 3), (0, 1, 2, 3, 4, 5, 6)])
+def test_known_labels_take_away_the_other_labellings(x: np.ndarray, known: tuple[int, ...]) -> None:
+    labels = UNKNOWN.copy()
+    truth = np.array([0, 0, 0, 1, 1, 1, 1])
+    labels[list(known)] = truth[list(known)]
+    posterior = normal_mixture(2, 2).fit({"x": x, "z": labels}, seed=0, tol=1e-12)
+    exact = exact_log_evidence(x, 2, labels)
+    assert posterior.elbo <= exact + 1e-10
+    if known:
+        assert exact - posterior.elbo < 0.1
+    if len(known) == len(x):
+        assert posterior.elbo == pytest.approx(exact, abs=1e-10)
+    else:
+        local = posterior.local({"x": x, "z": labels})["z"].probabilities
+        np.testing.assert_allclose(local[list(known)], np.eye(2)[truth[list(known)]], atol=1e-200)
+
+
+def test_a_wrong_label_is_believed(x: np.ndarray) -> None:
+    labels = np.where(np.arange(7) == 0, 1.0, np.array([np.nan, 0, 0, 1, 1, 1, 1]))
+    posterior = normal_mixture(2, 2).fit({"x": x, "z": labels}, seed=0, tol=1e-12)
+    assert posterior.elbo == pytest.approx(exact_log_evidence(x, 2, labels), abs=1e-10)
+
+
+def test_rows_with_nothing_observed_change_no_bit(x: np.ndarray) -> None:
+    model = normal_mixture(2, 2)
+    alone = model.fit({"x": x}, seed=0)
+    padded = model.fit({"x": np.concatenate([x, np.full((300, 2), np.nan)])}, seed=0)
+    assert padded.elbo == pytest.approx(alone.elbo, abs=1e-12)
+    np.testing.assert_allclose(padded["weights"].concentration, alone["weights"].concentration, rtol=1e-12)
+
+
+def test_a_row_with_nothing_observed_is_predicted_from_the_weights(x: np.ndarray) -> None:
+    posterior = normal_mixture(2, 2).fit({"x": x}, seed=0)
+    local = posterior.local({"x": np.array([[np.nan, np.nan], [5.0, np.nan]])})["z"].probabilities
+    expected_log = posterior["weights"].expected_statistics[0]
+    np.testing.assert_allclose(local[0], np.exp(expected_log) / np.exp(expected_log).sum(), rtol=1e-12)
+    assert local[1].max() > 0.9
+
+
+def test_masked_arrays_are_missing_too(x: np.ndarray) -> None:
+    masked = np.ma.array(np.nan_to_num(x), mask=np.isnan(x))
+    model = normal_mixture(2, 2)
+    assert model.fit({"x": masked}, seed=0).elbo == model.fit({"x": x}, seed=0).elbo
+
+
+def test_a_masked_array_of_integers(x: np.ndarray) -> None:
+    counts = np.ma.array([0, 1, 2, 2], mask=[False, False, True, False])
+    p = cv.Dirichlet("p", np.ones(3))
+    posterior = cv.Model(cv.Categorical("y", p, plates=cv.Plate("obs"))).fit({"y": counts})
+    np.testing.assert_allclose(posterior["p"].concentration, [2, 2, 2])
+
+
+def test_vectors_that_are_missing_whole_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20, 2))
+    obs = cv.Plate("obs")
+    theta = cv.NormalWishart("theta", np.zeros(2), 0.1, 3.0, np.eye(2))
+    model = cv.Model(cv.MultivariateNormal("x", theta, plates=obs))
+    some = np.where(np.arange(20)[:, None] % 3 == 0, np.nan, rows)
+    left = rows[np.arange(20) % 3 != 0]
+    assert model.fit({"x": some}).elbo == pytest.approx(model.fit({"x": left}).elbo, abs=1e-10)
+
+
+def test_missing_responses_with_a_known_noise_of_each_row() -> None:
+    """Regression with a precision for each row, and rows without a response, has the evidence of the others."""
+    rng = np.random.default_rng(0)
+    X, y, tau = rng.normal(size=(9, 2)), rng.normal(size=9), rng.uniform(0.5, 2, size=9)
+    y[[2, 5]] = np.nan
+    obs = cv.Plate("obs")
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
+    response = cv.Normal("y", cv.dot(cv.Data("X", plates=obs), w), cv.Data("tau", plates=obs), plates=obs)
+    posterior = cv.Model(response).fit({"X": X, "y": y, "tau": tau})
+    seen = ~np.isnan(y)
+    covariance = X[seen] @ X[seen].T + np.diag(1 / tau[seen])
+    exact = multivariate_normal(np.zeros(seen.sum()), covariance).logpdf(y[seen])
+    assert posterior.elbo == pytest.approx(exact, abs=1e-10)
+
+
+def test_factors_see_the_observed_columns_of_their_row() -> None:
+    """With known loadings the evidence of a factor model is that of its observed entries, row by row."""
+    rng = np.random.default_rng(0)
+    loadings, x = rng.normal(size=(4, 2)), rng.normal(size=(6, 4))
+    x[0, 1] = x[2, :3] = x[5, 0] = np.nan
+    obs, column = cv.Plate("obs"), cv.Plate("column", 4)
+    factors = cv.MultivariateNormal("factors", np.zeros(2), np.eye(2), plates=obs)
+    mean = cv.dot(cv.Constant("loadings", loadings, plates=column), factors)
+    posterior = cv.Model(cv.Normal("x", mean, 2.0, plates=(obs, column))).fit({"x": x}, data_plate="obs")
+    exact = 0.0
+    for row in x:
+        seen = ~np.isnan(row)
+        covariance = loadings[seen] @ loadings[seen].T + np.eye(seen.sum()) / 2
+        exact += multivariate_normal(np.zeros(seen.sum()), covariance).logpdf(row[seen])
+    assert posterior.elbo == pytest.approx(exact, abs=1e-10)
+
+
+def test_missing_entries_of_a_leaf_off_the_data_plate() -> None:
+    values = np.array([0.5, np.nan, -1.0])
+    column, obs = cv.Plate("column", 3), cv.Plate("obs")
+    m = cv.Normal("m", 0.0, 1.0)
+    side = cv.Normal("side", m, 2.0, plates=column)
+    posterior = cv.Model(cv.Normal("x", m, 1.0, plates=obs), side).fit({"x": [1.0, 2.0], "side": values})
+    noise = np.diag([1.0, 1.0, 0.5, 0.5])
+    exact = multivariate_normal(np.zeros(4), noise + 1).logpdf([1.0, 2.0, 0.5, -1.0])
+    assert posterior.elbo == pytest.approx(exact, abs=1e-10)
+
+
+def test_a_latent_finer_than_rows_needs_an_observation_below_it() -> None:
+    obs, column = cv.Plate("obs"), cv.Plate("column", 2)
+    scale = cv.Gamma("scale", 2.0, 2.0, plates=(obs, column))
+    model = cv.Model(cv.Normal("x", 0.0, scale, plates=(obs, column)))
+    with pytest.raises(
+        cv.DataError, match=r"'x' has missing entries for which the latent 'scale' has nothing"
+    ):
+        model.fit({"x": [[1.0, np.nan], [2.0, 1.0]]})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"y": [np.nan, np.nan], "X": [1.0, 2.0]}, "the data of 'y' are all missing"),
+        ({"y": [1.0, np.nan], "X": [1.0, np.nan]}, "'X' has a missing value .* only observed variables"),
+    ],
+)
+def test_what_cannot_be_missing_is_refused(data: dict[str, list[float]], message: str) -> None:
+    obs = cv.Plate("obs")
+    model = cv.Model(cv.Normal("y", cv.Normal("w", 0, 1) * cv.Data("X", plates=obs), 1.0, plates=obs))
+    with pytest.raises(cv.DataError, match=message):
+        model.fit(data)
+
+
+def test_only_labels_may_be_known_in_part() -> None:
+    obs = cv.Plate("obs")
+    u = cv.Gamma("u", 2.0, 2.0, plates=obs)
+    with pytest.raises(cv.DataError, match="only a latent Categorical may be known in part"):
+        cv.Model(cv.Normal("x", 0.0, u, plates=obs)).fit({"x": [1.0, 2.0], "u": [1.0, np.nan]})
