@@ -106,6 +106,9 @@ def times_vector(matrix: Array, x: Array) -> Array:
     >>> times_vector(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
     array([3., 7.])
     """
+    if matrix.size == x.shape[-1] ** 2 < x.size and matrix.ndim <= x.ndim + 1:
+        # one matrix for many vectors
+        return x @ matrix.reshape(matrix.shape[-2:]).T
     return (matrix @ x[..., np.newaxis])[..., 0]
 
 

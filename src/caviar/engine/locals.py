@@ -181,7 +181,8 @@ class FamilyFactor(LocalFactor):
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""
         (variable,) = self.variables
-        distribution = self.distributions(natural)[variable]
+        arrays = (self._once(natural, variable, s) for s in variable.family.statistics)
+        distribution = variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))
         # before the natural parameters, which the distribution reads where they lie, are overwritten
         log_partition, entropy = distribution.log_partition, distribution.entropy_about_base()
         expected = distribution.expected_statistics
@@ -191,6 +192,15 @@ class FamilyFactor(LocalFactor):
         return Inferred(
             log_partition.reshape(n_rows, -1).sum(axis=1), entropy.reshape(n_rows, -1).sum(axis=1)
         )
+
+    def _once(self, natural: Array, variable: Variable, statistic: str) -> Array:
+        """Return one natural parameter, (shape..., B), or (shape..., 1) of a matrix that is the same for every row."""
+        view = self.view(natural, (variable, statistic))
+        # factors of a linear model share one precision, which is then factorised once
+        is_shared = len(variable.letters[statistic]) == 2 and np.array_equal(
+            view, np.broadcast_to(view[..., :1], view.shape)
+        )
+        return view[..., :1] if is_shared else view
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each row, batch (B, plates...)."""
