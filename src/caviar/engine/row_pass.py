@@ -50,6 +50,7 @@ class RowPass:
             for position, factor in enumerate(term.contraction.factors)
             if isinstance(factor.key, Part)
         ]
+        self._products = {factor: _rows_in_product(compiled, factor) for factor in self.factors}
         self._messages = _messages(compiled)
         self._explicit = {key[0] for key, _, _, _ in self._messages}
         self.keeps_locals = any(needs for _, _, _, needs in self._messages)
@@ -160,7 +161,9 @@ class RowPass:
             shared = matrix
             for own in centres:
                 shared = own.mask(shared)
-            project(shared, features, natural)
+            n_product, constant = self._products[factor]
+            project(shared[:n_product], features, natural[:n_product])
+            natural[n_product:] = shared[n_product:, constant, None]
             for own in centres:
                 own.add_natural(matrix, rows.columns, natural, scratch)
         for key, derivative, part, needs in self._messages:
@@ -213,10 +216,21 @@ class RowPass:
                 else:
                     expected *= rows.weights
             features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
-            total = accumulate(expected, features, scratch, factor)
+            total = self._sums(factor, expected, features, scratch)
             for own in self._used_centres(factor):
                 own.replace_sums(expected, rows.columns, total, scratch)
             sums.fused[factor] = total
+
+    def _sums(self, factor: LocalFactor, expected: Array, features: Array, scratch: Scratch) -> Array:
+        """Return ``expected @ features.T``, (E, F), of which only what the terms need is computed."""
+        n_product, constant = self._products[factor]
+        if n_product == factor.n_rows:
+            return accumulate(expected, features, scratch, factor)
+        total = scratch.array((factor, "all sums"), (factor.n_rows, len(features)))
+        total[:n_product] = accumulate(expected[:n_product], features, scratch, factor) if n_product else 0.0
+        total[n_product:] = 0.0
+        np.add.reduce(expected[n_product:], axis=1, out=total[n_product:, constant])
+        return total
 
     @property
     def has_static(self) -> bool:
@@ -278,6 +292,27 @@ class RowPass:
 
 def _weighted(values: Array, weights: Array | None) -> float:
     return float(values.sum() if weights is None else weights @ values)
+
+
+def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int]:
+    """Return how many leading statistics of a factor meet features of the data, and where the feature 1 stands.
+
+    The statistics after them, as the second moments of the factors of a linear model, only meet the feature 1.
+    """
+    table = compiled.tables.get(factor)
+    if table is None:
+        return 0, 0
+    constant = next(
+        (r.start for f, r in zip(table.features, table.slices, strict=True) if f.source is None), None
+    )
+    if constant is None:
+        return factor.n_rows, 0
+    meeting = [
+        part.rows.stop
+        for part in compiled.parts
+        if part.factor is factor and part.feature is not None and part.feature.source is not None
+    ]
+    return max(meeting, default=0), constant
 
 
 def _messages(compiled: Compiled) -> list[tuple[Any, Derivative, Part, list[Any]]]:

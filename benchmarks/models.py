@@ -1,0 +1,238 @@
+"""Stated models beside BayesPy: seconds a sweep and the ELBO, with the same model, data, start and order of updates.
+
+    python benchmarks/models.py [--repeats 3]
+
+A sweep updates every factor once. Each of the two makes the same number of sweeps from the same start, so that
+the bounds must agree; build is the time to state the model and make the first sweep. scikit-learn's time an
+iteration is shown where it has the model. BayesPy is a development dependency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import caviar as cv
+
+LEAST_SECONDS = 0.2
+"""Of sweeps that are timed; fast ones are repeated."""
+
+SWEEPS = 5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Seconds a sweep, seconds to build and make the first sweep, and the bound after SWEEPS more."""
+
+    sweep: float
+    build: float
+    elbo: float
+
+
+def timed(make: Callable[[], Callable[[int], float]], repeats: int) -> Outcome:
+    """Return the best of several runs; ``make`` states the model, what it returns sweeps so often and gives the bound."""
+    builds, each, elbo = [], [], np.nan
+    make()(1)
+    for _ in range(repeats):
+        one = _seconds(lambda: make()(1))
+        start = time.perf_counter()
+        elbo = make()(1 + SWEEPS)
+        more, sweeps = time.perf_counter() - start - one, SWEEPS
+        while more < LEAST_SECONDS and sweeps < 1_000:
+            sweeps *= 4
+            more = _seconds(lambda sweeps=sweeps: make()(1 + sweeps)) - one
+        each.append(more / sweeps)
+        builds.append(one)
+    return Outcome(min(each), min(builds), elbo)
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def fitting(model: cv.Model, data: dict, **options: object) -> Callable[[int], float]:
+    """Return a function that makes so many sweeps of our loop."""
+    return lambda sweeps: model.fit(data, max_iter=sweeps, tol=0, **options).elbo  # type: ignore[arg-type]
+
+
+def regression(rng: np.random.Generator) -> tuple[Callable, Callable]:
+    """Linear regression with unknown noise: 100,000 rows, 50 columns."""
+    X, w = rng.normal(size=(100_000, 50)), rng.normal(size=50)
+    y = X @ w + rng.normal(size=len(X))
+
+    def ours() -> Callable[[int], float]:
+        obs = cv.Plate("obs")
+        weights = cv.MultivariateNormal("w", np.zeros(50), 1e-3 * np.eye(50))
+        tau = cv.Gamma("tau", 1e-3, 1e-3)
+        leaf = cv.Normal("y", cv.dot(cv.Data("X", plates=obs), weights), tau, plates=obs)
+        return fitting(cv.Model(leaf), {"X": X, "y": y}, init={"tau": 1.0}, order=["w", "tau"])
+
+    def theirs() -> Callable[[int], float]:
+        from bayespy.inference import VB
+        from bayespy.nodes import Gamma, GaussianARD, SumMultiply
+
+        weights = GaussianARD(0, 1e-3, shape=(50,))
+        tau = Gamma(1e-3, 1e-3)
+        tau.initialize_from_value(1.0)
+        leaf = GaussianARD(SumMultiply("i,i", weights, X), tau)
+        leaf.observe(y)
+        return sweeping(VB(leaf, weights, tau))
+
+    return ours, theirs
+
+
+def principal_components(rng: np.random.Generator) -> tuple[Callable, Callable]:
+    """Probabilistic PCA with ARD: 10,000 rows, 50 columns, 10 factors."""
+    n_rows, n_columns, n_factors = 10_000, 50, 10
+    X = rng.normal(size=(n_rows, n_factors)) @ rng.normal(size=(n_factors, n_columns))
+    X += rng.normal(size=X.shape)
+    start = rng.normal(size=(n_columns, n_factors))
+
+    def ours() -> Callable[[int], float]:
+        obs, column, factor = cv.Plate("obs"), cv.Plate("column", n_columns), cv.Plate("factor", n_factors)
+        alpha = cv.Gamma("alpha", 1e-3, 1e-3, plates=factor)
+        loadings = cv.MultivariateNormal("W", np.zeros(n_factors), cv.diagonal(alpha), plates=column)
+        factors = cv.MultivariateNormal("z", np.zeros(n_factors), np.eye(n_factors), plates=obs)
+        tau = cv.Gamma("tau", 1e-3, 1e-3)
+        leaf = cv.Normal("x", cv.dot(loadings, factors), tau, plates=(obs, column))
+        initial = {"W": start, "tau": 1.0, "alpha": 1.0}
+        return fitting(cv.Model(leaf), {"x": X}, init=initial, order=["W", "alpha", "tau"])
+
+    def theirs() -> Callable[[int], float]:
+        from bayespy.inference import VB
+        from bayespy.nodes import Gamma, GaussianARD, SumMultiply
+
+        alpha, tau = Gamma(1e-3, 1e-3, plates=(n_factors,)), Gamma(1e-3, 1e-3)
+        loadings = GaussianARD(0, alpha, shape=(n_factors,), plates=(n_columns,))
+        factors = GaussianARD(0, 1, shape=(n_factors,), plates=(n_rows, 1))
+        leaf = GaussianARD(SumMultiply("i,i", loadings, factors), tau)
+        leaf.observe(X)
+        loadings.initialize_from_value(start)
+        alpha.initialize_from_value(np.ones(n_factors))
+        tau.initialize_from_value(1.0)
+        return sweeping(VB(leaf, loadings, alpha, tau, factors), first="last")
+
+    return ours, theirs
+
+
+def mixture(rng: np.random.Generator) -> tuple[Callable, Callable]:
+    """Bayesian Gaussian mixture, full covariances: 20,000 rows, 8 columns, K = 16."""
+    n_rows, n_columns, n_components = 20_000, 8, 16
+    centres = 2 * rng.normal(size=(n_components, n_columns))
+    X = centres[rng.integers(n_components, size=n_rows)] + rng.normal(size=(n_rows, n_columns))
+    eye = np.eye(n_columns)
+
+    def ours() -> Callable[[int], float]:
+        model = cv.models.gaussian_mixture(n_columns, n_components, df=n_columns + 1.0)
+        initial = {
+            "mean": centres,
+            "precision": np.broadcast_to(eye, (n_components, n_columns, n_columns)),
+            "weights": np.full(n_components, 1 / n_components),
+        }
+        return fitting(model, {"x": X}, init=initial, order=["weights", "mean", "precision"])
+
+    def theirs() -> Callable[[int], float]:
+        from bayespy.inference import VB
+        from bayespy.nodes import Categorical, Dirichlet, Gaussian, Mixture, Wishart
+
+        weights = Dirichlet(np.ones(n_components))
+        z = Categorical(weights, plates=(n_rows,))
+        mean = Gaussian(np.zeros(n_columns), 0.01 * eye, plates=(n_components,))
+        precision = Wishart(n_columns + 1.0, eye, plates=(n_components,))
+        leaf = Mixture(z, Gaussian, mean, precision)
+        leaf.observe(X)
+        weights.initialize_from_value(np.full(n_components, 1 / n_components))
+        mean.initialize_from_value(centres)
+        precision.initialize_from_value(np.broadcast_to(eye, (n_components, n_columns, n_columns)))
+        return sweeping(VB(leaf, weights, mean, precision, z), first="last")
+
+    return ours, theirs
+
+
+def small(rng: np.random.Generator) -> tuple[Callable, Callable]:
+    """Ten variables on 100 rows: four groups of a mean, two noise levels, a mixture of leaves."""
+    ys = rng.normal(size=(4, 100))
+
+    def ours() -> Callable[[int], float]:
+        obs = cv.Plate("obs")
+        leaves = []
+        tau = [cv.Gamma(f"tau{i}", 1.0, 1.0) for i in range(2)]
+        for i in range(4):
+            mean = cv.Normal(f"m{i}", 0.0, 0.1)
+            leaves.append(cv.Normal(f"y{i}", mean, tau[i % 2], plates=obs))
+        initial = {"tau0": 1.0, "tau1": 1.0}
+        order = ["m0", "m1", "m2", "m3", "tau0", "tau1"]
+        return fitting(cv.Model(*leaves), {f"y{i}": y for i, y in enumerate(ys)}, init=initial, order=order)
+
+    def theirs() -> Callable[[int], float]:
+        from bayespy.inference import VB
+        from bayespy.nodes import Gamma, GaussianARD
+
+        tau = [Gamma(1.0, 1.0) for _ in range(2)]
+        means, leaves = [], []
+        for i in range(4):
+            means.append(GaussianARD(0, 0.1))
+            leaves.append(GaussianARD(means[i], tau[i % 2], plates=(100,)))
+            leaves[i].observe(ys[i])
+        for precision in tau:
+            precision.initialize_from_value(1.0)
+        return sweeping(VB(*leaves, *means, *tau))
+
+    return ours, theirs
+
+
+def sweeping(inference: object, first: str = "") -> Callable[[int], float]:
+    """Return a function that makes so many sweeps of BayesPy, its last factor first where that is the local one."""
+
+    def sweep(n_sweeps: int) -> float:
+        nodes = inference.model  # type: ignore[attr-defined]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if first:
+                nodes[-1].update()
+            # its own loop stops where the bound changes little; these are the same updates, and the same bound
+            for _ in range(n_sweeps):
+                for node in nodes:
+                    node.update()
+                bound = inference.compute_lowerbound()  # type: ignore[attr-defined]
+        return float(bound)
+
+    return sweep
+
+
+CASES = {
+    "regression 1e5 x 50": regression,
+    "PPCA 1e4 x 50, 10 factors": principal_components,
+    "Gaussian mixture 2e4 x 8, K = 16": mixture,
+    "ten variables, 100 rows": small,
+}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args().repeats
+    print(f"best of {repeats}; the bound after {1 + SWEEPS} sweeps; milliseconds\n")
+    print(
+        f"{'':34} {'caviar':>8} {'BayesPy':>8} {'faster':>7}   {'build':>7} {'BayesPy':>8} {'faster':>7}   ELBO, difference"
+    )
+    for name, case in CASES.items():
+        ours, theirs = (timed(make, repeats) for make in case(np.random.default_rng(0)))
+        print(
+            f"{name:34} {1e3 * ours.sweep:8.3f} {1e3 * theirs.sweep:8.2f} {theirs.sweep / ours.sweep:6.0f}x   "
+            f"{1e3 * ours.build:7.1f} {1e3 * theirs.build:8.1f} {theirs.build / ours.build:6.1f}x   "
+            f"{ours.elbo:.4f}, {ours.elbo - theirs.elbo:.1e}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
