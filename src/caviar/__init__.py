@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         NormalGamma,
         NormalWishart,
         Plate,
+        Poisson,
+        StickBreaking,
         Wishart,
     )
 
@@ -75,6 +77,8 @@ _LANGUAGE = (
     "NormalGamma",
     "NormalWishart",
     "Plate",
+    "Poisson",
+    "StickBreaking",
     "Wishart",
 )
 _HOME = {
@@ -115,7 +119,9 @@ __all__ = [
     "ParameterError",
     "Plate",
     "PlateError",
+    "Poisson",
     "Posterior",
+    "StickBreaking",
     "Wishart",
     "__version__",
     "load",

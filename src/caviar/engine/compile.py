@@ -149,7 +149,7 @@ class _Compiler:
             assert isinstance(node, Variable)
             reference = self.frame.of(node)
             value = self.binding.values[node] if reference is None else value - reference
-            return node.statistics_of(value)[node.family.statistics.index(operand.statistic)], operand.axes
+            return node.statistic(operand.statistic, value), operand.axes
         assert isinstance(node, (Constant, Data))
         moved = self.frame.of_known(owner, slot) if slot.role.moves else None
         n_plates = len(node.plates)

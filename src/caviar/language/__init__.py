@@ -1,11 +1,11 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
-from .discrete import Bernoulli, Categorical
+from .discrete import Bernoulli, Categorical, Poisson
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
 from .plates import Plate
 from .positive import Gamma, Wishart
-from .simplex import Beta, Dirichlet
+from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
 from .terms import Axis, Operand, Term, base_terms_of, nodes_above, prove_conjugate, terms_of
 from .variable import Variable
@@ -27,7 +27,9 @@ __all__ = [
     "NormalWishart",
     "Operand",
     "Plate",
+    "Poisson",
     "Slot",
+    "StickBreaking",
     "Term",
     "Variable",
     "Wishart",

@@ -1,4 +1,4 @@
-"""Distributions of categories and yes/no answers."""
+"""Distributions of categories, yes/no answers and counts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .. import families
 from .._typing import AnyArray, Array
 from .nodes import Expression
 from .plates import Plates
-from .roles import PROBABILITIES, PROBABILITY
+from .roles import PROBABILITIES, PROBABILITY, RATE
 from .templates import template
 from .variable import Variable
 
-__all__ = ["Bernoulli", "Categorical"]
+__all__ = ["Bernoulli", "Categorical", "Poisson"]
 
 
 class Categorical(Variable):
@@ -29,7 +29,7 @@ class Categorical(Variable):
     name
         Unique within the model.
     probabilities
-        K probabilities: array or Dirichlet.
+        K probabilities: array, Dirichlet or StickBreaking.
     plates
         Its repetitions.
 
@@ -103,3 +103,43 @@ class Bernoulli(Variable):
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with answers other than 0 and 1."""
         return "" if np.all((value == 0) | (value == 1)) else "must hold only 0 and 1"
+
+
+class Poisson(Variable):
+    r"""A count 0, 1, 2, ...
+
+    .. math:: \log \mathrm{Poi}(x \mid r) = x\log r - r - \log x!
+
+    It can only be observed: log x! is no function of the statistic x, and has no expectation in closed form.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    rate
+        :math:`r > 0`, the expected count: number, array or Gamma.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Poisson("visits", rate=2.5)
+    Poisson('visits')
+    """
+
+    family = families.Poisson
+    letters: ClassVar = {"x": ""}
+    base = template((1, "self.log_carrier"))
+    density = template((1, "rate.log_x self.x"), (-1, "rate.x"))
+
+    def __init__(self, name: str, rate: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"rate": (rate, RATE)}, dimension=1)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers that are no counts."""
+        wrong = (value < 0) | (value != np.floor(value))
+        if not np.any(wrong):
+            return ""
+        where = tuple(np.argwhere(wrong)[0])
+        place = f"; row {where[0]} has" if where else "; got"
+        return f"must hold counts, whole numbers from 0{place} {value[where]:g}"
