@@ -104,7 +104,7 @@ class Poisson(ExponentialFamily):
         """(rate,)."""
         return (self.rate,)
 
-    @property
+    @cached_property
     def log_partition(self) -> Array:
         """The rate."""
         return self.rate
