@@ -124,6 +124,13 @@ def counts() -> cv.Model:
     return cv.Model(cv.Poisson("x", rate[z], plates=(obs, feature)))
 
 
+def tallies() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    p = cv.Dirichlet("p", [0.6, 1.0, 1.7], plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Multinomial("x", 8, p[z], plates=obs))
+
+
 def times() -> cv.Model:
     obs, component = cv.Plate("obs"), cv.Plate("component", 2)
     rate = cv.Gamma("rate", 1.2, 0.8, plates=component)
@@ -168,6 +175,10 @@ def _counted(rng: np.random.Generator, n: int) -> Data:
     return {"x": rng.poisson(np.array([[0.5, 4.0, 9.0], [6.0, 1.0, 8.0]])[rng.integers(0, 2, n)])}
 
 
+def _tallied(rng: np.random.Generator, n: int) -> Data:
+    return {"x": rng.multinomial(8, np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])[rng.integers(0, 2, n)])}
+
+
 def _timed(rng: np.random.Generator, n: int) -> Data:
     return {"x": rng.gamma(2.5, np.array([0.4, 3.0])[rng.integers(0, 2, n)])}
 
@@ -188,6 +199,7 @@ CASES = {
     "bernoullis": Case(bernoullis, _answers(2, 4)),
     "categoricals": Case(categoricals, _answers(3, 3)),
     "counts": Case(counts, _counted),
+    "tallies": Case(tallies, _tallied),
     "times": Case(times, _timed),
     "sticks": Case(sticks, _one(2)),
     "measured": Case(measured, _noisy),

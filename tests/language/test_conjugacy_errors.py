@@ -49,6 +49,10 @@ WRONG_FAMILY = {
         ),
         ["'mean' of MultivariateNormal 'x'", "Poisson 'visits'", "can only be observed"],
     ),
+    "latent counts as a mean": (
+        lambda: cv.MultivariateNormal("x", cv.Multinomial("votes", 5, [0.5, 0.5]), np.eye(2)),
+        ["'mean' of MultivariateNormal 'x'", "Multinomial 'votes'", "can only be observed"],
+    ),
     "a Normal as the rate of a count": (
         lambda: cv.Poisson("x", _normal()),
         ["'rate' of Poisson 'x'", "Normal 'm'", "A Gamma (or a known value) would do"],

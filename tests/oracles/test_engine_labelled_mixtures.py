@@ -11,7 +11,7 @@ from scipy import stats
 import caviar as cv
 from caviar import models
 from oracles.reference import labelled_mixture as literal
-from oracles.reference.labelled_mixture import Counts, Labels, Mixture, Numbers, Sticks, Times
+from oracles.reference.labelled_mixture import Counts, Labels, Mixture, Numbers, Sticks, Tallies, Times
 
 OBS = cv.Plate("obs")
 
@@ -122,6 +122,20 @@ def mixed(rng):
     return Case(model, data, Mixture(Labels((1.0, 0.6)), priors), [*data.values()], factors)
 
 
+def tallies(rng):
+    p = np.where(rng.random((6, 1)) < 0.5, [0.1, 0.2, 0.7], [0.6, 0.3, 0.1])
+    x = rng.multinomial(rng.integers(1, 7, 6), p)
+    probabilities = cv.Dirichlet("p", [0.6, 1.0, 1.7], plates=cv.Plate("component", 2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", [0.8, 1.5]), plates=OBS)
+
+    def factors(posterior):
+        return [[Tallies(tuple(row)) for row in posterior["p"].concentration]]
+
+    model = cv.Model(cv.Multinomial("x", x.sum(axis=1), probabilities[z], plates=OBS))
+    stated = Mixture(Labels((0.8, 1.5)), [[Tallies((0.6, 1.0, 1.7))] * 2])
+    return Case(model, {"x": x}, stated, [x.tolist()], factors)
+
+
 def dirichlet_process(rng):
     x = rng.normal(np.where(rng.random(5) < 0.5, -2.0, 2.0), 0.8)
 
@@ -143,6 +157,7 @@ CASES = {
     "answers": answers,
     "classes": classes,
     "mixed": mixed,
+    "tallies": tallies,
     "dirichlet-process": dirichlet_process,
 }
 

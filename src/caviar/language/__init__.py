@@ -1,6 +1,6 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
-from .discrete import Bernoulli, Categorical, Poisson
+from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
 from .plates import Plate
@@ -20,6 +20,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "Multinomial",
     "MultivariateNormal",
     "Node",
     "Normal",

@@ -142,7 +142,7 @@ def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> Non
     kind = type(node).__name__
     raise ConjugacyError(
         f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} can only be "
-        f"observed. Its base measure is no function of its statistic {', '.join(node.family.statistics)}, and the "
-        f"expectation of that measure, which a latent count needs, has no closed form. Give a known value, or let "
+        f"observed. The expectation of its base measure, which a latent count needs, is no function of its statistic "
+        f"{', '.join(node.family.statistics)} and has no closed form. Give a known value, or let "
         f"'{node.name}' be a leaf of the model."
     )

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
+from oracles.reference.dirichlet_counts import log_multinomial_coefficient
+
 
 def _gamma_constant(shape: float, rate: float) -> float:
     return lgamma(shape) - shape * log(rate)
@@ -109,6 +111,31 @@ class Labels:
 
     def expected_log_density(self, x_n):
         return float(digamma(self.concentration[x_n]) - digamma(sum(self.concentration)))
+
+
+@dataclass(frozen=True)
+class Tallies:
+    """x ~ Mult(sum x, p), p ~ Dirichlet(concentration)."""
+
+    concentration: tuple[float, ...]
+
+    def after(self, x, r):
+        added = [
+            sum(r_n * x_n[j] for x_n, r_n in zip(x, r, strict=True)) for j in range(len(self.concentration))
+        ]
+        return Tallies(tuple(a + n for a, n in zip(self.concentration, added, strict=True)))
+
+    def log_evidence(self, x):
+        q = self.after(x, [1.0] * len(x))
+        ratio = _log_dirichlet_constant(q.concentration) - _log_dirichlet_constant(self.concentration)
+        return ratio + sum(log_multinomial_coefficient(x_n) for x_n in x)
+
+    def divergence(self, other):
+        return Labels(self.concentration).divergence(other)
+
+    def expected_log_density(self, x_n):
+        of_one = [Labels(self.concentration).expected_log_density(j) for j in range(len(x_n))]
+        return log_multinomial_coefficient(x_n) + sum(n * e for n, e in zip(x_n, of_one, strict=True))
 
 
 @dataclass(frozen=True)
