@@ -226,3 +226,15 @@ def test_one_component_is_exact(name):
         exact = stated.after(x, np.ones(9))
         assert posterior["rate"].shape == pytest.approx(exact.shape, rel=1e-13)
         assert posterior["rate"].rate == pytest.approx(exact.rate, rel=1e-13)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.float32])
+def test_small_types_of_counts_do_not_overflow(kind):
+    """255! and sums beyond 255 are computed in double precision, whatever the counts are held in."""
+    x = np.array([[255, 3], [250, 0], [7, 255]])
+    rate = cv.Gamma("rate", 2.0, 1.5)
+    poisson = cv.Model(cv.Poisson("x", rate, plates=OBS)).fit({"x": x[:, 0].astype(kind)})
+    assert poisson.elbo == pytest.approx(Counts(2.0, 1.5).log_evidence(x[:, 0].tolist()), rel=1e-12)
+    leaf = cv.Multinomial("x", x.sum(axis=1), cv.Dirichlet("p", [0.5, 2.0]), plates=OBS)
+    multinomial = cv.Model(leaf).fit({"x": x.astype(kind)})
+    assert multinomial.elbo == pytest.approx(Tallies((0.5, 2.0)).log_evidence(x.tolist()), rel=1e-12)
