@@ -142,7 +142,7 @@ class StickBreaking(ExponentialFamily):
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K).
 
-        Minus infinity where they do not sum to one, and where an a_k or b_k belongs to an empty rest.
+        Minus infinity where they do not sum to one, and where nothing is left for the last share to be taken of.
         """
         x = np.broadcast_arrays(as_value(value), self.mean)[0]
         rest = _sums_from_the_end(x)
