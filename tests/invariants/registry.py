@@ -117,6 +117,35 @@ def categoricals() -> cv.Model:
     return cv.Model(cv.Categorical("x", p[z], plates=(obs, feature)))
 
 
+def counts() -> cv.Model:
+    obs, component, feature = cv.Plate("obs"), cv.Plate("component", 2), cv.Plate("feature", 3)
+    rate = cv.Gamma("rate", 1.2, cv.Gamma("scale", 2.0, 1.0), plates=(component, feature))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Poisson("x", rate[z], plates=(obs, feature)))
+
+
+def tallies() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    p = cv.Dirichlet("p", [0.6, 1.0, 1.7], plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Multinomial("x", 8, p[z], plates=obs))
+
+
+def times() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    rate = cv.Gamma("rate", 1.2, 0.8, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Gamma("x", 2.5, rate[z], plates=obs))
+
+
+def sticks() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 4)
+    weights = cv.StickBreaking("weights", cv.Gamma("gamma", 2.0, 1.5), 4)
+    theta = cv.NormalWishart("theta", [0.2, -0.3], 0.2, 3.5, np.eye(2), plates=component)
+    z = cv.Categorical("z", weights, plates=obs)
+    return cv.Model(cv.MultivariateNormal("x", theta[z], plates=obs))
+
+
 def measured() -> cv.Model:
     obs, component = cv.Plate("obs"), cv.Plate("component", 2)
     mean = cv.Normal("mean", 0.0, 0.1, plates=component)
@@ -142,6 +171,18 @@ def _answers(kinds: int, d: int) -> Callable[[np.random.Generator, int], Data]:
     return draw
 
 
+def _counted(rng: np.random.Generator, n: int) -> Data:
+    return {"x": rng.poisson(np.array([[0.5, 4.0, 9.0], [6.0, 1.0, 8.0]])[rng.integers(0, 2, n)])}
+
+
+def _tallied(rng: np.random.Generator, n: int) -> Data:
+    return {"x": rng.multinomial(8, np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])[rng.integers(0, 2, n)])}
+
+
+def _timed(rng: np.random.Generator, n: int) -> Data:
+    return {"x": rng.gamma(2.5, np.array([0.4, 3.0])[rng.integers(0, 2, n)])}
+
+
 def _noisy(rng: np.random.Generator, n: int) -> Data:
     return {"x": _clusters(rng, n, 1)[:, 0], "noise": rng.gamma(2, 2, n)}
 
@@ -157,6 +198,10 @@ CASES = {
     "nested-wishart": Case(nested_wishart, _one(2)),
     "bernoullis": Case(bernoullis, _answers(2, 4)),
     "categoricals": Case(categoricals, _answers(3, 3)),
+    "counts": Case(counts, _counted),
+    "tallies": Case(tallies, _tallied),
+    "times": Case(times, _timed),
+    "sticks": Case(sticks, _one(2)),
     "measured": Case(measured, _noisy),
     "measured-apart": Case(measured, _noisy, {"factors": []}),
     "map": Case(independent, _one(2), {"point": ["mean", "precision"]}),

@@ -36,6 +36,31 @@ def _normal_gamma():
 
 
 WRONG_FAMILY = {
+    "a latent count as the mean of a number": (
+        lambda: cv.Normal("x", cv.Poisson("visits", _gamma()), 1.0),
+        ["'mean' of Normal 'x'", "Poisson 'visits'", "can only be observed", "base measure"],
+    ),
+    "a latent count as the mean of a vector, chosen by a label": (
+        lambda: cv.MultivariateNormal(
+            "x",
+            cv.Poisson("visits", 2.0, plates=COMPONENT)[cv.Categorical("z", np.ones(3) / 3, plates=OBS)],
+            np.eye(2),
+            plates=OBS,
+        ),
+        ["'mean' of MultivariateNormal 'x'", "Poisson 'visits'", "can only be observed"],
+    ),
+    "latent counts as a mean": (
+        lambda: cv.MultivariateNormal("x", cv.Multinomial("votes", 5, [0.5, 0.5]), np.eye(2)),
+        ["'mean' of MultivariateNormal 'x'", "Multinomial 'votes'", "can only be observed"],
+    ),
+    "a Normal as the rate of a count": (
+        lambda: cv.Poisson("x", _normal()),
+        ["'rate' of Poisson 'x'", "Normal 'm'", "A Gamma (or a known value) would do"],
+    ),
+    "a Beta as the concentration of a broken stick": (
+        lambda: cv.StickBreaking("w", cv.Beta("b", 1, 1), 3),
+        ["'concentration' of StickBreaking 'w'", "Beta 'b'", "A Gamma (or a known value) would do"],
+    ),
     "a Gamma as mean": (
         lambda: cv.Normal("x", _gamma(), 1.0),
         ["'mean' of Normal 'x'", "Gamma 'tau'", "A Normal (or a known value) would do"],
@@ -66,7 +91,11 @@ WRONG_FAMILY = {
     ),
     "a Beta as probabilities": (
         lambda: cv.Categorical("z", cv.Beta("b", 1, 1)),
-        ["'probabilities' of Categorical 'z'", "Beta 'b'", "A Dirichlet (or a known value) would do"],
+        [
+            "'probabilities' of Categorical 'z'",
+            "Beta 'b'",
+            "A Dirichlet or a StickBreaking (or a known value) would do",
+        ],
     ),
     "a Dirichlet as one probability": (
         lambda: cv.Bernoulli("y", cv.Dirichlet("p", np.ones(2))),

@@ -47,6 +47,27 @@ VALUES = {
         lambda: cv.Normal("m", 0, 1, plates=cv.Plate("c", 2))[cv.Normal("k", 0, 1)],
         ["indexed by a Categorical variable", "Normal('k')"],
     ),
+    "a rate of zero": (
+        lambda: cv.Poisson("x", 0.0),
+        ["'rate' of Poisson 'x' must be positive and finite", "got 0"],
+    ),
+    "a stick that is not broken": (
+        lambda: cv.StickBreaking("w", 1.0, 1),
+        ["'truncation' of StickBreaking 'w' must be a whole number of at least 2", "got 1"],
+    ),
+    "a stick broken into halves": (lambda: cv.StickBreaking("w", 1.0, 2.5), ["at least 2; got 2.5"]),
+    "a concentration below zero": (
+        lambda: cv.StickBreaking("w", -1.0, 3),
+        ["'concentration' of StickBreaking 'w' must be positive"],
+    ),
+    "trials in halves": (
+        lambda: cv.Multinomial("x", 2.5, [0.5, 0.5]),
+        ["'trials' of Multinomial 'x' must hold counts", "got 2.5"],
+    ),
+    "trials without a plate": (
+        lambda: cv.Multinomial("x", [3, 4], [0.5, 0.5]),
+        ["'trials' of Multinomial 'x' has shape (2,), more axes than the 0 plates"],
+    ),
     "a floor": (
         lambda: cv.Wishart("W", 3, np.eye(2), smallest_variance=-1),
         ["smallest_variance of Wishart 'W'"],
@@ -129,6 +150,36 @@ DATA = {
     "neither yes nor no": (
         lambda: _fit(cv.Bernoulli("y", cv.Beta("p", 1, 1), plates=OBS), {"y": [0, 2]}),
         ["'y', a Bernoulli, must hold only 0 and 1"],
+    ),
+    "a count in halves": (
+        lambda: _fit(cv.Poisson("y", cv.Gamma("r", 1, 1), plates=OBS), {"y": [3, 0.5]}),
+        ["'y', a Poisson, must hold counts, whole numbers from 0; row 1 has 0.5"],
+    ),
+    "a count below zero": (
+        lambda: _fit(cv.Poisson("y", cv.Gamma("r", 1, 1), plates=OBS), {"y": [-1, 4]}),
+        ["'y', a Poisson, must hold counts, whole numbers from 0; row 0 has -1"],
+    ),
+    "a single count below zero": (
+        lambda: _fit(cv.Poisson("y", cv.Gamma("r", 1, 1)), {"y": -2}),
+        ["whole numbers from 0; got -2"],
+    ),
+    "counts that are too many": (
+        lambda: _fit(
+            cv.Multinomial("y", 4, cv.Dirichlet("p", np.ones(2)), plates=OBS), {"y": [[1, 3], [2, 3]]}
+        ),
+        ["'y', a Multinomial, must hold counts that sum to its trials, 4; row 1 sums to 5"],
+    ),
+    "counts of which one is negative": (
+        lambda: _fit(
+            cv.Multinomial("y", 4, cv.Dirichlet("p", np.ones(2)), plates=OBS), {"y": [[1, 3], [5, -1]]}
+        ),
+        ["'y', a Multinomial, must hold counts, whole numbers from 0; row 1 has -1"],
+    ),
+    "trials of another length": (
+        lambda: _fit(
+            cv.Multinomial("y", [4, 4, 4], cv.Dirichlet("p", np.ones(2)), plates=OBS), {"y": [[1, 3], [2, 2]]}
+        ),
+        ["'y', a Multinomial, has trials of shape (3,), which do not fit data of shape (2, 2)"],
     ),
     "not positive": (
         lambda: _fit(cv.Gamma("y", 1.0, cv.Gamma("b", 1, 1), plates=OBS), {"y": [0.0, 2.0]}),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from caviar.families import (
     FAMILIES,
@@ -14,6 +15,8 @@ from caviar.families import (
     Normal,
     NormalGamma,
     NormalWishart,
+    Poisson,
+    StickBreaking,
     Wishart,
 )
 
@@ -45,6 +48,11 @@ CASES = {
     "categorical-batch": Categorical([[0.1, 0.9], [0.6, 0.4], [0.5, 0.5]]),
     "bernoulli": Bernoulli(0.3),
     "bernoulli-batch": Bernoulli([[0.1, 0.5], [0.75, 0.99]]),
+    "poisson": Poisson(0.8),
+    "poisson-batch": Poisson([[0.3, 2.5], [7.2, 40.0]]),
+    "stick-breaking": StickBreaking([1.5, 2.0, 3.0], [4.0, 3.5, 2.0]),
+    "stick-breaking-pair": StickBreaking([2.0], [3.5]),
+    "stick-breaking-batch": StickBreaking([[[1.5, 3.0], [2.0, 9.0]]], [[[6.0, 3.0]], [[30.0, 2.5]]]),
 }
 
 
@@ -74,6 +82,19 @@ def inner(q, left, right):
     return total
 
 
+def log_carrier(q, value):
+    """Return log k(value), of the shape of the density there; 0 but for counts."""
+    return q.log_carrier(value)
+
+
+def expected_log_carrier(q):
+    """Return the expectation of log k, by the sum over all counts that have weight."""
+    if not isinstance(q, Poisson):
+        return np.zeros(q.batch_shape)
+    x = np.arange(400)
+    return stats.poisson.pmf(x, q.rate[..., np.newaxis]) @ q.log_carrier(x)
+
+
 @pytest.fixture(params=CASES)
 def q(request):
     """One entry of the registry."""
@@ -96,5 +117,7 @@ def laws():
         as_one = staticmethod(as_one)
         statistics_at = staticmethod(statistics_at)
         inner = staticmethod(inner)
+        log_carrier = staticmethod(log_carrier)
+        expected_log_carrier = staticmethod(expected_log_carrier)
 
     return Laws

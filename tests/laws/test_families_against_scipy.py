@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import digamma
 
 from caviar.families import (
     Bernoulli,
@@ -14,6 +15,8 @@ from caviar.families import (
     Normal,
     NormalGamma,
     NormalWishart,
+    Poisson,
+    StickBreaking,
     Wishart,
 )
 
@@ -35,6 +38,8 @@ def in_scipy(q):
             return stats.beta(q.a, q.b)
         case Bernoulli():
             return stats.bernoulli(q.probability)
+        case Poisson():
+            return stats.poisson(q.rate)
         case Categorical():
             return stats.rv_discrete(values=(np.arange(q.event_shape[0]), q.probabilities))
     raise AssertionError(q)
@@ -52,7 +57,12 @@ def log_density_in_scipy(q, value):
             conditional = stats.multivariate_normal(q.mean, np.linalg.inv(q.mean_precision * precision))
             wishart = stats.wishart(float(q.df), np.linalg.inv(q.inverse_scale))
             return conditional.logpdf(location) + wishart.logpdf(precision)
-        case Bernoulli() | Categorical():
+        case StickBreaking():
+            # the first weights as shares of what is left; dx = prod of s_k dv
+            rest = 1.0 - np.concatenate(([0.0], value[:-1].cumsum()))
+            shares = value[:-1] / rest[:-1]
+            return stats.beta(q.a, q.b).logpdf(shares).sum() - np.log(rest[:-1]).sum()
+        case Bernoulli() | Categorical() | Poisson():
             return in_scipy(q).logpmf(value)
     return in_scipy(q).logpdf(value)
 
@@ -76,6 +86,11 @@ def test_entropy(q):
             marginal = single.precision_marginal
             given = 0.5 * size * np.log(2 * np.pi * np.e / single.mean_precision)
             expected = in_scipy(marginal).entropy() + given - 0.5 * marginal.expected_statistics[0]
+        elif isinstance(single, StickBreaking):
+            # of the shares, and E log of the volume s_2 ... s_{K-1}, where each 1 - v_j stands K - 1 - j times
+            times = np.arange(len(single.a) - 1, -1, -1)
+            log_left = digamma(single.b) - digamma(single.a + single.b)
+            expected = stats.beta(single.a, single.b).entropy().sum() + times @ log_left
         else:
             expected = in_scipy(single).entropy()
         np.testing.assert_allclose(single.entropy(), expected, rtol=1e-9, atol=1e-9)
@@ -85,6 +100,9 @@ def test_mean_and_variance(q):
     if isinstance(q, (NormalGamma, NormalWishart)):
         pytest.skip("the moments of joint distributions are tested by their draws")
     for single in singles(q):
+        if isinstance(q, StickBreaking):
+            _check_moments_of_pieces(single)
+            continue
         reference = in_scipy(single)
         if isinstance(q, Categorical):
             labels = np.arange(q.event_shape[0])
@@ -97,6 +115,23 @@ def test_mean_and_variance(q):
             expected = reference.mean()
             np.testing.assert_allclose(single.variance, reference.var(), rtol=1e-9)
         np.testing.assert_allclose(single.mean, expected, rtol=1e-9)
+
+
+def _check_moments_of_pieces(q):
+    for power, moment in ((1, q.mean), (2, q.variance + q.mean**2)):
+        rests = np.cumprod([1.0, *(beta.moment(power) for beta in map(stats.beta, q.b, q.a))])
+        taken = [*(beta.moment(power) for beta in map(stats.beta, q.a, q.b)), 1.0]
+        np.testing.assert_allclose(moment, rests * taken, rtol=1e-9)
+
+
+def test_stick_breaking_is_a_dirichlet_where_its_concentrations_add_up():
+    dirichlet, sticks = Dirichlet([1.5, 2.0, 4.0]), StickBreaking([1.5, 2.0], [6.0, 4.0])
+    x = dirichlet.sample(5, seed=0)
+    np.testing.assert_allclose(sticks.log_density(x), dirichlet.log_density(x), rtol=1e-12)
+    np.testing.assert_allclose(sticks.natural[0], dirichlet.natural[0], rtol=1e-15)
+    np.testing.assert_array_equal(sticks.natural[1], 0.0)
+    assert sticks.entropy() == pytest.approx(dirichlet.entropy(), rel=1e-12)
+    np.testing.assert_allclose(sticks.mode(), dirichlet.mode(), rtol=1e-14)
 
 
 def test_covariance_of_weights():
@@ -127,6 +162,11 @@ def test_variance_of_the_location_given_no_precision():
         (NormalGamma(0.0, 1.0, 2.0, 1.0), (0.0, -1.0)),
         (NormalWishart([0.0, 0.0], 1.0, 3.0, np.eye(2)), ([0.0, 0.0], -np.eye(2))),
         (Bernoulli(0.5), 0.5),
+        (Poisson(2.0), 1.5),
+        (Poisson(2.0), -1),
+        (StickBreaking([2.0, 2.0], [2.0, 2.0]), [0.5, 0.3, 0.3]),
+        (StickBreaking([2.0, 2.0], [2.0, 2.0]), [0.7, 0.5, -0.2]),
+        (StickBreaking([2.0, 2.0], [2.0, 2.0]), [1.0, 0.0, 0.0]),
     ],
 )
 def test_values_outside_the_support_have_no_density(q, outside):

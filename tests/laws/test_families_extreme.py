@@ -16,6 +16,8 @@ from caviar.families import (
     Normal,
     NormalGamma,
     NormalWishart,
+    Poisson,
+    StickBreaking,
     Wishart,
 )
 
@@ -106,6 +108,21 @@ def form(q):
                 expected,
                 mp.fsum(mp.loggamma(entry) for entry in a) - mp.loggamma(total),
             )
+        case StickBreaking():
+            a, b = p["a"], p["b"]
+            totals = [x + y for x, y in zip(a, b, strict=True)]
+            excess = [x - y for x, y in zip(b, totals[1:], strict=False)]
+            kept = [mp.digamma(x) - mp.digamma(y) for x, y in zip(b, totals, strict=True)]
+            rest = [mp.fsum(kept[:k]) for k in range(len(a) + 1)]
+            taken = [*(mp.digamma(x) - mp.digamma(y) for x, y in zip(a, totals, strict=True)), zero]
+            partition = mp.fsum(mp.log(mp.beta(x, y)) for x, y in zip(a, b, strict=True))
+            expected = [x + y for x, y in zip(taken, rest, strict=True)] + rest
+            return (
+                [*a, b[-1], zero, *excess, zero],
+                [-one] * len(rest) + [zero] * len(rest),
+                expected,
+                partition,
+            )
     raise AssertionError(q)
 
 
@@ -138,6 +155,9 @@ EXTREME = {
     "beta-tiny": Beta(1e-8, 1e-8),
     "beta-mixed": Beta(1e8, 0.5),
     "beta-large": Beta(1e8, 3e8),
+    "stick-breaking-tiny": StickBreaking([1e-8, 1e-8], [3e-8, 1e-8]),
+    "stick-breaking-large": StickBreaking([1e8, 1e7, 2e8], [5e8, 4e8, 1e8]),
+    "stick-breaking-mixed": StickBreaking([1e8, 1.0, 1.0], [3.0, 1e-3, 1e-3]),
 }
 
 
@@ -155,7 +175,7 @@ def _many_digits():
 def test_expected_statistics(extreme):
     _, _, expected, _ = form(extreme)
     # digamma(shape) - log(rate) passes through zero; the logarithm of a weight close to one must not be rounded
-    absolute = 1e-25 if isinstance(extreme, (Dirichlet, Beta)) else 1e-14
+    absolute = 1e-25 if isinstance(extreme, (Dirichlet, Beta, StickBreaking)) else 1e-14
     close(np.concatenate([np.ravel(t) for t in extreme.expected_statistics]), expected, absolute)
 
 
@@ -262,6 +282,7 @@ PAIRS = [
     (Dirichlet([1e-8, 2e-8]), Dirichlet([1e-8, 2.1e-8])),
     (Beta(1e8, 0.5), Beta(1e8, 0.5 * NEAR)),
     (Beta(1e8, 3e8), Beta(3e8, 1e8)),
+    (StickBreaking([1e8, 1e-8], [1.0, 1e8]), StickBreaking([1e8 + 1.0, 1e-8], [1.0, 1e8])),
 ]
 
 
@@ -290,6 +311,34 @@ def test_probabilities_at_the_edge(probability):
     np.testing.assert_allclose(labels.kl(Categorical([0.7, 0.3])), q.kl(Bernoulli(0.3)), rtol=1e-9)
     assert q.kl(q) == labels.kl(labels) == 0
     assert labels.log_partition == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("rate", [1e-12, 0.3, 30.0, 999.0, 1001.0, 1e8])
+def test_entropy_of_counts(rate):
+    r = mp.mpf(rate)
+    spread = mp.sqrt(r)
+    first, last = (int(max(0, mp.floor(r - 14 * spread))), int(r + 14 * spread) + 60)
+    if rate > 1e6:
+        # Stirling's series of the expectation, to the next order
+        expected = mp.log(2 * mp.pi * mp.e * r) / 2 - 1 / (12 * r) - 1 / (24 * r**2)
+    else:
+        expected = mp.fsum(
+            mp.exp(x * mp.log(r) - r - mp.loggamma(x + 1)) * (r + mp.loggamma(x + 1) - x * mp.log(r))
+            for x in map(mp.mpf, range(first, last))
+        )
+    close(Poisson(rate).entropy(), expected, absolute=0.0)
+
+
+@pytest.mark.parametrize(("rate", "x"), [(1e-12, 0), (1e-12, 3), (1e8, 100_000_123), (1e8, 99_000_000)])
+def test_log_density_of_counts(rate, x):
+    r = mp.mpf(rate)
+    close(Poisson(rate).log_density(x), x * mp.log(r) - r - mp.loggamma(mp.mpf(x + 1)), absolute=0.0)
+
+
+@pytest.mark.parametrize(("rate", "other"), [(1e8, 1e8 + 1.0), (1e-12, 1e3), (1e3, 1e-12)])
+def test_divergence_of_counts(rate, other):
+    r, s = mp.mpf(rate), mp.mpf(other)
+    close(Poisson(rate).kl(Poisson(other)), r * mp.log(r / s) - r + s, absolute=0.0)
 
 
 def test_log_odds_beyond_the_last_digit_are_kept():

@@ -15,6 +15,8 @@ from caviar.families import (
     Normal,
     NormalGamma,
     NormalWishart,
+    Poisson,
+    StickBreaking,
     Wishart,
 )
 
@@ -52,11 +54,12 @@ MOVES = {
     NormalWishart: (moved_number, moved_matrix),
     Dirichlet: (moved_weights,),
     Beta: (moved_fraction,),
+    StickBreaking: (moved_weights,),
 }
 
 
 def test_no_neighbour_of_the_mode_has_a_larger_density(q, laws):
-    if isinstance(q, (Categorical, Bernoulli)):
+    if isinstance(q, (Categorical, Bernoulli, Poisson)):
         pytest.skip("labels have no neighbours")
     rng = np.random.default_rng(2)
     mode = q.mode()
@@ -70,9 +73,9 @@ def test_no_neighbour_of_the_mode_has_a_larger_density(q, laws):
 
 
 def test_no_label_is_likelier_than_the_mode(q):
-    if not isinstance(q, (Categorical, Bernoulli)):
+    if not isinstance(q, (Categorical, Bernoulli, Poisson)):
         pytest.skip("not a distribution of labels")
-    n_labels = q.event_shape[0] if isinstance(q, Categorical) else 2
+    n_labels = q.event_shape[0] if isinstance(q, Categorical) else 100 if isinstance(q, Poisson) else 2
     top = q.log_density(q.mode())
     for label in range(n_labels):
         assert np.all(q.log_density(label) <= top)
@@ -83,6 +86,9 @@ def test_modes_on_the_edge():
     np.testing.assert_array_equal(Dirichlet([1.0, 3.0, 2.0]).mode(), [0.0, 2 / 3, 1 / 3])
     np.testing.assert_array_equal(Dirichlet([[1.0, 1.0], [1.0, 2.0]]).mode(), [[0.5, 0.5], [0.0, 1.0]])
     assert Beta(1.0, 1.0).mode() == 0.5
+    np.testing.assert_allclose(StickBreaking([1.0, 1.0], [2.0, 1.0]).mode(), [1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_array_equal(StickBreaking([1.0, 2.0], [3.0, 1.0]).mode(), [0.0, 1.0, 0.0])
+    assert Poisson([0.3, 3.0]).mode().tolist() == [0, 3]
     assert Beta(1.0, 2.0).mode() == 0
     np.testing.assert_array_equal(Wishart(3.0, PLANE).mode(), np.zeros((2, 2)))
 
@@ -100,6 +106,8 @@ def test_statistics_of_a_mode_on_the_edge_are_finite(family):
         (Gamma([2.0, 0.9], 1.0), "at least 1, got 0.9"),
         (Dirichlet([2.0, 0.5]), "at least 1, got 0.5"),
         (Beta(0.5, 2.0), "at least 1, got 0.5"),
+        (StickBreaking([2.0, 0.9], [5.0, 2.0]), "at least 1 and b_k at least K - k, got a of 0.9"),
+        (StickBreaking([2.0, 1.0], [1.5, 2.0]), "b less than K - k by 0.5"),
         (Wishart(2.9, PLANE), "at least 3, got 2.9"),
         (NormalGamma(0.0, 1.0, 0.5, 1.0), "greater than 1/2, got 0.5"),
         (NormalWishart([0.0, 0.0], 1.0, 2.0, PLANE), "greater than 2, got 2.0"),

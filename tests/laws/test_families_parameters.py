@@ -14,6 +14,8 @@ from caviar.families import (
     Normal,
     NormalGamma,
     NormalWishart,
+    Poisson,
+    StickBreaking,
     Wishart,
 )
 
@@ -51,6 +53,10 @@ SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
         (lambda: Categorical([0.5, 0.5]).log_density(2), r"integers from 0 to 1, got 2"),
         (lambda: Categorical.statistics_of([0.5], 3), r"integers from 0 to 2, got 0\.5"),
         (lambda: Bernoulli(1.5), r"between 0 and 1, got 1\.5"),
+        (lambda: Poisson([1.0, 0.0]), r"Poisson: rate must be positive, got 0\.0 at index \(1,\)"),
+        (lambda: StickBreaking([1.0, -1.0], [1.0, 1.0]), r"a must be positive, got -1\.0 at index \(1,\)"),
+        (lambda: StickBreaking([1.0, 1.0], [1.0]), r"K - 1 shares.*got 2 and 1"),
+        (lambda: StickBreaking([], []), r"K at least 2.*got 0 and 0"),
     ],
 )
 def test_bad_standard_parameters(build, text):
@@ -80,6 +86,9 @@ EYES = np.stack((np.eye(2), -np.eye(2)))
         (Beta, (ONE, BAD)),
         (Categorical, (np.array([[0.0, 1.0], [-np.inf, -np.inf]]),)),
         (Bernoulli, (np.array([1.0, np.nan]),)),
+        (Poisson, (np.array([1.0, np.inf]),)),
+        (StickBreaking, (np.array([[1.0, 1.0], [-1.0, 3.0]]), np.zeros((2, 2)))),
+        (StickBreaking, (np.ones((2, 3)), np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -1.5]]))),
     ],
 )
 def test_natural_parameters_outside_the_domain_name_the_batch_index(family, natural):

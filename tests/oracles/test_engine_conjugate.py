@@ -64,6 +64,16 @@ def test_dirichlet_multinomial_is_bayespys(data_plate):
         np.testing.assert_allclose(posterior["p"].concentration, 0.5 + counts, rtol=1e-14)
 
 
+@pytest.mark.parametrize("trials", [None, 20, [20, 20, 20]])
+def test_multinomial_is_bayespys(trials):
+    """BayesPy's evidence of three rows of counts, the multinomial coefficients included."""
+    row, counts = cv.Plate("row", 3), published.DIRICHLET_MULTINOMIAL_COUNTS
+    p = cv.Dirichlet("p", published.DIRICHLET_MULTINOMIAL_CONCENTRATION, plates=row)
+    posterior = cv.Model(cv.Multinomial("x", trials, p, plates=row)).fit({"x": counts})
+    assert posterior.elbo == pytest.approx(published.DIRICHLET_MULTINOMIAL_LOG_EVIDENCE, abs=5e-6)
+    np.testing.assert_allclose(posterior.local({"x": counts})["p"].concentration, 0.5 + counts, rtol=1e-14)
+
+
 def test_beta_bernoulli_is_exact():
     """The ELBO is log B(a + s, b + f) - log B(a, b) for every feature of a plate, with different priors."""
     rng = np.random.default_rng(0)

@@ -161,7 +161,7 @@ class _Compiler:
             if operand.statistic == OBSERVED:
                 assert mask is not None
                 return mask.astype(np.float64), operand.axes
-            statistic = node.statistics_of(value)[node.family.statistics.index(operand.statistic)]
+            statistic = node.statistic(operand.statistic, value)
             if mask is not None:
                 statistic = statistic * mask.reshape(mask.shape + (1,) * (statistic.ndim - mask.ndim))
             return statistic, operand.axes

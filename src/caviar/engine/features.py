@@ -147,9 +147,7 @@ class Feature:
         values = np.asarray(rows, dtype=np.float64)
         if self.role is None:
             assert isinstance(self.source.node, Variable)
-            computed = self.source.node.statistics_of(rows)[
-                self.source.node.family.statistics.index(self.statistic)
-            ]
+            computed = self.source.node.statistic(self.statistic, rows)
         else:
             computed = self.role.statistics[self.statistic](values)
         return np.moveaxis(computed, 0, -1)

@@ -10,6 +10,8 @@ from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 from caviar.families.normal_gamma import NormalGamma
 from caviar.families.normal_wishart import NormalWishart
+from caviar.families.poisson import Poisson
+from caviar.families.stick_breaking import StickBreaking
 from caviar.families.wishart import Wishart
 
 __all__ = [
@@ -25,6 +27,8 @@ __all__ = [
     "Normal",
     "NormalGamma",
     "NormalWishart",
+    "Poisson",
+    "StickBreaking",
     "Wishart",
 ]
 
@@ -40,6 +44,8 @@ FAMILIES: dict[str, type[ExponentialFamily]] = {
         Normal,
         NormalGamma,
         NormalWishart,
+        Poisson,
+        StickBreaking,
         Wishart,
     )
 }

@@ -1,9 +1,10 @@
 r"""What every factor has in common: an exponential family, held as a batch of its standard parameters.
 
-.. math:: \log p(x) = \sum_i \langle \eta_i + c_i,\; t_i(x) \rangle - A(\eta)
+.. math:: \log p(x) = \sum_i \langle \eta_i + c_i,\; t_i(x) \rangle + \log k(x) - A(\eta)
 
-with respect to Lebesgue measure (counting measure for labels). The :math:`c_i` are the base measure, fixed numbers;
-every constant stands in the log-partition :math:`A`.
+with respect to Lebesgue measure (counting measure for labels and counts). The :math:`c_i` are the base measure, fixed
+numbers, and k the carrier, what of it no statistic expresses: 1 but for counts. Every constant stands in the
+log-partition :math:`A`.
 """
 
 import dataclasses
@@ -65,6 +66,11 @@ class ExponentialFamily(ABC):
     @abstractmethod
     def statistics_of(cls, value: Any) -> Statistics:
         """Return the sufficient statistics t(x) of one value or a batch of values."""
+
+    @classmethod
+    def log_carrier(cls, value: Any) -> Array:
+        """Return the logarithm of the carrier k at one value or a batch of values; 0 in most families."""
+        return np.zeros(())
 
     @property
     @abstractmethod

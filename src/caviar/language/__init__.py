@@ -1,12 +1,12 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
 from .algebra import Diagonal, Predictor, diagonal, dot
-from .discrete import Bernoulli, Categorical
+from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
 from .plates import Plate
 from .positive import Gamma, Wishart
-from .simplex import Beta, Dirichlet
+from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
 from .terms import Axis, Operand, Term, base_terms_of, nodes_above, prove_conjugate, terms_of
 from .variable import Variable
@@ -22,6 +22,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "Multinomial",
     "MultivariateNormal",
     "Node",
     "Normal",
@@ -29,8 +30,10 @@ __all__ = [
     "NormalWishart",
     "Operand",
     "Plate",
+    "Poisson",
     "Predictor",
     "Slot",
+    "StickBreaking",
     "Term",
     "Variable",
     "Wishart",

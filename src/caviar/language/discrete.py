@@ -1,20 +1,23 @@
-"""Distributions of categories and yes/no answers."""
+"""Distributions of categories, yes/no answers and counts."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
 
 from .. import families
+from .._errors import ModelError
 from .._typing import AnyArray, Array
-from .nodes import Expression
+from .nodes import Expression, as_known
 from .plates import Plates
-from .roles import PROBABILITIES, PROBABILITY
+from .roles import PROBABILITIES, PROBABILITY, RATE
 from .templates import template
 from .variable import Variable
 
-__all__ = ["Bernoulli", "Categorical"]
+__all__ = ["Bernoulli", "Categorical", "Multinomial", "Poisson"]
 
 
 class Categorical(Variable):
@@ -29,7 +32,7 @@ class Categorical(Variable):
     name
         Unique within the model.
     probabilities
-        K probabilities: array or Dirichlet.
+        K probabilities: array, Dirichlet or StickBreaking.
     plates
         Its repetitions.
 
@@ -103,3 +106,125 @@ class Bernoulli(Variable):
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with answers other than 0 and 1."""
         return "" if np.all((value == 0) | (value == 1)) else "must hold only 0 and 1"
+
+
+class Poisson(Variable):
+    r"""A count 0, 1, 2, ...
+
+    .. math:: \log \mathrm{Poi}(x \mid r) = x\log r - r - \log x!
+
+    It can only be observed: log x! is no function of the statistic x, and has no expectation in closed form.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    rate
+        :math:`r > 0`, the expected count: number, array or Gamma.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Poisson("visits", rate=2.5)
+    Poisson('visits')
+    """
+
+    family = families.Poisson
+    letters: ClassVar = {"x": ""}
+    base = template((1, "self.log_carrier"))
+    density = template((1, "rate.log_x self.x"), (-1, "rate.x"))
+
+    def __init__(self, name: str, rate: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"rate": (rate, RATE)}, dimension=1)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers that are no counts."""
+        return _no_counts(value)
+
+
+class Multinomial(Variable):
+    r"""How often each of K categories came in n draws, as a dense vector of counts.
+
+    .. math:: \log \mathrm{Mult}(x \mid n, p) = \sum_k x_k \log p_k + \log n! - \sum_k \log x_k!
+
+    It can only be observed: the coefficient is no function of the statistic x with an expectation in closed form.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    trials
+        n, the draws that counts must sum to: a number, or an array over the last plates. None takes what each vector
+        sums to; the density is given n in either case.
+    probabilities
+        K probabilities: array, Dirichlet or StickBreaking.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> Multinomial("words", trials=10, probabilities=[0.5, 0.3, 0.2])
+    Multinomial('words')
+    """
+
+    family = families.Categorical
+    """Of one draw: statistic and natural parameter of the sum are the same."""
+    value_rank = 1
+    letters: ClassVar = {"x": "k"}
+    base = template((1, "self.log_carrier"))
+    density = template((1, "probabilities.log_x[k] self.x[k]"))
+
+    trials: Array | None = None
+
+    def __init__(
+        self, name: str, trials: ArrayLike | None, probabilities: Expression, *, plates: Plates = ()
+    ) -> None:
+        self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
+        if trials is not None:
+            self.trials = as_known(trials, f"'trials' of Multinomial '{name}'")
+            problem = _no_counts(self.trials)
+            if self.trials.ndim > len(self.plates):
+                problem = (
+                    f"has shape {self.trials.shape}, more axes than the {len(self.plates)} plates of '{name}'"
+                )
+            if problem:
+                raise ModelError(f"'trials' of Multinomial '{name}' {problem}")
+
+    def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
+        """Return the counts."""
+        return (np.asarray(value, dtype=np.float64),)
+
+    def statistic(self, name: str, value: AnyArray) -> Array:
+        """Return the counts, or the logarithm of the multinomial coefficient."""
+        (counts,) = self.statistics_of(value)
+        if name != "log_carrier":
+            return counts
+        return gammaln(counts.sum(axis=-1) + 1) - gammaln(counts + 1).sum(axis=-1)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with vectors that are no counts, or do not sum to the number of trials."""
+        problem = _no_counts(value)
+        if problem or self.trials is None:
+            return problem
+        totals = value.sum(axis=-1)
+        try:
+            trials = np.broadcast_to(self.trials, totals.shape)
+        except ValueError:
+            return f"has trials of shape {self.trials.shape}, which do not fit data of shape {value.shape}"
+        wrong = totals != trials
+        if not np.any(wrong):
+            return ""
+        where = tuple(np.argwhere(wrong)[0])
+        place = f"; row {where[0]} sums" if where else "; they sum"
+        return f"must hold counts that sum to its trials, {trials[where]:g}{place} to {totals[where]:g}"
+
+
+def _no_counts(value: AnyArray) -> str:
+    """Return what is wrong with numbers that are no counts, or an empty string."""
+    wrong = (value < 0) | (value != np.floor(value))
+    if not np.any(wrong):
+        return ""
+    where = tuple(np.argwhere(wrong)[0])
+    place = f"; row {where[0]} has" if where else "; got"
+    return f"must hold counts, whole numbers from 0{place} {value[where]:g}"

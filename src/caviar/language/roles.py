@@ -29,7 +29,9 @@ __all__ = [
     "PRECISION_MATRIX",
     "PROBABILITIES",
     "PROBABILITY",
+    "RATE",
     "SHAPE",
+    "STICKS",
     "TWO_SHAPES",
     "Role",
     "degrees_of_freedom",
@@ -135,6 +137,10 @@ def _not_above(bound: int, value: Array) -> str:
     return "" if possible else f"must be finite and above D - 1 = {bound}"
 
 
+def _inner(value: Array) -> Array:
+    return 1 - value
+
+
 def _first(value: Array) -> Array:
     return value[..., 0]
 
@@ -165,10 +171,12 @@ LOCATION_AND_PRECISION_MATRIX = Role(
     ("NormalWishart",),
     moves=True,
 )
-PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet",), _no_simplex)
+PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex)
 PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta",), _no_probability)
+RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)
 SHAPE = Role(0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
 TWO_SHAPES = Role(1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
+STICKS = Role(1, {"last": _identity, "inner": _inner})
 CONCENTRATION = Role(1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
 
 

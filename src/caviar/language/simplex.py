@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -11,11 +12,11 @@ from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from .nodes import Expression, Indexed, Node, as_known
 from .plates import Plates
-from .roles import CONCENTRATION, TWO_SHAPES
+from .roles import CONCENTRATION, RATE, STICKS, TWO_SHAPES
 from .templates import template
 from .variable import Variable
 
-__all__ = ["Beta", "Dirichlet"]
+__all__ = ["Beta", "Dirichlet", "StickBreaking"]
 
 
 class Dirichlet(Variable):
@@ -49,8 +50,67 @@ class Dirichlet(Variable):
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with points off the open simplex."""
-        inside = np.all(value > 0) and np.allclose(value.sum(axis=-1), 1, rtol=0, atol=1e-9)
-        return "" if inside else "must be positive and sum to one along its last axis"
+        return _off_the_simplex(value)
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
+        """Return equal probabilities."""
+        size = self.dimension or 1
+        return np.full((*plates, size), 1.0 / size)
+
+
+class StickBreaking(Variable):
+    r"""Probabilities of K categories, each a share of what those before it left: a Dirichlet process, truncated.
+
+    .. math:: v_k \sim \mathrm{Beta}(1, \gamma) \;(k < K), \quad v_K = 1, \qquad
+              p_k = v_k s_k, \quad s_k = \prod_{j < k} (1 - v_j)
+
+    .. math:: \log p(v) = (K - 1)\log\gamma + (\gamma - 1)\log p_K, \qquad \log v_k = \log p_k - \log s_k
+
+    It stands wherever a Dirichlet does. With N_k rows in category k the optimal factor has
+    :math:`a_k = 1 + N_k` and :math:`b_k = \gamma + \sum_{j > k} N_j`.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    concentration
+        :math:`\gamma > 0`, number, array or Gamma; the larger, the more categories share the rows.
+    truncation
+        K, the number of categories, at least 2.
+    plates
+        Its repetitions.
+
+    Examples
+    --------
+    >>> from caviar import Categorical
+    >>> weights = StickBreaking("weights", concentration=1.0, truncation=20)
+    >>> Categorical("z", weights).categories
+    20
+    """
+
+    family = families.StickBreaking
+    value_rank = 1
+    letters: ClassVar = {"log_x": "k", "log_rest": "k"}
+    base = template((-1, "self.log_x[k]"))
+    density = template(
+        (1, "truncation.inner[k] self.log_x[k]"),
+        (-1, "truncation.inner[k] self.log_rest[k]"),
+        (1, "concentration.x truncation.last[k] self.log_x[k]"),
+        (1, "concentration.log_x truncation.inner[k]"),
+    )
+
+    def __init__(self, name: str, concentration: Expression, truncation: int, *, plates: Plates = ()) -> None:
+        if not isinstance(truncation, Integral) or truncation < 2:
+            raise ModelError(
+                f"'truncation' of StickBreaking '{name}' must be a whole number of at least 2; got {truncation!r}"
+            )
+        # the last piece is the rest: the concentration acts on it alone
+        last = np.eye(int(truncation))[-1]
+        self._state(name, plates, {"concentration": (concentration, RATE), "truncation": (last, STICKS)})
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with points off the open simplex."""
+        return _off_the_simplex(value)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
         """Return equal probabilities."""
@@ -97,6 +157,11 @@ class Beta(Variable):
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
         """Return one half."""
         return np.full(plates, 0.5)
+
+
+def _off_the_simplex(value: AnyArray) -> str:
+    inside = np.all(value > 0) and np.allclose(value.sum(axis=-1), 1, rtol=0, atol=1e-9)
+    return "" if inside else "must be positive and sum to one along its last axis"
 
 
 def _stacked(name: str, a: Expression, b: Expression) -> Array:

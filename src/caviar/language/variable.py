@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from .._errors import ModelError
+from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from .algebra import Diagonal, Predictor
 from .expansion import expand
-from .nodes import Constant, Data, Expression, Node
+from .nodes import Constant, Data, Expression, Indexed, Node
 from .plates import Plates
 from .roles import Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
@@ -35,7 +35,7 @@ class Variable(Node):
     family: ClassVar[type[ExponentialFamily]]
     density: ClassVar[Density]
     base: ClassVar[Density] = ()
-    """Logarithm of the base measure, as statistics of itself: log h = sum of base."""
+    """Logarithm of the base measure, as statistics of itself: log h = sum of base. ``log_carrier`` is one of them."""
     value_rank: ClassVar[int] = 0
     """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
     letters: ClassVar[dict[str, str]]
@@ -59,6 +59,8 @@ class Variable(Node):
     ) -> None:
         """Take the arguments of a distribution: what every constructor ends with."""
         self._identify(name, plates)
+        for slot, (value, _) in arguments.items():
+            _refuse_latent_carrier(self, slot, value)
         self.dimension = dimension
         stated = {slot: as_expression(self, slot, value, role) for slot, (value, role) in arguments.items()}
         sums = {s: value for s, value in stated.items() if isinstance(value, Predictor | Diagonal)}
@@ -103,6 +105,12 @@ class Variable(Node):
         """Return the sufficient statistics of values of this variable."""
         return self.family.statistics_of(value)
 
+    def statistic(self, name: str, value: AnyArray) -> Array:
+        """Return one statistic of values of this variable, by name: sufficient, or the carrier of the base measure."""
+        if name == "log_carrier":
+            return self.family.log_carrier(value)
+        return self.statistics_of(value)[self.family.statistics.index(name)]
+
     def mode_of(self, natural: tuple[Array, ...]) -> Any:
         """Return the mode of the member of its family with these natural parameters: the point of a point mass."""
         return self.family.from_natural(natural).mode()
@@ -131,3 +139,19 @@ class Variable(Node):
             "plates": [plate.name for plate in self.plates],
             "slots": {name: repr(expression) for name, expression in self.stated.items()},
         }
+
+
+def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> None:
+    """Refuse a parent whose base measure is no function of its statistics: it can only be observed."""
+    node = value.node if isinstance(value, Indexed) else value
+    if not isinstance(node, Variable) or all(
+        f.statistic != "log_carrier" for s in node.base for f in s.factors
+    ):
+        return
+    kind = type(node).__name__
+    raise ConjugacyError(
+        f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} can only be "
+        f"observed. The expectation of its base measure, which a latent count needs, is no function of its statistic "
+        f"{', '.join(node.family.statistics)} and has no closed form. Give a known value, or let "
+        f"'{node.name}' be a leaf of the model."
+    )

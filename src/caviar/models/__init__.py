@@ -1,19 +1,29 @@
 """The classic models, each a page that states it in the language and returns a :class:`caviar.Model`."""
 
+from .bernoulli_mixture import bernoulli_mixture
 from .dirichlet_categorical import dirichlet_categorical
+from .dirichlet_process_mixture import dirichlet_process_mixture
 from .gaussian_mixture import gaussian_mixture
 from .known_variance_mixture import known_variance_mixture
+from .latent_class_analysis import latent_class_analysis
 from .maximum_likelihood_mixture import maximum_likelihood_mixture
+from .mixed_mixture import mixed_mixture
 from .normal_factorised import normal_factorised
 from .normal_gamma import normal_gamma
 from .normal_wishart_mixture import normal_wishart_mixture
+from .poisson_mixture import poisson_mixture
 
 __all__ = [
+    "bernoulli_mixture",
     "dirichlet_categorical",
+    "dirichlet_process_mixture",
     "gaussian_mixture",
     "known_variance_mixture",
+    "latent_class_analysis",
     "maximum_likelihood_mixture",
+    "mixed_mixture",
     "normal_factorised",
     "normal_gamma",
     "normal_wishart_mixture",
+    "poisson_mixture",
 ]

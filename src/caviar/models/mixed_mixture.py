@@ -1,0 +1,106 @@
+"""The mixture for tables whose columns are of different kinds: numbers, categories and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._errors import ParameterError
+from .._model import Model
+from ..language import Categorical, Dirichlet, Gamma, Normal, NormalGamma, Plate, Poisson, Variable
+from ._broadcast import as_vector
+
+__all__ = ["mixed_mixture"]
+
+
+def mixed_mixture(
+    n_components: int,
+    *,
+    numbers: Sequence[str] = (),
+    n_categories: Mapping[str, int] | None = None,
+    counts: Sequence[str] = (),
+    concentration: ArrayLike = 1.0,
+    number_prior: tuple[float, float, float, float] = (0.0, 0.01, 1.0, 1.0),
+    answer_concentration: float = 1.0,
+    count_prior: tuple[float, float] = (1.0, 1.0),
+) -> Model:
+    r"""Return the mixture of K components over columns of several kinds, independent given the component.
+
+    .. math::
+        \pi \sim \mathrm{Dir}(\alpha), \quad z_n \sim \mathrm{Cat}(\pi), \quad
+        x_{nd} \mid z_n \sim \begin{cases}
+            N(\mu_{z_n d}, 1/\tau_{z_n d}) & (\mu, \tau)_{kd} \sim \mathrm{NormalGamma}(m, \kappa, s, r) \\
+            \mathrm{Cat}(p^{(d)}_{z_n}) & p^{(d)}_k \sim \mathrm{Dir}(\beta 1_{C_d}) \\
+            \mathrm{Poi}(\lambda_{z_n d}) & \lambda_{kd} \sim \mathrm{Gamma}(s', r')
+        \end{cases}
+
+    One label gates all columns, so each adds its expected log density to the same logit:
+
+    .. math::
+        \log r_{nk} = \langle\log\pi_k\rangle + \sum_d \langle \log p(x_{nd} \mid \theta_{kd}) \rangle + \mathrm{const}
+
+    Parameters
+    ----------
+    n_components
+        K.
+    numbers
+        Names of the columns of real numbers.
+    n_categories
+        Name of each column of categories -> its number of categories :math:`C_d`.
+    counts
+        Names of the columns of counts.
+    concentration
+        :math:`\alpha`, a number or shape (K,).
+    number_prior
+        :math:`m, \kappa, s, r`: mean, rows that the knowledge of it is worth, shape and rate of the precision. One
+        prior for all such columns: bring them to similar scales.
+    answer_concentration
+        :math:`\beta`.
+    count_prior
+        :math:`s', r'`.
+
+    Returns
+    -------
+    Model
+        Variables ``weights``, ``z`` (plate ``obs``), and for each column its own name (plate ``obs``) and
+        ``<column>_theta``, ``<column>_probabilities`` or ``<column>_rate`` (plate ``component``).
+
+    Raises
+    ------
+    ParameterError
+        If no column is named, or one is named twice.
+    ModelError
+        If another argument is impossible, or of the wrong shape.
+
+    Notes
+    -----
+    The conjugate exponential form, section 1 of ``docs/mathematics.md``.
+
+    Examples
+    --------
+    >>> model = mixed_mixture(2, numbers=["height"], n_categories={"colour": 3}, counts=["visits"])
+    >>> data = {"height": [-2.0, -2.1, -1.9, 2.0, 2.1, 1.9], "colour": [0, 0, 1, 2, 2, 2], "visits": [0, 1, 0, 7, 9, 8]}
+    >>> posterior = model.fit(data, seed=0)
+    >>> order = posterior["height_theta"].mean.argsort()
+    >>> posterior["visits_rate"].mean[order].round(1)
+    array([0.5, 6.2])
+    """
+    kinds = n_categories or {}
+    names = [*numbers, *kinds, *counts]
+    if not names or len(set(names)) < len(names):
+        raise ParameterError(f"mixed_mixture needs at least one column, each named once; got {names}")
+    component, obs = Plate("component", n_components), Plate("obs")
+    z = Categorical("z", Dirichlet("weights", as_vector(concentration, n_components)), plates=obs)
+    leaves: list[Variable] = []
+    for name in numbers:
+        theta = NormalGamma(f"{name}_theta", *number_prior, plates=component)
+        leaves.append(Normal(name, theta[z], plates=obs))
+    for name, number in kinds.items():
+        p = Dirichlet(f"{name}_probabilities", np.full(number, answer_concentration), plates=component)
+        leaves.append(Categorical(name, p[z], plates=obs))
+    for name in counts:
+        rate = Gamma(f"{name}_rate", *count_prior, plates=component)
+        leaves.append(Poisson(name, rate[z], plates=obs))
+    return Model(*leaves)
