@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ModelError,
         ParameterError,
         PlateError,
+        VerificationError,
     )
     from ._model import Model
     from ._posterior import Posterior
@@ -61,6 +62,7 @@ _ERRORS = (
     "ModelError",
     "ParameterError",
     "PlateError",
+    "VerificationError",
 )
 _LANGUAGE = (
     "Bernoulli",
@@ -116,6 +118,7 @@ __all__ = [
     "Plate",
     "PlateError",
     "Posterior",
+    "VerificationError",
     "Wishart",
     "__version__",
     "load",
