@@ -13,6 +13,7 @@ import numpy as np
 from ._errors import CollapseWarning, ImproperError, ModelError, ParameterError
 from ._posterior import Posterior
 from ._progress import reporter
+from ._randomness import generator
 from ._simulation import log_joint, simulate
 from .data import ArrayRows
 from .engine.binding import Binding, bind
@@ -215,7 +216,7 @@ class Model:
         >>> list(draw), draw["x"].shape
         (['x', 'mean', 'tau'], (5,))
         """
-        return simulate(self.nodes, _generator(seed), sizes or {}, data or {}, given or {})
+        return simulate(self.nodes, generator(seed), sizes or {}, data or {}, given or {})
 
     def log_joint(self, values: Mapping[str, Any]) -> float:
         """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
@@ -332,13 +333,6 @@ def _generators(seed: int | np.random.Generator | None, n_restarts: int) -> list
     except (TypeError, ValueError):
         raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
     return [np.random.default_rng(child) for child in children]
-
-
-def _generator(seed: int | np.random.Generator | None) -> np.random.Generator:
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
 
 
 def _rank(result: Result) -> tuple[bool, float]:

@@ -15,7 +15,7 @@ from ._errors import DataError, ImproperError, ModelError, ParameterError, Plate
 from ._typing import AnyArray
 from .engine.binding import as_values
 from .families import ExponentialFamily, MeanPrecision
-from .language import Constant, Data, Indexed, Node, Plate, Slot, Variable
+from .language import Categorical, Constant, Data, Indexed, Node, Plate, Slot, Variable
 
 __all__ = ["conditional", "log_joint", "simulate", "slot_value"]
 
@@ -188,7 +188,8 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
             raise PlateError(
                 f"'{name}' must have {rank} axes (its plates, then its event); got shape {held[name].shape}"
             )
-        problem = variable.problem_with(held[name])
+        # other values off their support have density zero; labels off theirs would choose a wrong row
+        problem = variable.problem_with(held[name]) if isinstance(variable, Categorical) else ""
         if problem:
             raise ParameterError(f"the given '{name}', a {type(variable).__name__}, {problem}")
     return held

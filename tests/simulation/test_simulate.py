@@ -220,3 +220,12 @@ def test_an_improper_prior_is_named(name):
 def test_a_restricted_matrix_is_not_drawn_as_if_it_were_free():
     with pytest.raises(cv.ModelError, match="'v' is restricted by smallest_variance"):
         cv.Model(cv.Wishart("v", 4, np.eye(2), smallest_variance=0.1)).simulate(0)
+
+
+def test_given_labels_off_their_support_are_refused():
+    """A negative label would choose the last component."""
+    model, obs = CASES["known-variance"].state(), np.array([0, -1])
+    with pytest.raises(
+        cv.ParameterError, match="the given 'z', a Categorical, must hold whole numbers from 0 to 2"
+    ):
+        model.simulate(0, given={"z": obs})
