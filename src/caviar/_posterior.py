@@ -16,12 +16,18 @@ from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
 from .engine.status import Status
+from .language import Plate
 
 __all__ = ["Posterior"]
 
 
 class Binds(Protocol):
     """Binds the fitted model to other data."""
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows."""
+        ...
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
@@ -62,6 +68,11 @@ class Posterior:
         self._evaluator = evaluator
         self._local = {variable.name for factor in result.plan.factors for variable in factor.variables}
         self._factors = factors_at(result.plan, result.q)
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows of data; None where there is none, or where the next data decide."""
+        return self._evaluator.data_plate
 
     @property
     def converged(self) -> bool:

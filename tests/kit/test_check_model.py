@@ -34,6 +34,27 @@ def test_right_models_recover_what_made_the_data(name):
     assert 0.5 <= report["recovery"].figure <= 1.0
 
 
+def test_rows_may_stand_on_any_axis():
+    """With as many features as rows a confusion of the two would not even be an error of shapes."""
+    obs, feature = cv.Plate("obs"), cv.Plate("feature", 6)
+    t = cv.Normal("t", cv.Normal("m", 0, 1), cv.Gamma("tau", 2, 1), plates=(feature, obs))
+    model = cv.Model(cv.Normal("x", t, cv.Data("noise", plates=obs), plates=(feature, obs)))
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(0, 2, (6, 6)), "noise": np.geomspace(0.1, 100, 6)}
+    check_model(model, data, n_draws=2000).raise_if_failed()
+    check_model(model, data, n_draws=2000, data_plate=feature).raise_if_failed()
+
+
+def test_models_without_rows_and_with_flat_priors_pass():
+    check_model(cv.Model(cv.Normal("x", cv.NormalGamma("theta", 0, 1, 1, 1))), {"x": 1.0}).raise_if_failed()
+    flat = cv.NormalGamma("theta", 0, 0, 0.5, 0)
+    model = cv.Model(cv.Normal("x", flat, plates=cv.Plate("obs")))
+    data = {"x": np.array([1.0, 3.0, 2.5, -1.0])}
+    check_model(model, data).raise_if_failed()
+    with pytest.raises(cv.ImproperError, match="'theta' has no proper distribution to draw from"):
+        check_model(model, data, replications=1)
+
+
 def test_coverage_of_an_exact_posterior_is_the_level():
     """One conjugate Normal mean: its posterior is exact, and so are its intervals."""
     obs, group = cv.Plate("obs"), cv.Plate("group", 50)

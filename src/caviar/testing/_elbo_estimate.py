@@ -102,10 +102,6 @@ def _gate_of(posterior: Posterior, name: str, local: Mapping[str, Any]) -> str:
 
 def _row_axes(posterior: Posterior, local: Mapping[str, Any]) -> dict[str, int]:
     """Return the axis of the rows in the values of each local variable; their factors have it first."""
-    variables = posterior.model.variables
-    of_globals = {plate for name in posterior for plate in variables[name].plates}
-    axes = {}
-    for name in local:
-        (axis,) = [i for i, plate in enumerate(variables[name].plates) if plate not in of_globals][:1]
-        axes[name] = axis
-    return {name: axis for name, axis in axes.items() if axis}
+    plates = {name: posterior.model.variables[name].plates for name in local}
+    axes = {name: [plate is posterior.data_plate for plate in own] for name, own in plates.items()}
+    return {name: own.index(True) for name, own in axes.items() if True in own}
