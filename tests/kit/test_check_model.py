@@ -63,6 +63,15 @@ def test_coverage_of_an_exact_posterior_is_the_level():
     assert share == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 1000))
 
 
+def test_labels_at_the_end_of_an_interval_are_inside():
+    """A global label that the data tell beyond doubt is covered in every data set, also the first and the last."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+    z = cv.Categorical("z", [0.4, 0.2, 0.4])
+    centres = cv.Constant("centres", [-50.0, 0.0, 50.0], plates=component)
+    model = cv.Model(cv.Normal("x", centres[z], 1.0, plates=obs))
+    assert coverage(model, sizes={"obs": 4}, replications=12, seed=0) == {"z": 1.0}
+
+
 def test_the_estimate_of_an_exact_posterior_has_no_error():
     """Where q is the posterior, log p(x, z) - log q(z) is the log evidence at every draw."""
     model = cv.Model(cv.Normal("x", cv.NormalGamma("theta", 0.0, 1.0, 2.0, 2.0), plates=cv.Plate("obs")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caviar._typing import Array
-from caviar.families import ExponentialFamily
+from caviar.families import Categorical, ExponentialFamily
 
 if TYPE_CHECKING:
     from caviar._model import Model
@@ -71,7 +71,14 @@ def _fit_from_truth(
     model: Model, truth: Mapping[str, Any], data: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> Any:
     globals_ = list(model.fit(data, **{**arguments, "init": "prior", "max_iter": 0, "n_restarts": 1}))
-    return model.fit(data, **{**arguments, "init": {name: truth[name] for name in globals_}})
+    start = {name: _start_at(model, name, truth[name]) for name in globals_}
+    return model.fit(data, **{**arguments, "init": start})
+
+
+def _start_at(model: Model, name: str, truth: Any) -> Any:
+    """Return the truth as a start; of a label a distribution about it, which no probability of zero holds there."""
+    categories = getattr(model.variables[name], "categories", None)
+    return truth if categories is None else Categorical(0.99 * np.eye(categories)[truth] + 0.01 / categories)
 
 
 def _inside(factor: ExponentialFamily, truth: Any, level: float, rng: np.random.Generator) -> Array:
@@ -79,6 +86,8 @@ def _inside(factor: ExponentialFamily, truth: Any, level: float, rng: np.random.
     pairs = zip(draws, truth, strict=True) if isinstance(draws, tuple) else [(draws, truth)]
     found = []
     for drawn, true in pairs:
-        rank = (np.asarray(drawn) < np.asarray(true)).mean(axis=0)
-        found.append((np.abs(rank - 0.5) <= level / 2).ravel())
+        below = (np.asarray(drawn) < np.asarray(true)).mean(axis=0)
+        # labels have ties: the interval ends at a label, and holds it
+        up_to = (np.asarray(drawn) <= np.asarray(true)).mean(axis=0)
+        found.append(((below <= 0.5 + level / 2) & (up_to >= 0.5 - level / 2)).ravel())
     return np.concatenate(found)
