@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ModelError,
         ParameterError,
         PlateError,
+        VerificationError,
     )
     from ._model import Model
     from ._posterior import Posterior
@@ -66,6 +67,7 @@ _ERRORS = (
     "ModelError",
     "ParameterError",
     "PlateError",
+    "VerificationError",
 )
 _LANGUAGE = (
     "Bernoulli",
@@ -129,6 +131,7 @@ __all__ = [
     "Poisson",
     "Posterior",
     "StickBreaking",
+    "VerificationError",
     "Wishart",
     "__version__",
     "diagonal",

@@ -8,7 +8,8 @@
     │   └── PlateError                   plates, sizes or event shapes disagree
     ├── DataError (ValueError)           the data do not fit the model
     ├── ParameterError (ValueError)      an argument has an impossible value
-    └── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
+    ├── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
+    └── VerificationError (AssertionError)  a model fails checks of caviar.testing
 
     CaviarWarning (UserWarning)
     ├── CollapseWarning                  a factor shrank onto (almost) no data
@@ -26,6 +27,7 @@ __all__ = [
     "ModelError",
     "ParameterError",
     "PlateError",
+    "VerificationError",
 ]
 
 
@@ -55,6 +57,10 @@ class ParameterError(CaviarError, ValueError):
 
 class ImproperError(CaviarError, ValueError):
     """A distribution cannot be normalised, or has no mode inside its domain."""
+
+
+class VerificationError(CaviarError, AssertionError):
+    """A model fails checks of the verification kit."""
 
 
 class CaviarWarning(UserWarning):

@@ -13,6 +13,8 @@ import numpy as np
 from ._errors import CollapseWarning, ImproperError, ModelError, ParameterError
 from ._posterior import Posterior
 from ._progress import reporter
+from ._randomness import generator
+from ._simulation import log_joint, simulate
 from .data import ArrayRows
 from .engine.binding import Binding, bind
 from .engine.factorisation import local_factors
@@ -172,6 +174,61 @@ class Model:
             _Evaluator(self, tuple(point), factors, binding.data_plate),
             [result.elbo for result in results],
         )
+
+    def simulate(
+        self,
+        seed: int | np.random.Generator | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        data: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return a draw of every variable, latent and observed, from the prior: parents first, children given them.
+
+        Parameters
+        ----------
+        seed
+            Of the draws; the same seed gives the same values.
+        sizes
+            Name of a plate -> its size, for plates that neither their declaration nor an array settles.
+        data
+            Name of each known array (``Data``) of the model -> its values.
+        given
+            Name of a variable -> values that it is held at; a pair (mean, precision) for a joint factor.
+
+        Returns
+        -------
+        dict
+            Name -> array of shape (plates..., event...); for a joint factor a named pair (mean, precision) of these.
+
+        Raises
+        ------
+        ImproperError
+            If a prior is improper (flat): the message names its variable.
+        PlateError
+            If the size of a plate is unknown, or two disagree.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> tau = cv.Gamma("tau", 2, 1)
+        >>> model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 1), tau, plates=cv.Plate("obs")))
+        >>> draw = model.simulate(0, sizes={"obs": 5})
+        >>> list(draw), draw["x"].shape
+        (['x', 'mean', 'tau'], (5,))
+        """
+        return simulate(self.nodes, generator(seed), sizes or {}, data or {}, given or {})
+
+    def log_joint(self, values: Mapping[str, Any]) -> float:
+        """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
+
+        Parameters
+        ----------
+        values
+            Name -> values, as :meth:`simulate` returns them, and those of the known arrays (``Data``). A flat prior
+            counts as density 1.
+        """
+        return log_joint(self.nodes, values)
 
     def _plan(
         self,

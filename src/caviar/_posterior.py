@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
 
-from ._errors import ModelError
+from ._errors import ModelError, ParameterError
+from ._randomness import generator
+from ._summary import Summary, summary_of
 from .engine.evaluate import factors_at, local_distributions, objective_at
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
 from .engine.status import Status
+from .language import Plate
 
 __all__ = ["Posterior"]
 
 
 class Binds(Protocol):
     """Binds the fitted model to other data."""
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows."""
+        ...
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
@@ -59,6 +68,11 @@ class Posterior:
         self._evaluator = evaluator
         self._local = {variable.name for factor in result.plan.factors for variable in factor.variables}
         self._factors = factors_at(result.plan, result.q)
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows of data; None where there is none, or where the next data decide."""
+        return self._evaluator.data_plate
 
     @property
     def converged(self) -> bool:
@@ -108,6 +122,111 @@ class Posterior:
         plan, passes = self._evaluator.bind(data)
         return local_distributions(plan, self._factors, passes)
 
+    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the factors of the local variables for new rows of data: :meth:`local`, under the name of its use.
+
+        Parameters
+        ----------
+        data
+            The observed variables of the new rows, with the names of the fit.
+
+        Returns
+        -------
+        dict
+            Name -> distribution with the rows as first batch axis; of a Categorical, ``.probabilities``.
+        """
+        return self.local(data)
+
+    def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
+        """Return draws of all global variables.
+
+        Parameters
+        ----------
+        n
+            How many.
+        seed
+            Of the draws; the same seed gives the same values.
+
+        Returns
+        -------
+        dict
+            Name -> array of shape (n, plates..., event...); for a joint factor a pair (mean, precision) of these. The
+            factors are independent: what one draw has of each belongs together only as q says. A point mass is its
+            point, n times.
+        """
+        rng = generator(seed)
+        _check_count("n", n)
+        return {name: factor.sample(n, rng) for name, factor in self._factors.items()}
+
+    def predictive(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        *,
+        data: Mapping[str, Any] | None = None,
+        n_draws: int = 1,
+        seed: int | np.random.Generator | None = None,
+    ) -> dict[str, Any]:
+        """Return draws of the observed variables for new rows: globals from q, and the rest given them.
+
+        Parameters
+        ----------
+        sizes
+            Name of a plate -> its size, as ``{"obs": 100}``, where neither its declaration nor an array settles it.
+        data
+            Name of each known array (``Data``) of the model -> its values for the new rows.
+        n_draws
+            How many draws of the globals, each with rows of its own.
+        seed
+            Of the draws.
+
+        Returns
+        -------
+        dict
+            Name of each observed variable -> array of shape (n_draws, plates..., event...).
+        """
+        rng = generator(seed)
+        _check_count("n_draws", n_draws)
+        names = [leaf.name for leaf in self.model.leaves]
+        draws = []
+        for _ in range(n_draws):
+            values = {name: factor.sample(None, rng) for name, factor in self._factors.items()}
+            drawn = self.model.simulate(rng, sizes=sizes, data=data, given=values)
+            draws.append([drawn[name] for name in names])
+        return {name: np.stack(values) for name, values in zip(names, zip(*draws, strict=True), strict=True)}
+
+    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
+        """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
+
+        Parameters
+        ----------
+        level
+            Of the intervals, between 0 and 1.
+        max_rows
+            At most so many entries of each variable; None for all.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> print(posterior.summary())
+        ELBO -2.484907 nats, converged (iterations: 2)
+        variable  at  mean   sd  95% interval
+        p              0.6  0.2  0.1941 to 0.9324
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+        if max_rows is not None:
+            _check_count("max_rows", max_rows)
+        title = f"ELBO {self.elbo:.6f} nats, {self.status.value} (iterations: {self.n_iter})"
+        variables = self.model.variables
+        plates = {name: [plate.name for plate in variables[name].plates] for name in self._factors}
+        return summary_of(title, self._factors, plates, level=level, max_rows=max_rows)
+
+    def _repr_html_(self) -> str:
+        """Return the summary, for a notebook."""
+        return self.summary()._repr_html_()
+
     def elbo_at(
         self, factors: Mapping[str, Any], data: Mapping[str, Any], *, sample_weight: Any = None
     ) -> float:
@@ -132,3 +251,8 @@ class Posterior:
         lines += [f"  {name}: {factor!r}" for name, factor in self._factors.items()]
         lines += [f"  {name}: one for each row, see posterior.local(data)" for name in sorted(self._local)]
         return "\n".join(lines)
+
+
+def _check_count(name: str, value: int) -> None:
+    if not isinstance(value, Integral) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")

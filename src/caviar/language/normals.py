@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,6 +84,11 @@ class Normal(Variable):
                 name, plates, {"mean": (mean, LOCATION), "precision": (precision, PRECISION)}, dimension=1
             )
 
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.Normal:
+        """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
+        mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
+        return families.Normal(mean, precision)
+
     def _states_flat_prior(self) -> bool:
         return "precision" in self.slots and _is_zero(self, "precision")
 
@@ -149,6 +155,11 @@ class MultivariateNormal(Variable):
             self._state(
                 name, plates, {"mean": (mean, LOCATION_VECTOR), "precision": (precision, PRECISION_MATRIX)}
             )
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.MultivariateNormal:
+        """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
+        mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
+        return families.MultivariateNormal(mean, precision)
 
     def _states_flat_prior(self) -> bool:
         return "precision" in self.slots and _is_zero(self, "precision")

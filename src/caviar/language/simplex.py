@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -149,6 +150,10 @@ class Beta(Variable):
         random = next((value for value in (a, b) if isinstance(value, (Node, Indexed))), None)
         shapes = random if random is not None else _stacked(name, a, b)
         self._state(name, plates, {"shapes": (shapes, TWO_SHAPES)}, dimension=2)
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.Beta:
+        """Return the Beta with a and b from the last axis of its one slot."""
+        return families.Beta(slots["shapes"][..., 0], slots["shapes"][..., 1])
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers outside the open unit interval."""

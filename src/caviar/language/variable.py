@@ -111,6 +111,10 @@ class Variable(Node):
             return self.family.log_carrier(value)
         return self.statistics_of(value)[self.family.statistics.index(name)]
 
+    def distribution_given(self, slots: Mapping[str, Any]) -> ExponentialFamily:
+        """Return the member of its family with these values of its slots: the distribution given the parents."""
+        return self.family(**slots)
+
     def mode_of(self, natural: tuple[Array, ...]) -> Any:
         """Return the mode of the member of its family with these natural parameters: the point of a point mass."""
         return self.family.from_natural(natural).mode()

@@ -1,14 +1,26 @@
-"""The verification kit: exact answers that a variational posterior can be held against.
+"""The verification kit: what a variational posterior, and the model it was fitted with, can be held against.
 
 It uses nothing of the engine, so that an error there cannot hide here.
 """
 
+from caviar.testing._check_model import check_model
+from caviar.testing._elbo_estimate import ElboEstimate, elbo_estimate
 from caviar.testing._evidence import ExactPosterior, exact_kl, exact_log_evidence, exact_posterior
 from caviar.testing._gradients import NumericalGradient, numerical_gradient
+from caviar.testing._recovery import coverage
+from caviar.testing._report import Check, VerificationReport
+from caviar.testing._stationarity import elbo_slopes
 
 __all__ = [
+    "Check",
+    "ElboEstimate",
     "ExactPosterior",
     "NumericalGradient",
+    "VerificationReport",
+    "check_model",
+    "coverage",
+    "elbo_estimate",
+    "elbo_slopes",
     "exact_kl",
     "exact_log_evidence",
     "exact_posterior",

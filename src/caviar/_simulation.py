@@ -1,0 +1,252 @@
+"""Ancestral simulation: every variable drawn given values of its parents; and the log joint density of such values.
+
+Nothing here knows of terms or contractions: distributions are the members of the families themselves, so that the
+engine can be held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._errors import DataError, ImproperError, ModelError, ParameterError, PlateError
+from ._typing import AnyArray
+from .engine.binding import as_values
+from .families import ExponentialFamily, MeanPrecision
+from .language import Categorical, Constant, Data, Indexed, Node, Plate, Slot, Variable
+
+__all__ = ["conditional", "log_joint", "simulate", "slot_value"]
+
+
+def simulate(
+    nodes: Sequence[Node],
+    rng: np.random.Generator,
+    sizes: Mapping[str, int],
+    data: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return a value of every variable by name: those in ``given`` as they are, the others drawn, parents first."""
+    variables = [node for node in nodes if isinstance(node, Variable)]
+    known = _known_arrays(nodes, data)
+    held = _held_values(variables, given)
+    shapes = _settle_sizes(nodes, sizes, {**known, **held})
+    values = {**known, **held}
+    for variable in _parents_first(variables):
+        if variable.name not in held:
+            values[variable.name] = _draw(variable, values, shapes, rng)
+    return {variable.name: values[variable.name] for variable in variables}
+
+
+def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
+    """Return the log density of values of all variables, each family's own; a flat prior has density 1."""
+    missing = [n.name for n in nodes if not isinstance(n, Constant) and n.name not in values]
+    if missing:
+        raise DataError(f"the log joint density needs a value of every variable; '{missing[0]}' has none")
+    read = {
+        **_known_arrays(nodes, {n.name: values[n.name] for n in nodes if isinstance(n, Data)}),
+        **_held_values(
+            [n for n in nodes if isinstance(n, Variable)],
+            {n.name: values[n.name] for n in nodes if isinstance(n, Variable)},
+        ),
+    }
+    sizes = _settle_sizes(nodes, {}, read)
+    total = 0.0
+    for variable in nodes:
+        if isinstance(variable, Variable) and not variable.is_flat:
+            member = _over_plates(variable, conditional(variable, read), sizes)
+            total += float(np.sum(member.log_density(read[variable.name])))
+    return total
+
+
+def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFamily:
+    """Return the distribution of a variable given values of its parents.
+
+    Its batch has an axis for each plate of the variable, of length 1 where nothing varies along it.
+
+    Raises
+    ------
+    ImproperError
+        If there is none: the message names the variable.
+    """
+    slots = {name: slot_value(variable, slot, values) for name, slot in variable.slots.items()}
+    try:
+        return variable.distribution_given(slots)
+    except ParameterError as error:
+        raise ImproperError(
+            f"'{variable.name}' has no proper distribution to draw from: {error} Give it a proper prior, or its "
+            f"values with given={{'{variable.name}': ...}}."
+        ) from error
+
+
+def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
+    """Return what stands in a slot, with an axis for each plate of its owner (of length 1 where it does not vary)."""
+    node = slot.node
+    value = node.value if isinstance(node, Constant) else values[node.name]
+    labels: dict[Plate, AnyArray] = {}
+    if isinstance(slot.expression, Indexed):
+        by = slot.expression.by
+        labels[slot.expression.plate] = _laid_out(values[by.name], by.plates, owner, {})
+    if isinstance(value, tuple):
+        return type(value)(*(_laid_out(part, node.plates, owner, labels) for part in value))
+    return _laid_out(value, node.plates, owner, labels)
+
+
+def _laid_out(
+    array: AnyArray, plates: tuple[Plate, ...], owner: Variable, labels: Mapping[Plate, AnyArray]
+) -> AnyArray:
+    """Return an array over plates as one over the plates of the owner; plates with labels are chosen from."""
+    rank = len(owner.plates)
+    if not plates:
+        return np.reshape(array, (1,) * rank + np.shape(array))
+    index = []
+    for plate, size in zip(plates, np.shape(array), strict=False):
+        if plate in labels:
+            index.append(labels[plate])
+        else:
+            axis = owner.plates.index(plate)
+            index.append(np.arange(size).reshape((1,) * axis + (size,) + (1,) * (rank - axis - 1)))
+    return array[tuple(index)]
+
+
+def _draw(
+    variable: Variable, values: Mapping[str, Any], sizes: Mapping[Plate, int], rng: np.random.Generator
+) -> Any:
+    if variable.floor is not None:
+        raise ModelError(
+            f"'{variable.name}' is restricted by smallest_variance, and values of a restricted "
+            f"{type(variable).__name__} cannot be drawn; give its values with given={{'{variable.name}': ...}}"
+        )
+    return _over_plates(variable, conditional(variable, values), sizes).sample(None, rng)
+
+
+def _over_plates(
+    variable: Variable, member: ExponentialFamily, sizes: Mapping[Plate, int]
+) -> ExponentialFamily:
+    """Return the distributions repeated along every plate of the variable."""
+    repeats = [
+        np.arange(sizes[plate]) if length > 1 else np.zeros(sizes[plate], dtype=np.intp)
+        for plate, length in zip(variable.plates, member.batch_shape, strict=True)
+    ]
+    return member[np.ix_(*repeats)] if repeats else member
+
+
+def _parents_first(variables: Sequence[Variable]) -> list[Variable]:
+    found: dict[str, Variable] = {}
+
+    def visit(variable: Variable) -> None:
+        if variable.name in found:
+            return
+        for parent in variable.parents:
+            if isinstance(parent, Variable):
+                visit(parent)
+        found[variable.name] = variable
+
+    for variable in variables:
+        visit(variable)
+    return list(found.values())
+
+
+def _known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the Data of a model, checked."""
+    declared = {node.name: node for node in nodes if isinstance(node, Data)}
+    for name in data:
+        if name not in declared:
+            has = ", ".join(f"'{known}'" for known in declared) or "none"
+            raise DataError(
+                f"data= takes the known arrays of the model (Data; it has {has}); got '{name}'. Values of a variable "
+                f"are held fixed with given="
+            )
+    for name in declared:
+        if name not in data:
+            raise DataError(f"the data lack '{name}', a known array of the model; pass {{'{name}': array}}")
+    ranks = {
+        slot.node: slot.role.rank
+        for node in nodes
+        if isinstance(node, Variable)
+        for slot in node.slots.values()
+    }
+    return {name: as_values(node, data[name], ranks[node]) for name, node in declared.items()}
+
+
+def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are held fixed as arrays, or as pairs of arrays for joint factors."""
+    by_name = {variable.name: variable for variable in variables}
+    held: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in by_name:
+            has = ", ".join(f"'{known}'" for known in by_name)
+            raise ParameterError(f"given= names '{name}', which is no variable of the model; it has {has}")
+        variable = by_name[name]
+        if "precision" in variable.family.statistics:
+            held[name] = _as_pair(variable, value)
+            continue
+        held[name] = np.asarray(value)
+        rank = len(variable.plates) + variable.value_rank
+        if held[name].ndim != rank:
+            raise PlateError(
+                f"'{name}' must have {rank} axes (its plates, then its event); got shape {held[name].shape}"
+            )
+        # other values off their support have density zero; labels off theirs would choose a wrong row
+        problem = variable.problem_with(held[name]) if isinstance(variable, Categorical) else ""
+        if problem:
+            raise ParameterError(f"the given '{name}', a {type(variable).__name__}, {problem}")
+    return held
+
+
+def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
+    """Return a value of a joint factor as (mean, precision)."""
+    rank = len(variable.plates)
+    pair = tuple(np.asarray(part) for part in value) if isinstance(value, tuple) else ()
+    if [part.ndim for part in pair] != [rank + variable.value_rank, rank + 2 * variable.value_rank]:
+        raise ParameterError(
+            f"a value of '{variable.name}', a {type(variable).__name__}, is a pair (mean, precision), each over its "
+            f"plates; got {value!r}"
+        )
+    return MeanPrecision(*pair)
+
+
+def _settle_sizes(
+    nodes: Sequence[Node], sizes: Mapping[str, int], values: Mapping[str, Any]
+) -> dict[Plate, int]:
+    """Return the size of each plate: declared, asked for, or that of a known value.
+
+    Raises
+    ------
+    PlateError
+        If one is unknown, or two disagree: the message names the plate.
+    """
+    plates = {plate.name: plate for node in nodes for plate in node.plates}
+    settled: dict[Plate, int] = {}
+    told_by: dict[Plate, str] = {}
+
+    def tell(plate: Plate, size: int, by: str) -> None:
+        if settled.setdefault(plate, size) != size:
+            raise PlateError(
+                f"plate '{plate.name}' has size {size} in {by} but {settled[plate]} in {told_by[plate]}"
+            )
+        told_by.setdefault(plate, by)
+
+    for plate in plates.values():
+        if plate.size is not None:
+            tell(plate, plate.size, "its declaration")
+    for name, size in sizes.items():
+        if name not in plates:
+            has = ", ".join(f"'{known}'" for known in plates) or "none"
+            raise PlateError(f"sizes= names plate '{name}', but the model has {has}")
+        tell(plates[name], Plate(name, size).size or 0, "sizes=")
+    for node in nodes:
+        value = node.value if isinstance(node, Constant) else values.get(node.name)
+        if value is not None:
+            first = value[0] if isinstance(value, tuple) else value
+            for plate, size in zip(node.plates, np.shape(first), strict=False):
+                tell(plate, size, f"'{node.name}'")
+    for node in nodes:
+        for plate in node.plates:
+            if plate not in settled:
+                raise PlateError(
+                    f"the size of plate '{plate.name}' of '{node.name}' is unknown; give it: "
+                    f"sizes={{'{plate.name}': 100}}"
+                )
+    return settled

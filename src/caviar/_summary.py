@@ -1,0 +1,251 @@
+"""Summaries of factors for people: mean, standard deviation and central credible interval of every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
+
+from . import families
+from ._typing import Array
+
+__all__ = ["Summary", "SummaryRow", "summary_of"]
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One entry of a factor; NaN where its family gives no such figure.
+
+    Attributes
+    ----------
+    variable
+        Name; of a joint factor with ``.mean`` or ``.precision``.
+    index
+        Where the entry stands: the plates, then the axes of one value.
+    mean, sd, lower, upper
+        Moments, and ends of the central credible interval.
+    """
+
+    variable: str
+    index: str
+    mean: float
+    sd: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Rows of a posterior by variable; prints as a table, and as HTML in a notebook.
+
+    Attributes
+    ----------
+    title
+        One line about the fit.
+    rows
+        Those that are shown.
+    left_out
+        Name of a variable -> entries beyond those that are shown.
+    level
+        Of the intervals.
+    """
+
+    title: str
+    rows: tuple[SummaryRow, ...]
+    left_out: Mapping[str, int]
+    level: float
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        """Yield the header and the rows as text."""
+        yield ("variable", "at", "mean", "sd", f"{100 * self.level:g}% interval")
+        for number, row in enumerate(self.rows):
+            interval = "" if np.isnan(row.lower) else f"{row.lower:.4g} to {row.upper:.4g}"
+            yield (
+                row.variable,
+                row.index,
+                f"{row.mean:.4g}",
+                "" if np.isnan(row.sd) else f"{row.sd:.4g}",
+                interval,
+            )
+            last = number + 1 == len(self.rows) or self.rows[number + 1].variable != row.variable
+            if last and row.variable in self.left_out:
+                yield (row.variable, f"... {self.left_out[row.variable]} more", "", "", "")
+
+    def __str__(self) -> str:
+        """Return the table."""
+        cells = list(self._cells())
+        widths = [max(len(row[i]) for row in cells) for i in range(5)]
+        lines = [
+            f"{name:<{widths[0]}}  {at:<{widths[1]}}  {mean:>{widths[2]}}  {sd:>{widths[3]}}  {interval}".rstrip()
+            for name, at, mean, sd, interval in cells
+        ]
+        return "\n".join([self.title, *lines])
+
+    def _repr_html_(self) -> str:
+        """Return the table, every name escaped."""
+        header, *rows = (tuple(escape(cell) for cell in row) for row in self._cells())
+        lines = [f"<p>{escape(self.title)}</p>", "<table>"]
+        lines.append("<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>")
+        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+        return "\n".join([*lines, "</table>"])
+
+
+@dataclass(frozen=True)
+class _Marginals:
+    """Figures of every entry of a part of a value, each of shape (plates..., event...)."""
+
+    mean: Array
+    sd: Array | None = None
+    lower: Array | None = None
+    upper: Array | None = None
+    part: str = ""
+
+
+def summary_of(
+    title: str,
+    factors: Mapping[str, Any],
+    plates: Mapping[str, Sequence[str]],
+    *,
+    level: float,
+    max_rows: int | None,
+) -> Summary:
+    """Return the summary of factors by name, with at most ``max_rows`` rows for each part of each.
+
+    Parameters
+    ----------
+    title
+        Of the table.
+    factors
+        Name -> distribution or point mass.
+    plates
+        Name -> names of the plates.
+    level
+        Of the intervals.
+    max_rows
+        None for all.
+    """
+    rows: list[SummaryRow] = []
+    left_out: dict[str, int] = {}
+    for name, factor in factors.items():
+        for marginals in _marginals(factor, level):
+            entries = list(_entries(name, plates[name], marginals, max_rows))
+            rows += entries
+            total = _n_entries(marginals, len(plates[name]))
+            if total > len(entries):
+                left_out[name + marginals.part] = total - len(entries)
+    return Summary(title, tuple(rows), left_out, level)
+
+
+def _n_entries(marginals: _Marginals, n_plates: int) -> int:
+    shape = np.shape(marginals.mean)
+    batch, event = shape[:n_plates], shape[n_plates:]
+    size = event[0] * (event[0] + 1) // 2 if len(event) == 2 else int(np.prod(event, dtype=int))
+    return int(np.prod(batch, dtype=int)) * size
+
+
+def _entries(
+    name: str, plates: Sequence[str], marginals: _Marginals, max_rows: int | None
+) -> Iterator[SummaryRow]:
+    """Yield the first entries of a part, of a symmetric matrix those of its lower triangle."""
+    n_rows = 0
+    for index in np.ndindex(np.shape(marginals.mean)):
+        event = index[len(plates) :]
+        if len(event) == 2 and event[1] > event[0]:
+            continue
+        if n_rows == max_rows:
+            return
+        n_rows += 1
+        where = [f"{plate} {i}" for plate, i in zip(plates, index, strict=False)]
+        where += [f"[{', '.join(str(i) for i in event)}]"] if event else []
+        figures = (
+            float("nan") if array is None else float(array[index])
+            for array in (marginals.mean, marginals.sd, marginals.lower, marginals.upper)
+        )
+        yield SummaryRow(name + marginals.part, ", ".join(where), *figures)
+
+
+def _marginals(factor: Any, level: float) -> list[_Marginals]:
+    reader = _READERS.get(type(factor))
+    if reader is not None:
+        return reader(factor, (0.5 - level / 2, 0.5 + level / 2))
+    # a point mass, or a family that gives only its mean
+    if isinstance(factor.mean, tuple):
+        mean, precision = (np.asarray(part) for part in factor.mean)
+        return [_Marginals(mean, part=".mean"), _Marginals(precision, part=".precision")]
+    return [_Marginals(np.asarray(factor.mean))]
+
+
+Ends = tuple[float, float]
+
+
+def _student(mean: Array, scale: Array, df: Array, sd: Array, ends: Ends) -> _Marginals:
+    lower, upper = (mean + scale * stdtrit(df, end) for end in ends)
+    return _Marginals(mean, sd, lower, upper, ".mean")
+
+
+def _normal(q: families.Normal, ends: Ends) -> list[_Marginals]:
+    sd = np.sqrt(q.variance)
+    lower, upper = (q.mean + sd * ndtri(end) for end in ends)
+    return [_Marginals(q.mean, sd, lower, upper)]
+
+
+def _multivariate_normal(q: families.MultivariateNormal, ends: Ends) -> list[_Marginals]:
+    sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
+    lower, upper = (q.mean + sd * ndtri(end) for end in ends)
+    return [_Marginals(q.mean, sd, lower, upper)]
+
+
+def _gamma(q: families.Gamma, ends: Ends, part: str = "") -> list[_Marginals]:
+    lower, upper = (gammaincinv(q.shape, end) / q.rate for end in ends)
+    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
+
+
+def _wishart(q: families.Wishart, ends: Ends, part: str = "") -> list[_Marginals]:
+    """Return the marginals; on the diagonal X_ii / (B^-1)_ii is chi-squared with df degrees of freedom."""
+    diagonal = np.eye(q.mean.shape[-1], dtype=bool)
+    df = q.df[..., None, None]
+    scale = q.mean / df
+    lower, upper = (np.where(diagonal, 2 * gammaincinv(df / 2, end) * scale, np.nan) for end in ends)
+    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
+
+
+def _normal_gamma(q: families.NormalGamma, ends: Ends) -> list[_Marginals]:
+    scale = np.sqrt(q.rate / (q.mean_precision * q.shape))
+    location = _student(q.mean, scale, 2 * q.shape, np.sqrt(q.variance), ends)
+    return [location, *_gamma(q.precision_marginal, ends, ".precision")]
+
+
+def _normal_wishart(q: families.NormalWishart, ends: Ends) -> list[_Marginals]:
+    df = (q.df - q.mean.shape[-1] + 1)[..., None]
+    scale = np.sqrt(np.diagonal(q.inverse_scale, axis1=-2, axis2=-1) / (q.mean_precision[..., None] * df))
+    sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
+    return [_student(q.mean, scale, df, sd, ends), *_wishart(q.precision_marginal, ends, ".precision")]
+
+
+def _beta(q: families.Beta, ends: Ends) -> list[_Marginals]:
+    lower, upper = (betaincinv(q.a, q.b, end) for end in ends)
+    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
+
+
+def _dirichlet(q: families.Dirichlet, ends: Ends) -> list[_Marginals]:
+    others = q.concentration.sum(axis=-1, keepdims=True) - q.concentration
+    if others.shape[-1] == 1:
+        return [_Marginals(q.mean, np.zeros_like(q.mean), q.mean, q.mean)]
+    lower, upper = (betaincinv(q.concentration, others, end) for end in ends)
+    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
+
+
+_READERS: Mapping[type, Callable[[Any, Ends], list[_Marginals]]] = {
+    families.Normal: _normal,
+    families.MultivariateNormal: _multivariate_normal,
+    families.Gamma: _gamma,
+    families.Wishart: _wishart,
+    families.NormalGamma: _normal_gamma,
+    families.NormalWishart: _normal_wishart,
+    families.Beta: _beta,
+    families.Dirichlet: _dirichlet,
+}

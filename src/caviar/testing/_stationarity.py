@@ -1,0 +1,113 @@
+"""Derivatives of the ELBO in the natural parameters of its factors, for the claim that a fit ends at a fixed point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caviar._errors import CaviarError
+from caviar._typing import Array
+from caviar.families import Categorical, ExponentialFamily
+from caviar.testing._gradients import numerical_gradient
+
+if TYPE_CHECKING:
+    from caviar._posterior import Posterior
+
+__all__ = ["elbo_slopes"]
+
+_STEP = 0.01
+
+
+def elbo_slopes(
+    posterior: Posterior,
+    data: Mapping[str, Any],
+    *,
+    n_directions: int = 40,
+    seed: int | np.random.Generator = 0,
+) -> dict[str, float]:
+    r"""Return the largest slope of the ELBO in the natural parameters of each global factor, by name.
+
+    Natural parameter :math:`\eta_i` is moved in units of :math:`1 / \mathrm{sd}_q(t_i)`, in which the factor's own
+    curvature is 1: a slope of s says that the optimum lies about s standard deviations of the factor away. Point
+    masses have no natural parameters and are left out.
+
+    Parameters
+    ----------
+    posterior
+        What was fitted.
+    data
+        As for the fit.
+    n_directions
+        At most how many directions for each factor: every natural parameter by itself where they suffice, else random
+        directions in all of them.
+    seed
+        Of the directions.
+    """
+    rng = np.random.default_rng(seed)
+    factors = {name: posterior[name] for name in posterior}
+    return {
+        name: max(
+            (
+                _slope(posterior, data, name, direction)
+                for direction in _directions(factor, n_directions, rng)
+            ),
+            default=0.0,
+        )
+        for name, factor in factors.items()
+        if isinstance(factor, ExponentialFamily)
+    }
+
+
+def _slope(posterior: Posterior, data: Mapping[str, Any], name: str, direction: tuple[Array, ...]) -> float:
+    """Return the size of the derivative along a direction, with smaller steps where the domain ends."""
+    factor = posterior[name]
+
+    def objective(step: Array) -> float:
+        natural = tuple(n + float(step) * d for n, d in zip(factor.natural, direction, strict=True))
+        return posterior.elbo_at({name: type(factor).from_natural(natural)}, data)
+
+    for step in (_STEP, _STEP / 30, _STEP / 1000):
+        try:
+            return abs(float(numerical_gradient(objective, 0.0, relative_step=step, n_halvings=1).value))
+        except CaviarError:
+            continue
+    return float("nan")
+
+
+def _directions(
+    factor: ExponentialFamily, n_directions: int, rng: np.random.Generator
+) -> Iterator[tuple[Array, ...]]:
+    """Yield directions of unit length in the scale of each natural parameter."""
+    scales = _scales(factor, rng)
+    square = [len(shape) == 2 for shape in factor.statistic_shapes(factor.event_shape)]
+    entries = [
+        (number, index)
+        for number, scale in enumerate(scales)
+        for index in np.ndindex(scale.shape)
+        if scale[index] > 0 and not (square[number] and index[-1] > index[-2])
+    ]
+    everyone = len(entries) <= n_directions
+    for k in range(len(entries) if everyone else n_directions):
+        moves = [np.zeros(scale.shape) for scale in scales]
+        if everyone:
+            number, index = entries[k]
+            moves[number][index] = scales[number][index]
+        else:
+            moves = [scale * rng.standard_normal(scale.shape) / np.sqrt(len(entries)) for scale in scales]
+        yield tuple((m + np.swapaxes(m, -1, -2)) / 2 if s else m for m, s in zip(moves, square, strict=True))
+
+
+def _scales(factor: ExponentialFamily, rng: np.random.Generator) -> list[Array]:
+    """Return the inverse standard deviation of each sufficient statistic, 0 where it does not vary."""
+    if isinstance(factor, Categorical):
+        spreads = [np.sqrt(factor.variance)]
+    else:
+        statistics = type(factor).statistics_of(factor.sample(400, rng))
+        spreads = [statistic.std(axis=0) for statistic in statistics]
+    scales = []
+    for spread, natural in zip(spreads, factor.natural, strict=True):
+        varies = np.isfinite(spread) & (spread > 0) & np.isfinite(natural)
+        scales.append(np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0))
+    return scales

@@ -1,0 +1,206 @@
+"""The verification kit passes right models, and each kind of fault fails the check that it belongs to."""
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+
+import caviar as cv
+from caviar.engine import locals as engine_locals
+from caviar.engine.updates import GlobalUpdate
+from caviar.families import Gamma, Normal
+from caviar.language.templates import LOG_2PI, template
+from caviar.testing import Check, VerificationReport, check_model, coverage, elbo_estimate, elbo_slopes
+
+ROWS = 25
+
+
+def _data(name):
+    return CASES[name].draw(np.random.default_rng(0), ROWS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right_models_pass(name):
+    report = check_model(
+        CASES[name].state(), _data(name), n_draws=200, n_directions=12, **CASES[name].arguments
+    )
+    report.raise_if_failed()
+    assert [check.name for check in report.checks] == ["ascent", "stationarity", "elbo"]
+
+
+@pytest.mark.parametrize("name", ["factorised-normal", "joint", "measured"])
+def test_right_models_recover_what_made_the_data(name):
+    report = check_model(CASES[name].state(), _data(name), n_draws=50, n_directions=4, replications=8)
+    report.raise_if_failed()
+    assert 0.5 <= report["recovery"].figure <= 1.0
+
+
+def test_rows_may_stand_on_any_axis():
+    """With as many features as rows a confusion of the two would not even be an error of shapes."""
+    obs, feature = cv.Plate("obs"), cv.Plate("feature", 6)
+    t = cv.Normal("t", cv.Normal("m", 0, 1), cv.Gamma("tau", 2, 1), plates=(feature, obs))
+    model = cv.Model(cv.Normal("x", t, cv.Data("noise", plates=obs), plates=(feature, obs)))
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(0, 2, (6, 6)), "noise": np.geomspace(0.1, 100, 6)}
+    check_model(model, data, n_draws=2000).raise_if_failed()
+    check_model(model, data, n_draws=2000, data_plate=feature).raise_if_failed()
+
+
+def test_models_without_rows_and_with_flat_priors_pass():
+    check_model(cv.Model(cv.Normal("x", cv.NormalGamma("theta", 0, 1, 1, 1))), {"x": 1.0}).raise_if_failed()
+    flat = cv.NormalGamma("theta", 0, 0, 0.5, 0)
+    model = cv.Model(cv.Normal("x", flat, plates=cv.Plate("obs")))
+    data = {"x": np.array([1.0, 3.0, 2.5, -1.0])}
+    check_model(model, data).raise_if_failed()
+    with pytest.raises(cv.ImproperError, match="'theta' has no proper distribution to draw from"):
+        check_model(model, data, replications=1)
+
+
+def test_coverage_of_an_exact_posterior_is_the_level():
+    """One conjugate Normal mean: its posterior is exact, and so are its intervals."""
+    obs, group = cv.Plate("obs"), cv.Plate("group", 50)
+    model = cv.Model(cv.Normal("x", cv.Normal("m", 0, 1, plates=group), 1.0, plates=(obs, group)))
+    share = coverage(model, sizes={"obs": 3}, replications=20, level=0.8, seed=1)["m"]
+    assert share == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 1000))
+
+
+def test_labels_at_the_end_of_an_interval_are_inside():
+    """A global label that the data tell beyond doubt is covered in every data set, also the first and the last."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+    z = cv.Categorical("z", [0.4, 0.2, 0.4])
+    centres = cv.Constant("centres", [-50.0, 0.0, 50.0], plates=component)
+    model = cv.Model(cv.Normal("x", centres[z], 1.0, plates=obs))
+    assert coverage(model, sizes={"obs": 4}, replications=12, seed=0) == {"z": 1.0}
+
+
+def test_the_estimate_of_an_exact_posterior_has_no_error():
+    """Where q is the posterior, log p(x, z) - log q(z) is the log evidence at every draw."""
+    model = cv.Model(cv.Normal("x", cv.NormalGamma("theta", 0.0, 1.0, 2.0, 2.0), plates=cv.Plate("obs")))
+    data = {"x": np.array([0.3, -1.0, 2.0])}
+    posterior = model.fit(data)
+    estimate = elbo_estimate(posterior, data, n_draws=20)
+    assert estimate.error < 1e-12
+    assert estimate.value == pytest.approx(posterior.elbo, rel=1e-12)
+
+
+def test_slopes_are_distances_from_the_optimum():
+    """A factor moved by a tenth of its standard deviation has a slope of about a tenth; at the optimum none."""
+    model = cv.Model(cv.Normal("x", cv.Normal("m", 0.0, 1.0), 1.0, plates=cv.Plate("obs")))
+    data = {"x": np.array([3.0, 5.0, 4.0])}
+    posterior = model.fit(data)
+    assert elbo_slopes(posterior, data)["m"] < 1e-8
+    exact = posterior["m"]
+    posterior._factors["m"] = Normal(exact.mean + 0.1 * np.sqrt(exact.variance), exact.precision)
+    # the linear natural parameter moves the mean by one standard deviation a unit; the quadratic one sees the same
+    assert elbo_slopes(posterior, data)["m"] == pytest.approx(0.1, rel=0.1)
+
+
+def _failed(name, **arguments):
+    arguments = {"n_draws": 200, "n_directions": 12, **arguments}
+    report = check_model(CASES[name].state(), _data(name), **arguments)
+    assert not report.passed
+    return {check.name for check in report.checks if not check.passed}
+
+
+@pytest.mark.parametrize(("name", "variable"), [("factorised-normal", "tau"), ("joint", "weights")])
+@pytest.mark.parametrize("coefficient", [1.02, 0.5])
+def test_a_wrong_coefficient_in_an_update_is_caught(monkeypatch, name, variable, coefficient):
+    """The derivative does not vanish where it leaves the factors; the reported ELBO is still theirs."""
+    right = GlobalUpdate.natural
+
+    def wrong(self, arrays):
+        scale = coefficient if self.variable.name == variable else 1.0
+        return tuple(scale * natural for natural in right(self, arrays))
+
+    monkeypatch.setattr(GlobalUpdate, "natural", wrong)
+    failed = _failed(name)
+    assert "stationarity" in failed
+    assert "elbo" not in failed
+
+
+def test_an_update_that_lowers_the_elbo_is_caught(monkeypatch):
+    right, calls = GlobalUpdate.natural, []
+
+    def worse_each_time(self, arrays):
+        calls.append(1)
+        return tuple((1 + 0.1 * len(calls)) * natural for natural in right(self, arrays))
+
+    monkeypatch.setattr(GlobalUpdate, "natural", worse_each_time)
+    assert "ascent" in _failed("shared-precision")
+
+
+@pytest.mark.parametrize("constant", [-1 / 2 * LOG_2PI + 0.05, 0.0])
+def test_a_wrong_constant_in_a_density_is_caught(monkeypatch, constant):
+    """It moves no optimum: only the ELBO itself is wrong."""
+    wrong = template(
+        (-1 / 2, "precision.x self.xx"),
+        (1, "precision.x mean.x self.x"),
+        (-1 / 2, "precision.x mean.xx"),
+        (1 / 2, "precision.log_x"),
+        (constant, ""),
+    )
+    monkeypatch.setattr(cv.Normal, "density", wrong)
+    assert _failed("factorised-normal") == {"elbo"}
+
+
+def test_a_wrong_coefficient_in_a_density_is_caught(monkeypatch):
+    """The engine then climbs the ELBO of another model, consistently: only the densities and the truth can tell."""
+    wrong = template(
+        (-1 / 2, "precision.x self.xx"),
+        (1, "precision.x mean.x self.x"),
+        (-1 / 2, "precision.x mean.xx"),
+        (1, "precision.log_x"),
+        (-1 / 2 * LOG_2PI, ""),
+    )
+    monkeypatch.setattr(cv.Normal, "density", wrong)
+    assert _failed("factorised-normal", replications=12) == {"elbo", "recovery"}
+
+
+def test_a_constant_that_an_entropy_lacks_is_caught(monkeypatch):
+    right = Normal.entropy_about_base
+    monkeypatch.setattr(Normal, "entropy_about_base", lambda self: right(self) - 0.5 * np.log(2 * np.pi))
+    assert _failed("factorised-normal") == {"elbo"}
+
+
+def test_a_wrong_entropy_is_caught(monkeypatch):
+    """One that also has a wrong slope is seen where the derivative does not vanish."""
+    right = Gamma.entropy_about_base
+    monkeypatch.setattr(Gamma, "entropy_about_base", lambda self: right(self) - 0.2 * np.log(self.rate))
+    assert {"stationarity", "elbo"} <= _failed("factorised-normal")
+
+
+def test_a_wrong_normaliser_of_labels_is_caught(monkeypatch):
+    """What the rows add to the ELBO, their entropy included, is the sum of these logarithms."""
+    right = engine_locals.softmax_inplace
+    monkeypatch.setattr(engine_locals, "softmax_inplace", lambda logits: right(logits) + 0.05)
+    assert _failed("known-variance") == {"elbo"}
+
+
+def test_intervals_that_are_far_too_narrow_are_caught(monkeypatch):
+    right = GlobalUpdate.natural
+    monkeypatch.setattr(
+        GlobalUpdate, "natural", lambda self, arrays: tuple(400 * n for n in right(self, arrays))
+    )
+    assert "recovery" in _failed("factorised-normal", replications=10)
+
+
+def test_weights_are_refused():
+    with pytest.raises(cv.ParameterError, match="no sample_weight"):
+        check_model(CASES["joint"].state(), _data("joint"), sample_weight=np.ones(ROWS))
+
+
+def test_a_report_reads_as_a_table_and_raises_what_failed():
+    report = VerificationReport(
+        (Check("ascent", 0.0, 1e-9, True, "rose"), Check("elbo", 2.5, 0.1, False, "is off"))
+    )
+    assert str(report).splitlines() == [
+        "check   result  figure  threshold  finding",
+        "ascent  passed       0      1e-09  rose",
+        "elbo    FAILED     2.5        0.1  is off",
+    ]
+    with pytest.raises(cv.VerificationError, match="fails its check of elbo:\n"):
+        report.raise_if_failed()
+    with pytest.raises(AssertionError):
+        report.raise_if_failed()
+    with pytest.raises(KeyError, match="no check 'speed' was made; there are ascent, elbo"):
+        report["speed"]
+    VerificationReport(report.checks[:1]).raise_if_failed()

@@ -1,0 +1,107 @@
+"""The table of a posterior gives the moments and central intervals of its factors, and reads well."""
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+from scipy import stats
+
+import caviar as cv
+
+DRAWS = 40_000
+
+
+def _fitted(name, **arguments):
+    return CASES[name].fit(CASES[name].draw(np.random.default_rng(0), 30), **arguments)
+
+
+def _parts(name, draws):
+    return (
+        {name + ".mean": draws[0], name + ".precision": draws[1]}
+        if isinstance(draws, tuple)
+        else {name: draws}
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "map"])
+def test_figures_are_those_of_draws(name):
+    """Mean, sd and the ends of a 90% interval of every entry agree with draws from the factors."""
+    posterior = _fitted(name)
+    summary = posterior.summary(level=0.9, max_rows=None)
+    assert not summary.left_out
+    draws = {}
+    for key, values in posterior.sample(DRAWS, seed=1).items():
+        draws |= _parts(key, values)
+    assert {row.variable for row in summary.rows} == set(draws)
+    for key, values in draws.items():
+        rows = [row for row in summary.rows if row.variable == key]
+        entries = _lower_triangles(values, len(posterior.model.variables[key.split(".")[0]].plates))
+        assert len(rows) == len(entries)
+        for row, entry in zip(rows, entries, strict=True):
+            if np.isfinite(row.sd):
+                assert row.mean == pytest.approx(entry.mean(), abs=6 * row.sd / np.sqrt(DRAWS))
+            if not np.isnan(row.lower):
+                # shares below the ends; their standard error is 0.001
+                assert np.mean(entry < row.lower) == pytest.approx(0.05, abs=0.006)
+                assert np.mean(entry > row.upper) == pytest.approx(0.05, abs=0.006)
+
+
+def _lower_triangles(values, n_plates):
+    """Return the draws of each entry in the order of the table."""
+    entries = []
+    for index in np.ndindex(values.shape[1:]):
+        event = index[n_plates:]
+        if len(event) < 2 or event[1] <= event[0]:
+            entries.append(values[(slice(None), *index)])
+    return entries
+
+
+def test_exact_figures_of_a_normal():
+    obs = cv.Plate("obs")
+    model = cv.Model(cv.Normal("x", cv.Normal("m", 0.0, 1.0), 1.0, plates=obs))
+    (row,) = model.fit({"x": [1.0, 2.0, 3.0]}).summary(level=0.8).rows
+    exact = stats.norm(1.5, 0.5)
+    assert (row.variable, row.index) == ("m", "")
+    assert (row.mean, row.sd) == pytest.approx((1.5, 0.5))
+    assert (row.lower, row.upper) == pytest.approx(exact.interval(0.8))
+
+
+def _many(plate_name="group", variable_name="m"):
+    obs, group = cv.Plate("obs"), cv.Plate(plate_name, 30)
+    mean = cv.Normal(variable_name, 0.0, 1.0, plates=group)
+    return cv.Model(cv.Normal("x", mean, 1.0, plates=(obs, group))).fit({"x": np.ones((3, 30))})
+
+
+def test_long_plates_are_abbreviated():
+    posterior = _many()
+    lines = str(posterior.summary(max_rows=4)).splitlines()
+    assert lines[0] == f"ELBO {posterior.elbo:.6f} nats, converged (iterations: {posterior.n_iter})"
+    assert lines[1].split() == ["variable", "at", "mean", "sd", "95%", "interval"]
+    assert lines[2].split() == ["m", "group", "0", "0.75", "0.5", "-0.23", "to", "1.73"]
+    assert lines[-1].split() == ["m", "...", "26", "more"]
+    assert len(lines) == 7
+    assert len(posterior.summary(max_rows=None).rows) == 30
+
+
+def test_points_have_no_intervals():
+    summary = _fitted("map").summary(max_rows=None)
+    points = [row for row in summary.rows if row.variable == "precision"]
+    assert len(points) == 3 * 3
+    assert all(np.isnan([row.sd, row.lower, row.upper]).all() for row in points)
+    assert "nan" not in str(summary)
+
+
+def test_a_notebook_gets_an_escaped_table():
+    html = _many("<b>group</b>", "m & <script>")._repr_html_()
+    assert "<script>" not in html
+    assert "<b>" not in html
+    assert "<td>m &amp; &lt;script&gt;</td><td>&lt;b&gt;group&lt;/b&gt; 0</td>" in html
+    assert html.count("<tr>") == 1 + 10 + 1
+    assert html.count("<table>") == html.count("</table>") == 1
+
+
+def test_impossible_arguments_are_refused():
+    posterior = _many()
+    with pytest.raises(cv.ParameterError, match="level must lie between 0 and 1; got 95"):
+        posterior.summary(level=95)
+    with pytest.raises(cv.ParameterError, match="max_rows must be a whole number of at least 1; got 0"):
+        posterior.summary(max_rows=0)
