@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from .nodes import Constant, Data, Indexed, Node
+from .nodes import Data, Indexed, Node
 from .plates import Plate
 from .roles import labels_of
 from .slots import Slot
