@@ -67,6 +67,11 @@ class Addend:
     numbers: tuple[Any, ...] = ()
     dots: tuple[tuple[Any, Any], ...] = ()
 
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """What is multiplied: numbers and vectors."""
+        return (*self.numbers, *(vector for pair in self.dots for vector in pair))
+
     def times(self, other: Addend) -> Addend:
         """Return the product."""
         coefficient = self.coefficient * other.coefficient
