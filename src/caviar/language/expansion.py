@@ -211,12 +211,10 @@ def _vector(operands: _Operands, value: Any) -> Node | Indexed:
         known = as_known(value, where)
         if known.ndim == 1:
             return Constant(f"{operands.owner.name}.{operands.name}.{len(operands.slots)}", known)
-        advice = (
-            "multiply by a number with *"
-            if known.ndim == 0
-            else "give an array plates: Constant('X', array, plates=obs)"
-        )
-        raise PlateError(f"{where} takes vectors; got shape {known.shape}. Write {advice}.")
+        advice = "Multiply by a number with *."
+        if known.ndim:
+            advice = "Give the array plates: Constant('X', array, plates=obs)."
+        raise PlateError(f"{where} takes vectors; got shape {known.shape}. {advice}")
     node: Any = value.node if isinstance(value, Indexed) else value
     rank = 1 if isinstance(node, Data) else _event_rank(node)
     if rank == 1:

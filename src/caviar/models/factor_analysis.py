@@ -60,8 +60,8 @@ def factor_analysis(
     Returns
     -------
     Model
-        Variables ``loadings`` (plate ``feature``), ``mean`` (``feature``), ``tau`` (``feature``), ``alpha`` (``factor``,
-        with ``relevance``), ``z`` (``obs``) and ``x`` (``obs``, ``feature``).
+        Variables ``loadings`` (plate ``feature``), ``mean`` (``feature``), ``tau`` (``feature``), ``alpha``
+        (``factor``, with ``relevance``), ``z`` (``obs``) and ``x`` (``obs``, ``feature``).
 
     Raises
     ------

@@ -82,6 +82,9 @@ def probabilistic_pca(
 
     Notes
     -----
+    Coordinate ascent turns the factors towards the axes of ``alpha`` slowly where the noise is small: with
+    ``relevance`` it may take thousands of iterations until a factor that explains nothing has vanished.
+
     The maximum is that of Tipping and Bishop (1999), Probabilistic principal component analysis.
 
     Examples
