@@ -40,7 +40,8 @@ class Case:
     def labels(self) -> bool:
         """Whether the only local variable is a Categorical z."""
         local = [v for v in self.state().variables.values() if any(p.name == "obs" for p in v.plates)]
-        return [v.name for v in local if v.name != "x"] == ["z"]
+        latent = [v for v in local if v.name != "x"]
+        return len(latent) == 1 and isinstance(latent[0], cv.Categorical)
 
 
 def _clusters(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
