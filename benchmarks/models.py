@@ -35,7 +35,7 @@ class Outcome:
 
 
 def timed(make: Callable[[], Callable[[int], float]], repeats: int) -> Outcome:
-    """Return the best of several runs; ``make`` states the model, what it returns sweeps so often and gives the bound."""
+    """Return the best of several runs; ``make`` states a model and returns what sweeps so often and gives the bound."""
     builds, each, elbo = [], [], np.nan
     make()(1)
     for _ in range(repeats):
@@ -222,7 +222,8 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     print(f"best of {repeats}; the bound after {1 + SWEEPS} sweeps; milliseconds\n")
     print(
-        f"{'':34} {'caviar':>8} {'BayesPy':>8} {'faster':>7}   {'build':>7} {'BayesPy':>8} {'faster':>7}   ELBO, difference"
+        f"{'':34} {'caviar':>8} {'BayesPy':>8} {'faster':>7}   {'build':>7} {'BayesPy':>8} {'faster':>7}   "
+        "ELBO, difference"
     )
     for name, case in CASES.items():
         ours, theirs = (timed(make, repeats) for make in case(np.random.default_rng(0)))

@@ -14,8 +14,11 @@ import numpy as np
 from ._errors import DataError, ImproperError, ModelError, ParameterError, PlateError
 from ._typing import AnyArray
 from .engine.binding import as_values
+from .engine.missing import filled
 from .families import ExponentialFamily, MeanPrecision
-from .language import Categorical, Constant, Data, Indexed, Node, Plate, Slot, Variable
+from .language import Categorical, Constant, Data, Diagonal, Indexed, Node, Plate, Predictor, Slot, Variable
+from .language.algebra import Addend
+from .language.roles import labels_of
 
 __all__ = ["conditional", "log_joint", "simulate", "slot_value"]
 
@@ -70,7 +73,7 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
     ImproperError
         If there is none: the message names the variable.
     """
-    slots = {name: slot_value(variable, slot, values) for name, slot in variable.slots.items()}
+    slots = {name: _stated_value(variable, name, stated, values) for name, stated in variable.stated.items()}
     try:
         return variable.distribution_given(slots)
     except ParameterError as error:
@@ -78,6 +81,53 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
             f"'{variable.name}' has no proper distribution to draw from: {error} Give it a proper prior, or its "
             f"values with given={{'{variable.name}': ...}}."
         ) from error
+
+
+def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of what was stated in a slot: of a sum or product, the sum or product of the values."""
+    if isinstance(stated, Predictor):
+        addends = [_addend_value(owner, addend, values) for addend in stated.addends]
+        return sum(addends[1:], start=addends[0])
+    if isinstance(stated, Diagonal):
+        # the plate of a diagonal is the last of its node, and the event axis of the owner
+        (slot,) = (slot for slot in owner.slots.values() if slot.along is not None)
+        node = slot.node
+        value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+        entries = _laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
+        return entries[..., None] * np.eye(entries.shape[-1])
+    return slot_value(owner, owner.slots[name], values)
+
+
+def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) -> AnyArray:
+    """Return the value of one product; of numbers and at most one matrix, or of numbers and dot products."""
+    rank = len(owner.plates)
+    product = np.full((1,) * rank, addend.coefficient)
+    matrix = None
+    for number in addend.numbers:
+        value = _operand_value(owner, number, values)
+        if value.ndim > rank:
+            matrix = value
+        else:
+            product = product * value
+    for first, second in addend.dots:
+        product = product * np.sum(
+            _operand_value(owner, first, values) * _operand_value(owner, second, values), axis=-1
+        )
+    return product if matrix is None else product[..., None, None] * matrix
+
+
+def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> AnyArray:
+    """Return the value of a node, an indexed node or a plain vector, over the plates of the owner."""
+    if not isinstance(operand, Node | Indexed):
+        return _laid_out(np.asarray(operand, dtype=np.float64), (), owner, {})
+    slot = next(s for s in owner.slots.values() if _is_operand(s, operand))
+    return slot_value(owner, slot, values)
+
+
+def _is_operand(slot: Slot, operand: Node | Indexed) -> bool:
+    if isinstance(operand, Indexed):
+        return slot.node is operand.node and slot.index is operand.by
+    return slot.expression is operand
 
 
 def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
@@ -161,13 +211,19 @@ def _known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, A
     for name in declared:
         if name not in data:
             raise DataError(f"the data lack '{name}', a known array of the model; pass {{'{name}': array}}")
-    ranks = {
-        slot.node: slot.role.rank
-        for node in nodes
-        if isinstance(node, Variable)
-        for slot in node.slots.values()
-    }
-    return {name: as_values(node, data[name], ranks[node]) for name, node in declared.items()}
+    slots = [slot for node in nodes if isinstance(node, Variable) for slot in node.slots.values()]
+    ranks = {slot.node: slot.role.rank for slot in slots}
+    known: dict[str, Any] = {}
+    for name, node in declared.items():
+        rank = ranks.get(node, 0)
+        known[name], _ = filled(node, as_values(node, data[name], rank), rank)
+    for slot in slots:
+        if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
+            problem = labels_of(slot.expression.plate.size or 0).problem(known[slot.index.name])
+            if problem:
+                raise DataError(f"the data of '{slot.index.name}', which choose from a plate, {problem}")
+            known[slot.index.name] = known[slot.index.name].astype(np.intp)
+    return known
 
 
 def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
+import caviar.models
 
 __all__ = ["CASES", "Case"]
 
@@ -39,7 +40,8 @@ class Case:
     def labels(self) -> bool:
         """Whether the only local variable is a Categorical z."""
         local = [v for v in self.state().variables.values() if any(p.name == "obs" for p in v.plates)]
-        return [v.name for v in local if v.name != "x"] == ["z"]
+        latent = [v for v in local if v.name != "x"]
+        return len(latent) == 1 and isinstance(latent[0], cv.Categorical)
 
 
 def _clusters(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -155,6 +157,22 @@ def measured() -> cv.Model:
     return cv.Model(cv.Normal("x", t, cv.Data("noise", plates=obs), plates=obs))
 
 
+def regression() -> cv.Model:
+    obs, group, feature = cv.Plate("obs"), cv.Plate("group", 3), cv.Plate("feature", 2)
+    spread = cv.Gamma("spread", 1.5, 1.0, plates=feature)
+    w = cv.MultivariateNormal("w", np.array([0.5, -0.2]), cv.diagonal(spread), plates=group)
+    mean = cv.dot(cv.Data("X", plates=obs), w[cv.Data("group", plates=obs)]) + cv.Normal("shift", 0.0, 0.3)
+    return cv.Model(cv.Normal("x", mean, cv.Gamma("tau", 1.5, 1.0), plates=obs))
+
+
+def robust() -> cv.Model:
+    return cv.models.robust_mixture(2, 2, prior_precision=0.1)
+
+
+def factors() -> cv.Model:
+    return cv.models.factor_analysis(3, 2, mean_precision=0.1)
+
+
 def _one(d: int | None) -> Callable[[np.random.Generator, int], Data]:
     def draw(rng: np.random.Generator, n: int) -> Data:
         x = _clusters(rng, n, d or 1)
@@ -187,6 +205,10 @@ def _noisy(rng: np.random.Generator, n: int) -> Data:
     return {"x": _clusters(rng, n, 1)[:, 0], "noise": rng.gamma(2, 2, n)}
 
 
+def _grouped(rng: np.random.Generator, n: int) -> Data:
+    return {"x": _clusters(rng, n, 1)[:, 0], "X": rng.normal(size=(n, 2)), "group": rng.integers(0, 3, n)}
+
+
 CASES = {
     "known-variance": Case(known_variance, _one(None)),
     "independent": Case(independent, _one(2)),
@@ -204,5 +226,8 @@ CASES = {
     "sticks": Case(sticks, _one(2)),
     "measured": Case(measured, _noisy),
     "measured-apart": Case(measured, _noisy, {"factors": []}),
+    "regression": Case(regression, _grouped),
+    "robust": Case(robust, _one(2)),
+    "factors": Case(factors, _one(3)),
     "map": Case(independent, _one(2), {"point": ["mean", "precision"]}),
 }

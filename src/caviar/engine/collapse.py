@@ -91,8 +91,8 @@ def _is_singular(
 def _sizes(plan: Plan, variable: Variable, leaf: Variable, q: Mapping[Variable, Any]) -> Array:
     """Return the size of the numbers that each precision is about: of its component's location, or of all data."""
     size = plan.frame.size_of(leaf)
-    largest = np.asarray(0.0 if size is None else np.max(size))
-    location = leaf.slots["mean"].node
+    largest = np.asarray(np.max(np.abs(plan.binding.values[leaf]) if size is None else size))
+    location = leaf.slots["mean"].node if "mean" in leaf.slots else None
     if not isinstance(location, Variable) or location not in q or location.plates != variable.plates:
         return largest
     mean, reference = q[location].mean, plan.frame.of(location)

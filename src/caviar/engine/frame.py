@@ -19,7 +19,8 @@ import numpy as np
 
 from .._errors import DataError
 from .._typing import Array
-from ..language import Axis, Constant, Indexed, Plate, Slot, Variable
+from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
+from ..language.roles import LINEAR, LINEAR_VECTOR
 from .binding import Binding
 from .moments import moments
 
@@ -159,23 +160,29 @@ def frame_of(binding: Binding) -> Frame:
 
 
 def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
-    """Return the sets of variables that location slots connect."""
-    group_of: dict[Variable, set[Variable]] = {}
+    """Return the sets of variables that location slots connect, but those of which one also stands in a predictor.
+
+    What is multiplied, or added to something else, cannot be measured from another point. Known values of rows are
+    measured from one point each, so they connect as variables do.
+    """
+    group_of: dict[Node, set[Node]] = {}
+    multiplied: set[Node] = set()
     for node in binding.nodes:
-        if not isinstance(node, Variable):
-            continue
-        for slot in node.slots.values():
+        for slot in node.slots.values() if isinstance(node, Variable) else ():
+            if slot.role in (LINEAR, LINEAR_VECTOR):
+                multiplied.add(slot.node)
             if not slot.role.moves:
                 continue
             members = group_of.setdefault(node, {node})
-            if isinstance(slot.node, Variable):
-                other = group_of.setdefault(slot.node, {slot.node})
-                members |= other
+            if isinstance(slot.node, Variable) or binding.data_plate in slot.node.plates:
+                members |= group_of.setdefault(slot.node, {slot.node})
                 for member in members:
                     group_of[member] = members
-    distinct = {id(members): members for members in group_of.values()}
-    order = {node: i for i, node in enumerate(binding.nodes)}
-    return [tuple(sorted(members, key=order.__getitem__)) for members in distinct.values()]
+    distinct = {id(members): members for members in group_of.values() if not members & multiplied}
+    return [
+        tuple(node for node in binding.nodes if isinstance(node, Variable) and node in members)
+        for members in distinct.values()
+    ]
 
 
 def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | None:

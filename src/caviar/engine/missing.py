@@ -25,9 +25,9 @@ def as_unmasked(value: object) -> object:
     """Return a masked array with NaN in its masked entries, anything else as it is."""
     if not np.ma.is_masked(value):
         return value
-    array: np.ma.MaskedArray = np.ma.asarray(value)
+    array = np.ma.asarray(value)
     wide = np.float64 if array.dtype.kind in "biu" else array.dtype
-    return array.astype(wide).filled(np.nan)
+    return np.ma.filled(array.astype(wide), np.nan)
 
 
 def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyArray | None]:
@@ -51,7 +51,7 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
             f"entries: drop or impute such rows, or model '{node.name}' as a variable"
         )
     events = tuple(range(array.ndim - event_rank, array.ndim))
-    gone = missing.any(axis=events)
+    gone = np.asarray(missing.any(axis=events))
     if not np.array_equal(gone, missing.all(axis=events)):
         where = np.argwhere(gone & ~missing.all(axis=events))[0]
         raise DataError(

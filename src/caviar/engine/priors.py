@@ -13,7 +13,7 @@ from ..language import Variable
 from .plan import Plan
 from .point import PointMass
 
-__all__ = ["prior_factor"]
+__all__ = ["prior_draw", "prior_factor"]
 
 
 def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
@@ -24,6 +24,21 @@ def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array
         plates, spread = _shape(plan, variable), _spread(plan, variable)
         broad = None if variable in plan.point else variable.unit_factor(plates, spread)
         return broad or PointMass(variable.family, variable.unit_value(plates, spread))
+
+
+def prior_draw(
+    plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array], rng: np.random.Generator
+) -> Any:
+    """Return the prior of a global location as a factor, moved to a draw from it; a draw about 0 where it is flat."""
+    factor = prior_factor(plan, variable, arrays)
+    if isinstance(factor, PointMass):
+        try:
+            prior = variable.family.from_natural(_own_natural(plan, variable, arrays))
+        except ImproperError:
+            return factor.translate(_spread(plan, variable) * rng.standard_normal(np.shape(factor.value)))
+    else:
+        prior = factor
+    return factor.translate(np.asarray(prior.sample(seed=rng)) - factor.mean)
 
 
 def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:

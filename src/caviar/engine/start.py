@@ -2,6 +2,7 @@
 
 A start is made of local factors for a subsample of the rows: labels by k-means where a Categorical chooses
 a location, random draws where there is no such notion. The globals follow from these by their own updates.
+Globals that multiply each other begin at draws from their priors.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from .._errors import ImproperError, ParameterError
 from .._typing import Array
 from ..families import ExponentialFamily
-from ..language import Variable
+from ..language import Indexed, MultivariateNormal, Normal, Predictor, Variable
 from .clusters import cluster, location_points
 from .draws import drawn
 from .frame import refuse_far_priors
@@ -24,7 +25,7 @@ from .loop import statistics_of
 from .passes import Passes, RowSource
 from .plan import Plan
 from .point import PointMass
-from .priors import prior_factor
+from .priors import prior_draw, prior_factor
 from .sample import Sample
 from .sums import LocalState, Rows
 
@@ -53,6 +54,8 @@ def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict
 def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
     """Return global factors from local factors that k-means or chance give to a subsample."""
     q = prior_start(plan)
+    for variable in _multiplied(plan):
+        q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
     if not plan.factors:
         return plan, q
     points = {factor: location_points(plan, factor, sample) for factor in plan.factors}
@@ -67,6 +70,27 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
         return {factor: values[:, rows.where].copy() for factor, values in expected.items()}
 
     return _globals_from(plan, q, give, sample, passes, frozenset())
+
+
+def _multiplied(plan: Plan) -> list[Variable]:
+    """Return the global locations that another one multiplies in a predictor.
+
+    Where all of these have mean 0 the ELBO has a saddle point, at which no update moves any of them.
+    """
+    found: dict[Variable, None] = {}
+    predictors = (
+        stated
+        for node in plan.binding.nodes
+        if isinstance(node, Variable)
+        for stated in node.stated.values()
+        if isinstance(stated, Predictor)
+    )
+    for addend in (addend for predictor in predictors for addend in predictor.addends):
+        nodes = [operand.node if isinstance(operand, Indexed) else operand for operand in addend.operands]
+        together = [n for n in nodes if n in plan.order and isinstance(n, Normal | MultivariateNormal)]
+        if len(together) > 1:
+            found.update(dict.fromkeys(together))
+    return list(found)
 
 
 def given_start(plan: Plan, init: Mapping[str, Any], passes: Passes) -> Start:

@@ -1,4 +1,4 @@
-"""Algebra: sums and products of numbers and dot products, as they stand in a slot: ``intercept[county] + dot(x, w)``."""
+"""Algebra: sums and products of numbers and dot products in a slot: ``intercept[county] + dot(x, w)``."""
 
 from __future__ import annotations
 
@@ -54,6 +54,10 @@ class Algebra:
             raise ModelError(f"a predictor can be divided by a number other than 0; got {other!r}")
         return as_predictor(self) * (1.0 / float(other))
 
+    def __rtruediv__(self, other: Any) -> Predictor:
+        """Refuse to divide by a variable."""
+        raise ModelError(f"nothing can be divided by {self!r}; a predictor is linear in each variable")
+
 
 @dataclass(frozen=True)
 class Addend:
@@ -62,6 +66,11 @@ class Addend:
     coefficient: float
     numbers: tuple[Any, ...] = ()
     dots: tuple[tuple[Any, Any], ...] = ()
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """What is multiplied: numbers and vectors."""
+        return (*self.numbers, *(vector for pair in self.dots for vector in pair))
 
     def times(self, other: Addend) -> Addend:
         """Return the product."""
@@ -107,18 +116,24 @@ def as_predictor(value: Any) -> Predictor:
     Raises
     ------
     ModelError
-        If it is an array: a node tells which plates its axes are.
+        If it is an array (a node tells which plates its axes are), or no finite number.
     """
     if isinstance(value, Predictor):
         return value
     if isinstance(value, Algebra):
         return Predictor((Addend(1.0, (value,)),))
     if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return Predictor((Addend(float(value)),))
+        number = float(value)
+        if not np.isfinite(number):
+            raise ModelError(f"a number in a predictor must be finite; got {number}")
+        return Predictor((Addend(number),))
+    if isinstance(value, np.ndarray | list | tuple):
+        raise ModelError(
+            f"an array in a predictor needs a name, so that its axes have plates; got shape {np.shape(value)}. Write "
+            f"Constant('name', array, plates=obs), or Data('name', plates=obs) with the array in the data"
+        )
     raise ModelError(
-        f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}. "
-        f"Name an array, so that its axes have plates: Constant('name', array, plates=obs), or Data('name', plates=obs) "
-        f"with the array in the data"
+        f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}"
     )
 
 
@@ -145,10 +160,12 @@ def dot(first: Any, second: Any) -> Predictor:
     1.5 + dot(Data('X', plates=(obs)), MultivariateNormal('w'))
     """
     if not any(isinstance(value, Algebra) for value in (first, second)):
-        raise ModelError("dot takes two vectors of the model; wrap known ones as Data or Constant")
+        raise ModelError("dot takes at least one vector of the model, a MultivariateNormal, Data or Constant")
     for value in (first, second):
         if isinstance(value, Predictor):
-            raise ModelError("dot takes vectors, not sums or products of numbers: dot(a, w) + dot(b, w)")
+            raise ModelError(
+                f"dot takes two vectors, not the sum or product {value!r}; write dot(a + b, w) as dot(a, w) + dot(b, w)"
+            )
     return Predictor((Addend(1.0, (), ((first, second),)),))
 
 
@@ -175,7 +192,7 @@ def diagonal(node: Any) -> Diagonal:
     """
     if not getattr(node, "plates", ()):
         raise ModelError(
-            f"diagonal takes a variable with a plate for the diagonal, as Gamma('alpha', 1, 1, plates=Plate('factor', D)); "
-            f"got {node!r}"
+            f"diagonal takes a variable with a plate for the diagonal, as "
+            f"Gamma('alpha', 1, 1, plates=Plate('factor', D)); got {node!r}"
         )
     return Diagonal(node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from scipy.special import gammaln
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
+from ..families import ExponentialFamily
 from .nodes import Expression, as_known
 from .plates import Plates
 from .roles import PROBABILITIES, PROBABILITY, RATE
@@ -190,6 +192,12 @@ class Multinomial(Variable):
                 )
             if problem:
                 raise ModelError(f"'trials' of Multinomial '{name}' {problem}")
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> ExponentialFamily:
+        """Refuse: its family is that of one draw, from which the counts of many cannot be simulated."""
+        raise ModelError(
+            f"'{self.name}', a Multinomial, cannot be simulated; state its draws as a Categorical over a plate"
+        )
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the counts."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .algebra import Addend, Diagonal, Predictor
-from .nodes import Constant, Indexed, Node, as_known
+from .nodes import Constant, Data, Indexed, Node, as_known
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, Role
-from .slots import Slot
+from .slots import Slot, agreed_dimension
 from .templates import Density, Factor, Summand
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ class _Operands:
         for slot in self.slots.values():
             if slot.node is node and not node.is_known:
                 raise ConjugacyError(
-                    f"'{node.name}' stands in '{self.name}' of '{self.owner.name}' with two indices; its elements would be "
-                    f"coupled, and no update of all of them at once exists. Use two variables."
+                    f"'{node.name}' stands in '{self.name}' of '{self.owner.name}' with two indices; its elements "
+                    f"would be coupled, and no update of all of them at once exists. Use two variables."
                 )
         key = f"{self.name}.{len(self.slots)}"
         self._keys[identity] = key
@@ -156,7 +156,8 @@ class _LocationSum:
 
         for number in addend.numbers:
             use(operands.add(number, LINEAR), ("", ""))
-        for vectors in addend.dots:
+        for one, other in addend.dots:
+            vectors = (_vector(operands, one), _vector(operands, other))
             size = _length(operands, vectors)
             try:
                 pair = (next(letters), next(letters))
@@ -167,8 +168,7 @@ class _LocationSum:
                 ) from None
             self.letter_sizes |= dict.fromkeys(pair, size)
             for vector in vectors:
-                node = vector if isinstance(vector, Node | Indexed) else _constant(operands, vector)
-                use(operands.add(node, LINEAR_VECTOR, size), pair)
+                use(operands.add(vector, LINEAR_VECTOR, size), pair)
         return used
 
     def pieces(self, target: Factor) -> list[_Piece]:
@@ -198,41 +198,58 @@ def _product(one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, 
     return tuple(factors)
 
 
-def _constant(operands: _Operands, vector: Any) -> Constant:
+def _vector(operands: _Operands, value: Any) -> Node | Indexed:
+    """Return an operand of a dot product as a node; a plain vector becomes a constant.
+
+    Raises
+    ------
+    ConjugacyError, PlateError
+        If it is no vector.
+    """
     where = f"dot in '{operands.name}' of '{operands.owner.name}'"
-    value = as_known(vector, where)
-    if value.ndim != 1:
-        raise PlateError(
-            f"{where} takes vectors; an array of shape {value.shape} needs plates: Data('X', plates=obs), with the array "
-            f"in the data, or Constant('X', array, plates=obs)"
+    if not isinstance(value, Node | Indexed):
+        known = as_known(value, where)
+        if known.ndim == 1:
+            return Constant(f"{operands.owner.name}.{operands.name}.{len(operands.slots)}", known)
+        advice = "Multiply by a number with *."
+        if known.ndim:
+            advice = "Give the array plates: Constant('X', array, plates=obs)."
+        raise PlateError(f"{where} takes vectors; got shape {known.shape}. {advice}")
+    node: Any = value.node if isinstance(value, Indexed) else value
+    rank = 1 if isinstance(node, Data) else _event_rank(node)
+    if rank == 1:
+        return value
+    if rank == 0 and not node.is_known and node.plates:
+        raise ConjugacyError(
+            f"{where} takes vectors, but '{node.name}' is a {type(node).__name__} with plates. Numbers that meet in "
+            f"one dot product cannot be updated in parallel; state them as one MultivariateNormal."
         )
-    return Constant(f"{operands.owner.name}.{operands.name}.vector", value)
+    raise PlateError(
+        f"{where} takes vectors, but '{node.name}' is {'a number; multiply with *' if rank == 0 else 'a matrix'}"
+    )
 
 
-def _length(operands: _Operands, vectors: tuple[Any, Any]) -> int:
-    sizes = []
-    for vector in vectors:
-        node: Any = vector.node if isinstance(vector, Indexed) else vector
-        if isinstance(node, Node) and not node.is_known and getattr(node, "value_rank", 1) != 1:
-            raise ConjugacyError(
-                f"dot in '{operands.name}' of '{operands.owner.name}' takes vectors, but '{node.name}' is a "
-                f"{type(node).__name__}. A plate of numbers that meet in one dot product cannot be updated in parallel; "
-                f"state them as one vector: MultivariateNormal('{node.name}', ...)."
-            )
-        size = node.dimension if isinstance(node, Node) else np.size(vector)
-        if size is not None:
-            sizes.append((size, vector))
+def _length(operands: _Operands, vectors: tuple[Node | Indexed, Node | Indexed]) -> int:
+    nodes = [vector.node if isinstance(vector, Indexed) else vector for vector in vectors]
+    sizes = [node.dimension for node in nodes if node.dimension is not None]
+    where = f"dot in '{operands.name}' of '{operands.owner.name}'"
     if not sizes:
+        names = " and ".join(f"'{node.name}'" for node in nodes)
         raise PlateError(
-            f"the length of the vectors {vectors[0]!r} and {vectors[1]!r} in '{operands.name}' of "
-            f"'{operands.owner.name}' is unknown; one of them must be a variable with a length"
+            f"{where}: the length of {names} is unknown; one of the two must be a MultivariateNormal or a Constant"
         )
-    if len({size for size, _ in sizes}) > 1:
-        (one, first), (two, second) = sizes
-        raise PlateError(
-            f"dot in '{operands.name}' of '{operands.owner.name}': {first!r} has length {one}, {second!r} has length {two}"
-        )
-    return sizes[0][0]
+    if len(set(sizes)) > 1:
+        lengths = ", ".join(f"'{node.name}' has length {node.dimension}" for node in nodes)
+        raise PlateError(f"{where} takes two vectors of one length: {lengths}")
+    return sizes[0]
+
+
+def _event_rank(node: Node) -> int:
+    return node.event_rank if isinstance(node, Constant) else getattr(node, "value_rank", 0)
+
+
+def _is_matrix(density: Density, slot: str) -> bool:
+    return any(f.slot == slot and f.statistic == "log_det" for summand in density for f in summand.factors)
 
 
 class _PrecisionProduct:
@@ -242,8 +259,8 @@ class _PrecisionProduct:
         where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
         if len(predictor.addends) != 1 or predictor.addends[0].dots:
             raise ConjugacyError(
-                f"{where} takes a product, as u * tau, but no sum and no dot product: the logarithm of a sum is no sum of "
-                f"expected statistics"
+                f"{where} takes a product, as u * tau, but no sum and no dot product, whose logarithm has no "
+                f"expectation in closed form"
             )
         (addend,) = predictor.addends
         if not addend.coefficient > 0:
@@ -252,22 +269,28 @@ class _PrecisionProduct:
         self.letter_sizes: dict[str, int] = {}
         self.slots = operands.slots
         self._coefficient = addend.coefficient
-        self._matrix: str | None = None
+        takes_matrix = _is_matrix(owner.density, name)
+        matrices: list[str] = []
         self._numbers: list[str] = []
         for factor in addend.numbers:
-            node = factor.node if isinstance(factor, Indexed) else factor
-            is_matrix = owner.value_rank == 1 and getattr(node, "value_rank", 0) == 2
+            node: Any = factor.node if isinstance(factor, Indexed) else factor
+            if isinstance(node, Constant) and not np.any(node.value):
+                raise ModelError(f"{where} must be positive; '{node.name}' is zero")
             before = len(self.slots)
+            is_matrix = takes_matrix and _event_rank(node) == 2
             key = operands.add(factor, PRECISION_MATRIX if is_matrix else PRECISION)
             if len(self.slots) == before:
                 raise ConjugacyError(f"'{node.name}' stands twice in the product in {where}")
-            if is_matrix:
-                self._matrix = key
-            else:
-                self._numbers.append(key)
-        if owner.value_rank == 1 and self._matrix is None:
+            (matrices if is_matrix else self._numbers).append(key)
+        if takes_matrix and len(matrices) != 1:
             raise ConjugacyError(
-                f"{where} needs a matrix in its product, as u * precision with a Wishart or a Constant"
+                f"{where} takes a product of numbers and one matrix, a Wishart or a Constant, as u * precision; it has "
+                f"{len(matrices)} matrices"
+            )
+        self._matrix = matrices[0] if matrices else None
+        if self._matrix is not None:
+            owner.dimension = agreed_dimension(
+                owner, name, self.slots[self._matrix].expression, PRECISION_MATRIX
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:
@@ -292,13 +315,18 @@ class _PrecisionProduct:
 def _expand_diagonal(owner: Variable, expansion: Expansion, name: str, stated: Diagonal) -> None:
     node = stated.node
     where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
-    if owner.value_rank != 1 or not any(f.statistic == "log_det" for s in owner.density for f in s.factors):
-        raise ModelError(f"{where} takes no diagonal(...); that is a precision matrix")
+    if owner.value_rank != 1 or not _is_matrix(owner.density, name):
+        raise ModelError(f"{where} takes no diagonal(...), which is the precision of a MultivariateNormal")
     plate = node.plates[-1]
-    size = owner.dimension or plate.size
-    if size is None or plate.size != size:
+    if plate.size is None:
         raise PlateError(
-            f"{where} is diagonal over plate '{plate.name}' of size {plate.size}, but '{owner.name}' has dimension {size}"
+            f"{where} is diagonal over plate '{plate.name}', which needs a size: Plate('{plate.name}', D)"
+        )
+    size = owner.dimension or plate.size
+    if plate.size != size:
+        raise PlateError(
+            f"{where} is diagonal over plate '{plate.name}' of size {plate.size}, but '{owner.name}' has dimension "
+            f"{size}"
         )
     owner.dimension = size
     key = f"{name}.0"

@@ -109,6 +109,13 @@ class StickBreaking(Variable):
         last = np.eye(int(truncation))[-1]
         self._state(name, plates, {"concentration": (concentration, RATE), "truncation": (last, STICKS)})
 
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.StickBreaking:
+        """Return the weights whose shares are Beta(1, concentration)."""
+        shares = (*slots["concentration"].shape, (self.dimension or 2) - 1)
+        return families.StickBreaking(
+            np.ones(shares), np.broadcast_to(slots["concentration"][..., None], shares)
+        )
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with points off the open simplex."""
         return _off_the_simplex(value)

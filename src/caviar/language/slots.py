@@ -40,6 +40,7 @@ __all__ = [
 RoleOfDimension: TypeAlias = Callable[[int], Role]
 
 _TAKE_SUMS = (LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX)
+_JOINT = (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX)
 _VALUES = ("a number", "a vector", "a square matrix")
 
 
@@ -83,13 +84,13 @@ def as_expression(
     if isinstance(value, Node | Indexed):
         return value
     where = _where(owner, slot)
-    if isinstance(value, Predictor | Diagonal):
+    if isinstance(value, Predictor | Diagonal) and role not in _JOINT:
         if role not in _TAKE_SUMS:
             raise ModelError(f"{where} takes no sum or product; give a variable, a number or an array")
         return value
     if value is None:
         raise ModelError(f"{where} is missing: give a number, an array or a variable")
-    if role in (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX):
+    if role in _JOINT:
         joint = "NormalGamma" if role is LOCATION_AND_PRECISION else "NormalWishart"
         raise ModelError(
             f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
@@ -228,7 +229,7 @@ def _check_plates(owner: Variable, slot: Slot) -> None:
 def _check_statistics(owner: Variable, slot: Slot, node: Variable) -> None:
     where, kind = _where(owner, slot.name), type(node).__name__
     missing = slot.role.statistics.keys() - set(node.family.statistics)
-    if missing and slot.role in (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX):
+    if missing and slot.role in _JOINT:
         (joint,) = slot.role.would_do
         raise ConjugacyError(
             f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own, and "

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from .nodes import Constant, Data, Indexed, Node
+from .nodes import Data, Indexed, Node
 from .plates import Plate
 from .roles import labels_of
 from .slots import Slot
@@ -204,7 +204,7 @@ def _check_names(nodes: Sequence[Node]) -> None:
     plates: dict[str, Plate] = {}
     for node in nodes:
         other = by_name.setdefault(node.name, node)
-        if other is not node and not isinstance(node, Constant):
+        if other is not node:
             raise ModelError(
                 f"two parts of the model are both named '{node.name}': {other!r} and {node!r}; rename one"
             )

@@ -3,27 +3,43 @@
 from .bernoulli_mixture import bernoulli_mixture
 from .dirichlet_categorical import dirichlet_categorical
 from .dirichlet_process_mixture import dirichlet_process_mixture
+from .factor_analysis import factor_analysis
 from .gaussian_mixture import gaussian_mixture
 from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
+from .linear_regression import linear_regression
+from .matrix_factorisation import matrix_factorisation
 from .maximum_likelihood_mixture import maximum_likelihood_mixture
 from .mixed_mixture import mixed_mixture
 from .normal_factorised import normal_factorised
 from .normal_gamma import normal_gamma
 from .normal_wishart_mixture import normal_wishart_mixture
 from .poisson_mixture import poisson_mixture
+from .probabilistic_pca import probabilistic_pca
+from .relevance_regression import relevance_regression
+from .robust_mixture import robust_mixture
+from .robust_regression import robust_regression
+from .varying_coefficients import varying_coefficients
 
 __all__ = [
     "bernoulli_mixture",
     "dirichlet_categorical",
     "dirichlet_process_mixture",
+    "factor_analysis",
     "gaussian_mixture",
     "known_variance_mixture",
     "latent_class_analysis",
+    "linear_regression",
+    "matrix_factorisation",
     "maximum_likelihood_mixture",
     "mixed_mixture",
     "normal_factorised",
     "normal_gamma",
     "normal_wishart_mixture",
     "poisson_mixture",
+    "probabilistic_pca",
+    "relevance_regression",
+    "robust_mixture",
+    "robust_regression",
+    "varying_coefficients",
 ]

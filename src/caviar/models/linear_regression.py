@@ -1,0 +1,72 @@
+"""Bayesian linear regression, with known or unknown noise."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from .._model import Model
+from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, dot
+from ._broadcast import as_matrix, as_vector
+
+__all__ = ["linear_regression"]
+
+
+def linear_regression(
+    n_features: int,
+    *,
+    prior_mean: ArrayLike = 0.0,
+    prior_precision: ArrayLike = 0.01,
+    noise_precision: float | None = None,
+    shape: float = 1.0,
+    rate: float = 1.0,
+) -> Model:
+    r"""Return the linear regression on D known columns.
+
+    .. math:: w \sim N(m_0, S_0), \qquad \tau \sim \mathrm{Gamma}(a, b), \qquad y_n \sim N(x_n' w, \tau^{-1})
+
+    A column of ones in X makes an intercept. The optimal factors :math:`N(m, S)` and :math:`\mathrm{Gamma}(a_N, b_N)`:
+
+    .. math::
+        S &= (S_0^{-1} + \langle\tau\rangle X'X)^{-1}, \qquad m = S (S_0^{-1} m_0 + \langle\tau\rangle X'y) \\
+        a_N &= a + \tfrac N2, \qquad
+        b_N = b + \tfrac12 \bigl[ \lVert y - Xm \rVert^2 + \mathrm{tr}(X'X S) \bigr]
+
+    With known noise there is one factor, so one update gives the exact posterior, and the ELBO is the exact log
+    evidence.
+
+    Parameters
+    ----------
+    n_features
+        D, the columns of X.
+    prior_mean
+        :math:`m_0`, a number or shape (D,).
+    prior_precision
+        :math:`S_0^{-1}`, shape (D, D); a number stands for that times the identity, 0 for the flat, improper prior.
+    noise_precision
+        :math:`\tau` where it is known, in inverse squared units of y.
+    shape, rate
+        a > 0 and b > 0 of the prior of an unknown :math:`\tau`.
+
+    Returns
+    -------
+    Model
+        Variables ``w``, ``tau`` (unless it is known) and ``y`` (plate ``obs``); known array ``X`` (N, D).
+
+    Raises
+    ------
+    ModelError
+        If an argument is impossible, or of the wrong shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.column_stack([np.ones(5), np.arange(5)])
+    >>> posterior = linear_regression(2).fit({"X": X, "y": [1.1, 2.9, 5.2, 7.1, 8.9]})
+    >>> posterior["w"].mean.round(1)
+    array([1.1, 2. ])
+    """
+    obs = Plate("obs")
+    mean, precision = as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features)
+    w = MultivariateNormal("w", mean, precision)
+    tau = Gamma("tau", shape, rate) if noise_precision is None else noise_precision
+    return Model(Normal("y", dot(Data("X", plates=obs), w), tau, plates=obs))
