@@ -36,7 +36,7 @@ def test_shapes_of_draws(name):
             assert [part.shape[1:] for part in draws] == [part.shape for part in prior[key]]
         else:
             assert draws.shape == (4, *prior[key].shape)
-    known = {"noise": np.ones(7)} if "noise" in data else {}
+    known = {key: values[:7] for key, values in data.items() if key != "x"}
     new = posterior.predictive({"obs": 7}, data=known, n_draws=3, seed=0)
     assert {key: values.shape for key, values in new.items()} == {"x": (3, 7, *data["x"].shape[1:])}
 

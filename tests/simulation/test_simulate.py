@@ -135,7 +135,7 @@ def test_given_values_are_held():
 def test_every_model_simulates_values_that_it_can_be_fitted_to(name):
     """Shapes are those that a fit takes, the seed decides every bit, and the log joint density there is finite."""
     model, data = CASES[name].state(), CASES[name].draw(np.random.default_rng(0), 12)
-    known = {"noise": data["noise"]} if "noise" in data else {}
+    known = {key: values for key, values in data.items() if key not in model.variables}
     first, again, other = (model.simulate(s, sizes={"obs": 12}, data=known) for s in (1, 1, 2))
     assert set(first) == set(model.variables)
     for key in first:

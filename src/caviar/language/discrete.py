@@ -12,10 +12,10 @@ from scipy.special import gammaln
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from ..families import ExponentialFamily
 from .nodes import Expression, as_known
 from .plates import Plates
 from .roles import PROBABILITIES, PROBABILITY, RATE
+from .tallies import Tallies
 from .templates import template
 from .variable import Variable
 
@@ -193,11 +193,18 @@ class Multinomial(Variable):
             if problem:
                 raise ModelError(f"'trials' of Multinomial '{name}' {problem}")
 
-    def distribution_given(self, slots: Mapping[str, Any]) -> ExponentialFamily:
-        """Refuse: its family is that of one draw, from which the counts of many cannot be simulated."""
-        raise ModelError(
-            f"'{self.name}', a Multinomial, cannot be simulated; state its draws as a Categorical over a plate"
-        )
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
+        """Return the distribution of the counts of all trials, which must be known."""
+        if self.trials is None:
+            raise ModelError(
+                f"'{self.name}', a Multinomial without trials, cannot be simulated: state how many draws it counts, "
+                f"Multinomial('{self.name}', trials, probabilities)"
+            )
+        probabilities = slots["probabilities"]
+        trials = self.trials.astype(np.int64)
+        shape = np.broadcast_shapes(trials.shape, probabilities.shape[:-1])
+        wide = np.broadcast_to(probabilities, (*shape, probabilities.shape[-1]))
+        return Tallies(np.broadcast_to(trials, shape), wide)
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the counts."""

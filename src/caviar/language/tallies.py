@@ -1,0 +1,51 @@
+"""Tallies: the distribution of multinomial counts given their probabilities, to be drawn from and evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from .._typing import AnyArray, Array
+
+__all__ = ["Tallies"]
+
+
+@dataclass(frozen=True)
+class Tallies:
+    """Counts of n draws from each of a batch of probabilities.
+
+    Attributes
+    ----------
+    trials
+        n, of the batch shape.
+    probabilities
+        Shape (batch..., K).
+    """
+
+    trials: AnyArray
+    probabilities: Array
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the batch of distributions."""
+        return self.probabilities.shape[:-1]
+
+    def __getitem__(self, index: Any) -> Tallies:
+        """Return the part of the batch at ``index``."""
+        return Tallies(self.trials[index], self.probabilities[index])
+
+    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
+        """Return counts of shape size + batch + (K,)."""
+        before = () if size is None else tuple(np.atleast_1d(size))
+        generator = np.random.default_rng(seed)
+        return generator.multinomial(self.trials, self.probabilities, size=before + self.batch_shape)
+
+    def log_density(self, value: AnyArray) -> Array:
+        """Return the log-probability of counts (..., K); minus infinity where they do not sum to n."""
+        counts = np.asarray(value, dtype=np.float64)
+        terms = xlogy(counts, self.probabilities) - gammaln(counts + 1)
+        right = counts.sum(axis=-1) == self.trials
+        return np.where(right, gammaln(np.asarray(self.trials) + 1.0) + terms.sum(axis=-1), -np.inf)
