@@ -1,5 +1,6 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
+from .chains import MarkovChain
 from .discrete import Bernoulli, Categorical
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
@@ -20,6 +21,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "MarkovChain",
     "MultivariateNormal",
     "Node",
     "Normal",

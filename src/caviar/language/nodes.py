@@ -11,6 +11,7 @@ from .._typing import Array
 from .plates import Plate, Plates, as_plates
 
 if TYPE_CHECKING:
+    from .chains import MarkovChain
     from .discrete import Categorical
 
 __all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known"]
@@ -41,7 +42,7 @@ class Node:
         self.name = name
         self.plates = as_plates(plates, name)
 
-    def __getitem__(self, index: Categorical) -> Indexed:
+    def __getitem__(self, index: Categorical | MarkovChain) -> Indexed:
         """Return this node with one of its plates chosen by a Categorical: ``mean[z]``."""
         return Indexed(self, index)
 
@@ -148,7 +149,7 @@ class Indexed:
         that the variable in whose slot this stands does not have; see :meth:`within`.
     """
 
-    def __init__(self, node: Node, by: Categorical) -> None:
+    def __init__(self, node: Node, by: Categorical | MarkovChain) -> None:
         categories = getattr(by, "categories", None)
         if categories is None:
             raise ModelError(
@@ -201,7 +202,7 @@ class Indexed:
         return f"{self.node.name}[{self.by.name}]"
 
 
-def _why_not_indexable(node: Node, by: Categorical, own: list[Plate]) -> str:
+def _why_not_indexable(node: Node, by: Categorical | MarkovChain, own: list[Plate]) -> str:
     if not own:
         plate = f"plates=Plate('component', {by.categories})"
         return f"'{node.name}' has no plate that '{by.name}' could choose from; give it {plate}"

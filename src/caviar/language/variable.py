@@ -9,7 +9,7 @@ from .._errors import ModelError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from .nodes import Constant, Expression, Node
-from .plates import Plates
+from .plates import Plate, Plates
 from .roles import Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
 from .templates import Density, Summand
@@ -41,6 +41,9 @@ class Variable(Node):
 
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
+
+    summed: ClassVar[tuple[str, ...]] = ()
+    """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
     slots: dict[str, Slot]
     log_density: Density
@@ -79,6 +82,11 @@ class Variable(Node):
             yield slot.node
             if slot.index is not None:
                 yield slot.index
+
+    @property
+    def density_plates(self) -> tuple[Plate, ...]:
+        """Plates over which its log density is a sum of that of each repetition."""
+        return self.plates
 
     @property
     def indices(self) -> tuple[Variable, ...]:
