@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class ChainFactor(CategoricalFactor):
         if "starts" in variable.slots:
             self._starts |= np.asarray(binding.values[variable.slots["starts"].node], dtype=bool)
 
-    def path(self, logits: Array, natural: Mapping[object, Array]) -> families.MarkovChain:
+    def path(self, logits: Array, natural: Mapping[Hashable, Array]) -> families.MarkovChain:
         """Return the distribution of the states of all rows, from log-likelihoods (N, K) and natural parameters."""
         initial, transition = (natural[self._variable, statistic] for statistic in self._variable.summed)
         return families.MarkovChain(logits, self._starts, initial, transition)

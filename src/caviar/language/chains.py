@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -111,7 +112,8 @@ class MarkovChain(Variable):
         return ()
 
     @property
-    def parents(self):
+    def parents(self) -> Iterator[Node]:
+        """What stands in its slots, without the states that choose the transitions: they are its own."""
         for slot in self.slots.values():
             yield slot.node
 
