@@ -46,11 +46,15 @@ def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) 
     plan, _, _, coefficients = ready(plan, q, statistics_of(plan, q))
     found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
+        paths = {} if plan.chain is None else {plan.chain.name: passes.path(plan, plan.chain, coefficients)}
         for block in passes.natural_parameters(plan, passes.source, coefficients):
             for factor, natural in block.items():
+                if factor is plan.chain:
+                    continue
                 for variable, distribution in factor.distributions(natural).items():
                     found.setdefault(variable, []).append(distribution)
-    return {variable.name: _translated(plan, variable, _joined(parts)) for variable, parts in found.items()}
+    others = {variable.name: _translated(plan, variable, _joined(parts)) for variable, parts in found.items()}
+    return {**paths, **others}
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -100,8 +104,10 @@ def _with_given_locals(
     given: Mapping[str, LocalFactor],
     passes: Passes,
 ) -> float:
-    if set(given.values()) != set(plan.factors) or not all(
-        isinstance(f, CategoricalFactor) for f in given.values()
+    if (
+        plan.chain is not None
+        or set(given.values()) != set(plan.factors)
+        or not all(isinstance(f, CategoricalFactor) for f in given.values())
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))

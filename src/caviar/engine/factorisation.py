@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._errors import ModelError, ParameterError
-from ..language import Axis, Term, Variable
+from ..language import Axis, MarkovChain, Term, Variable
 from .binding import Binding
+from .chain import ChainFactor, check_chains
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
 
 __all__ = ["local_factors"]
@@ -22,6 +23,7 @@ def local_factors(
     joint
         Names of variables to join, a group each; None joins wherever that is tractable.
     """
+    check_chains(binding)
     data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
     latent = [v for v in binding.latent if binding.is_local(v)]
     if data_axis is None or not latent:
@@ -37,13 +39,17 @@ def local_factors(
         if others:
             factors.append(GatedFactor(binding, gate, others, data_axis))
             taken |= {gate, *others}
-    for variable in latent:
-        if variable not in taken:
-            kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
-            factors.append(kind(binding, variable, data_axis))
+    factors += [_alone(binding, variable, data_axis) for variable in latent if variable not in taken]
     order = {variable: i for i, variable in enumerate(latent)}
     # parents before children: a local variable meets its message from above first
     return sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+
+
+def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor:
+    if isinstance(variable, MarkovChain):
+        return ChainFactor(binding, variable, data_axis)
+    kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
+    return kind(binding, variable, data_axis)
 
 
 def _gated_by(
@@ -58,7 +64,7 @@ def _gated_by(
     gated: dict[Variable, list[Variable]] = {}
     taken: set[Variable] = set()
     for gate in latent:
-        if not hasattr(gate, "categories") or gate.plates != (binding.data_plate,):
+        if not hasattr(gate, "categories") or gate.summed or gate.plates != (binding.data_plate,):
             continue
         others = [
             v for v in latent if v in together[gate] and v not in taken and not hasattr(v, "categories")

@@ -26,7 +26,7 @@ class Objective:
         with_parts = [
             i
             for i, t in enumerate(self._terms)
-            if any(not isinstance(f.key, tuple) for f in t.contraction.factors)
+            if any(not _is_global(f.key, plan) for f in t.contraction.factors)
         ]
         self._with_parts = np.array(with_parts, dtype=int)
 
@@ -85,3 +85,8 @@ class Objective:
             name = key.name  # type: ignore[attr-defined]
             totals[name] = totals.get(name, 0.0) + value
         return totals
+
+
+def _is_global(key: Hashable, plan: Plan) -> bool:
+    """Whether a key is that of a global variable's statistic, which no pass over the rows changes."""
+    return isinstance(key, tuple) and key[0] in plan.updates

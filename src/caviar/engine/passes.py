@@ -9,6 +9,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from .._typing import AnyArray, Array
+from ..families import MarkovChain
+from .chain import ChainFactor
 from .locals import LocalFactor
 from .plan import Plan
 from .scratch import Scratch
@@ -97,6 +99,8 @@ class Passes:
         static = self._static_sums(plan)
         if not plan.factors:
             return plan.rows.summary(Sums.zero(), static, coefficients)
+        if plan.chain is not None:
+            return self._summarize_chain(plan, plan.chain, coefficients, static)
         n_blocks = len(self._bounds(plan, self.source))
         before = self._state if self._state is not None else [{}] * n_blocks
         after: list[LocalState] = [{}] * n_blocks
@@ -109,6 +113,34 @@ class Passes:
         if plan.rows.keeps_locals:
             self._state = after
         return plan.rows.summary(sums, static, coefficients)
+
+    def _summarize_chain(
+        self, plan: Plan, chain: ChainFactor, coefficients: Coefficients, static: Sums
+    ) -> Summary:
+        """Return the sums of two passes: log-likelihoods of the states, then sums given their marginals."""
+        smoothing = self.path(plan, chain, coefficients).smoothing
+        marginals = np.ascontiguousarray(smoothing.marginals.T)
+
+        def block(_: int, rows: Rows) -> Sums:
+            given: LocalState = {chain: marginals[:, rows.where].copy()}
+            return plan.rows.summarize(rows, coefficients, {}, self._scratch, given)[0]
+
+        summary = plan.rows.summary(self._sum(plan, self.source, block), static, coefficients)
+        parts = {**summary.parts, **chain.sums(smoothing.first, smoothing.pairs)}
+        return Summary(parts, {**summary.entropies, chain: smoothing.entropy})
+
+    def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> MarkovChain:
+        """Return the distribution of a chain's states over all rows of the source: an (N, K) array is made."""
+        logits = np.empty((self.source.n_rows, chain.n_rows))
+        bounds = self._bounds(plan, self.source)
+
+        def block(number: int) -> None:
+            rows = rows_at(self.source, bounds[number], every=True)
+            logits[rows.where] = plan.rows.natural_of(chain, rows, coefficients, self._scratch).T
+
+        for _ in self.executor.map(block, len(bounds)):
+            pass
+        return chain.path(logits, coefficients.parts)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""
@@ -150,13 +182,26 @@ class Passes:
         ----------
         give
             Returns the expected statistics of every local factor for some rows, (E, B) each, to be overwritten.
+
+        Notes
+        -----
+        Of a chain the successive states count as independent; in a sample of the rows none are successive, and their
+        sums are zero.
         """
+        chain, in_order = plan.chain, source is self.source
+        marginals = None if chain is None or not in_order else np.empty((source.n_rows, chain.n_rows))
 
         def block(_: int, rows: Rows) -> Sums:
-            return plan.rows.sums_of(rows, give(rows), self._scratch)
+            state = give(rows)
+            if chain is not None and marginals is not None:
+                marginals[rows.where] = state[chain].T
+            return plan.rows.sums_of(rows, state, self._scratch)
 
         sums = self._sum(plan, source, block)
-        return plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
+        summary = plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
+        if chain is not None:
+            summary.parts.update(chain.sums_given(marginals))
+        return summary
 
 
 def rows_at(source: RowSource, bounds: tuple[int, int], *, every: bool = False) -> Rows:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import ImproperError
+from .._errors import ImproperError, ModelError
 from .._typing import Array
 from ..language import Variable, base_terms_of
 from .binding import Binding
 from .centres import Centres, centres_of
+from .chain import ChainFactor, chain_of
 from .compile import Compiled, compile_terms
 from .contraction import Contraction, Factor
 from .frame import Frame
@@ -64,6 +65,12 @@ class Plan:
         self.base_terms = {variable: _base_contractions(variable, binding) for variable in point}
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
         self.rows = RowPass(self.compiled, self.factors, self.centres)
+        self.chain: ChainFactor | None = chain_of(self.factors)
+        if self.chain is not None and self.rows.keeps_locals:
+            raise ModelError(
+                f"MarkovChain '{self.chain.name}' stands in a term with another local variable; only observed and "
+                f"global variables may depend on its states"
+            )
 
     def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode."""

@@ -44,11 +44,12 @@ class RowPass:
         self.compiled = compiled
         self.factors = tuple(factors)
         self.centres = centres
-        self._part_derivatives: list[tuple[Part, Derivative]] = [
+        summed = {(v, s) for factor in self.factors for v in factor.variables for s in v.summed}
+        self._part_derivatives: list[tuple[Hashable, Derivative]] = [
             (factor.key, term.contraction.derivative(position))
             for term in compiled.terms
             for position, factor in enumerate(term.contraction.factors)
-            if isinstance(factor.key, Part)
+            if isinstance(factor.key, Part) or factor.key in summed
         ]
         self._products = {factor: _rows_in_product(compiled, factor) for factor in self.factors}
         self._messages = _messages(compiled)
@@ -93,7 +94,12 @@ class RowPass:
         return matrix
 
     def summarize(
-        self, rows: Rows, coefficients: Coefficients, before: LocalState, scratch: Scratch
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        before: LocalState,
+        scratch: Scratch,
+        given: LocalState | None = None,
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the local factors at their optimum, and these factors' statistics.
 
@@ -103,6 +109,8 @@ class RowPass:
         ----------
         before
             Local statistics from the last pass; needed only where local factors depend on each other.
+        given
+            Local statistics (E, B) of factors that are inferred elsewhere, to be overwritten.
         """
         sums = Sums.zero()
         data = self._row_arrays(rows) if self.compiled.local_terms else {}
@@ -110,19 +118,36 @@ class RowPass:
         if self.keeps_locals and not state:
             self._settle(rows, coefficients, state, data, scratch)
         for factor in self.factors:
-            self._infer(factor, rows, coefficients, state, data, sums, scratch)
+            if given is not None and factor in given:
+                state[factor] = given[factor]
+                self._features(factor, rows, scratch)
+            else:
+                self._infer(factor, rows, coefficients, state, data, sums, scratch)
         self._sum_rows(rows, state, data, sums, scratch)
         return sums, state if self.keeps_locals else {}
 
     def sums_of(self, rows: Rows, state: LocalState, scratch: Scratch) -> Sums:
         """Return the sums over a block of rows for given local statistics; their entropies count as zero."""
         sums = Sums({}, {}, {}, dict.fromkeys(self.factors, 0.0))
-        for factor, table in self.compiled.tables.items():
-            if factor is not None:
-                features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
-                table.fill(rows.columns, features, scratch)
+        for factor in self.factors:
+            self._features(factor, rows, scratch)
         self._sum_rows(rows, state, self._row_arrays(rows), sums, scratch)
         return sums
+
+    def _features(self, factor: LocalFactor, rows: Rows, scratch: Scratch) -> Array | None:
+        """Return the features of a factor's matrix product, made anew; None if it has none."""
+        table = self.compiled.tables.get(factor)
+        if table is None:
+            return None
+        features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
+        table.fill(rows.columns, features, scratch)
+        return features
+
+    def natural_of(
+        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
+    ) -> Array:
+        """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
+        return self._natural(factor, rows, coefficients, {}, self._row_arrays(rows), scratch)
 
     def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
@@ -150,12 +175,10 @@ class RowPass:
         scratch: Scratch,
     ) -> Array:
         natural = scratch.array((factor, "natural"), (factor.n_rows, rows.n_rows))
-        table = self.compiled.tables.get(factor)
-        if table is None:
+        features = self._features(factor, rows, scratch)
+        if features is None:
             natural.fill(0.0)
         else:
-            features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
-            table.fill(rows.columns, features, scratch)
             matrix = coefficients.matrices[factor]
             centres = self._used_centres(factor)
             shared = matrix

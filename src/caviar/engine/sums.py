@@ -40,7 +40,8 @@ class Coefficients:
     matrices
         Local factor -> W, shape (E, F): natural parameters are W @ T.
     parts
-        Part -> coefficient array of the local side of a term that is not fused.
+        Part -> coefficient array of the local side of a term that is not fused; (variable, statistic summed over its
+        rows) -> its natural parameter.
     """
 
     matrices: dict[LocalFactor, Array]

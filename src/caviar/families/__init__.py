@@ -6,6 +6,7 @@ from caviar.families.beta import Beta
 from caviar.families.categorical import Categorical
 from caviar.families.dirichlet import Dirichlet
 from caviar.families.gamma import Gamma
+from caviar.families.markov_chain import MarkovChain
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 from caviar.families.normal_gamma import NormalGamma
@@ -22,6 +23,7 @@ __all__ = [
     "Dirichlet",
     "ExponentialFamily",
     "Gamma",
+    "MarkovChain",
     "MeanPrecision",
     "MultivariateNormal",
     "Normal",

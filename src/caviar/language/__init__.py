@@ -1,6 +1,7 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
 from .algebra import Diagonal, Predictor, diagonal, dot
+from .chains import MarkovChain
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
@@ -22,6 +23,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "MarkovChain",
     "Multinomial",
     "MultivariateNormal",
     "Node",

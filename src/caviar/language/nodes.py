@@ -12,6 +12,7 @@ from .algebra import Algebra, Predictor
 from .plates import Plate, Plates, as_plates
 
 if TYPE_CHECKING:
+    from .chains import MarkovChain
     from .discrete import Categorical
 
 __all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known"]
@@ -44,7 +45,7 @@ class Node(Algebra):
         self.name = name
         self.plates = as_plates(plates, name)
 
-    def __getitem__(self, index: Categorical | Data) -> Indexed:
+    def __getitem__(self, index: Categorical | MarkovChain | Data) -> Indexed:
         """Return this node with one of its plates chosen by a Categorical or by known labels: ``mean[z]``."""
         return Indexed(self, index)
 
@@ -157,7 +158,7 @@ class Indexed(Algebra):
         the one that the variable in whose slot this stands does not have; see :meth:`within`.
     """
 
-    def __init__(self, node: Node, by: Categorical | Data) -> None:
+    def __init__(self, node: Node, by: Categorical | MarkovChain | Data) -> None:
         categories = getattr(by, "categories", None)
         if categories is None and not isinstance(by, Data):
             raise ModelError(
@@ -212,7 +213,7 @@ class Indexed(Algebra):
         return f"{self.node.name}[{self.by.name}]"
 
 
-def _why_not_indexable(node: Node, by: Categorical | Data, own: list[Plate]) -> str:
+def _why_not_indexable(node: Node, by: Categorical | MarkovChain | Data, own: list[Plate]) -> str:
     if isinstance(by, Data):
         return f"'{node.name}' has no plate that '{by.name}' could choose from; give it plates=Plate('group', size)"
     if not own:

@@ -18,6 +18,7 @@ from scipy.special import gammaln
 from .._typing import Array
 
 __all__ = [
+    "BEGINNING",
     "CONCENTRATION",
     "LINEAR",
     "LINEAR_VECTOR",
@@ -107,6 +108,11 @@ def _no_probability(value: Array) -> str:
     return "" if np.all((value >= 0) & (value <= 1)) else "must lie between 0 and 1"
 
 
+def _no_beginning(value: Array) -> str:
+    marks = np.all((value == 0) | (value == 1)) and value.ravel()[0] == 1
+    return "" if marks else "must be 1 where a sequence begins, as in the first row, and 0 elsewhere"
+
+
 def _log(value: Array) -> Array:
     """Logarithm with a finite floor, so that a probability of zero times nothing observed is zero."""
     return np.log(np.maximum(value, np.finfo(float).tiny))
@@ -177,6 +183,7 @@ RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)
 SHAPE = Role(0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
 TWO_SHAPES = Role(1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
 STICKS = Role(1, {"last": _identity, "inner": _inner})
+BEGINNING = Role(0, {"x": _identity}, (), _no_beginning)
 CONCENTRATION = Role(1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
 
 

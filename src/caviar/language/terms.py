@@ -107,7 +107,7 @@ def base_terms_of(variable: Variable) -> tuple[Term, ...]:
 
 
 def _term(variable: Variable, summand: Summand, *, gated: bool = True) -> Term:
-    plates = tuple(Axis(plate) for plate in variable.plates)
+    plates = tuple(Axis(plate) for plate in variable.density_plates)
     events = {letter: Axis(variable, letter) for letter in summand.letters}
     factors = [factor for factor in summand.factors if factor.slot]
     slots = [variable.slots[factor.slot] if factor.slot != "self" else None for factor in factors]

@@ -11,7 +11,7 @@ from ..families import ExponentialFamily
 from .algebra import Diagonal, Predictor
 from .expansion import expand
 from .nodes import Constant, Data, Expression, Indexed, Node
-from .plates import Plates
+from .plates import Plate, Plates
 from .roles import Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
 from .templates import Density, Summand
@@ -43,6 +43,9 @@ class Variable(Node):
 
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
+
+    summed: ClassVar[tuple[str, ...]] = ()
+    """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
     slots: dict[str, Slot]
     log_density: Density
@@ -89,6 +92,11 @@ class Variable(Node):
             yield slot.node
             if slot.index is not None:
                 yield slot.index
+
+    @property
+    def density_plates(self) -> tuple[Plate, ...]:
+        """Plates over which its log density is a sum of that of each repetition."""
+        return self.plates
 
     @property
     def indices(self) -> tuple[Variable, ...]:

@@ -5,6 +5,7 @@ from .dirichlet_categorical import dirichlet_categorical
 from .dirichlet_process_mixture import dirichlet_process_mixture
 from .factor_analysis import factor_analysis
 from .gaussian_mixture import gaussian_mixture
+from .hidden_markov_model import categorical_hidden_markov_model, gaussian_hidden_markov_model
 from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
 from .linear_regression import linear_regression
@@ -23,9 +24,11 @@ from .varying_coefficients import varying_coefficients
 
 __all__ = [
     "bernoulli_mixture",
+    "categorical_hidden_markov_model",
     "dirichlet_categorical",
     "dirichlet_process_mixture",
     "factor_analysis",
+    "gaussian_hidden_markov_model",
     "gaussian_mixture",
     "known_variance_mixture",
     "latent_class_analysis",

@@ -1,0 +1,405 @@
+r"""Markov chains: the distribution of hidden states given a log-likelihood for each step.
+
+.. math::
+    q(s) \propto \prod_{t\ \mathrm{first}} \pi_{s_t} \prod_{t\ \mathrm{not\ first}} A_{s_{t-1} s_t} \prod_t b_{t s_t}
+
+with rows t of one or several sequences, one after the other. None of the factors needs to be normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from caviar._errors import ImproperError
+from caviar._typing import AnyArray, Array
+
+__all__ = ["MarkovChain", "Smoothing", "smooth"]
+
+_SMALLEST = 1e-100
+"""Sums of scaled messages below this may have lost paths to underflow: logarithms are taken instead."""
+
+_LOWEST = -700.0
+"""Logarithm whose exponential is a normal number."""
+
+_LONGEST_UNCUT = 1e-4
+"""Steps of the longest sequence, per row and squared state, up to which cutting it costs more than it saves."""
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    r"""What the rows of a chain leave behind.
+
+    Attributes
+    ----------
+    marginals
+        :math:`q(s_t = k)`, shape (N, K).
+    first
+        :math:`\sum q(s_t = k)` over the first steps of the sequences, shape (K,).
+    pairs
+        :math:`\sum_t q(s_{t-1} = k, s_t = l)` within the sequences, shape (K, K).
+    log_partition
+        Log of the sum over all paths, nats.
+    entropy
+        Of all paths, nats.
+    """
+
+    marginals: Array
+    first: Array
+    pairs: Array
+    log_partition: float
+    entropy: float
+
+
+@dataclass(frozen=True)
+class MarkovChain:
+    """Distribution of the paths of one or several hidden sequences.
+
+    Parameters
+    ----------
+    logits
+        Log-likelihood of each row in each state, shape (N, K), up to a constant a row.
+    starts
+        Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
+    log_initial
+        Log-weight of each first state, shape (K,); minus infinity where it is impossible.
+    log_transition
+        Log-weight of each step, shape (K, K), from the row's state to the column's.
+
+    Raises
+    ------
+    ImproperError
+        When something is asked of it, if no path is possible.
+
+    Notes
+    -----
+    The time is O(N K^2), and O(N K^3) where sequences are cut to be scanned in pieces at once; see :func:`smooth`.
+
+    Examples
+    --------
+    >>> A, B = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([[0.1, 0.4, 0.5], [0.6, 0.3, 0.1]])
+    >>> chain = MarkovChain(
+    ...     np.log(B[:, [0, 1, 2]].T), np.array([True, False, False]), np.log([0.6, 0.4]), np.log(A)
+    ... )
+    >>> print(round(chain.log_partition, 6), chain.mode())
+    -3.392872 [1 0 0]
+    >>> chain.probabilities.round(4)
+    array([[0.2317, 0.7683],
+           [0.6241, 0.3759],
+           [0.864 , 0.136 ]])
+    """
+
+    logits: Array
+    starts: AnyArray
+    log_initial: Array
+    log_transition: Array
+
+    @cached_property
+    def smoothing(self) -> Smoothing:
+        """Everything that follows from the messages forward and backward."""
+        return smooth(self.logits, self.starts, self.log_initial, self.log_transition)
+
+    @property
+    def probabilities(self) -> Array:
+        """Probability of each state at each row, shape (N, K)."""
+        return self.smoothing.marginals
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the one-hot states: the probabilities."""
+        return self.smoothing.marginals
+
+    @property
+    def log_partition(self) -> float:
+        """Log of the sum over all paths."""
+        return self.smoothing.log_partition
+
+    def entropy(self) -> float:
+        """Return the entropy of all paths together, in nats."""
+        return self.smoothing.entropy
+
+    def mode(self) -> AnyArray:
+        """Return the most probable path, shape (N,): one joint state for all rows, by the Viterbi recursion."""
+        pieces = _Pieces.uncut(self.starts)
+        shifted, _ = _shifted(self.logits)
+        shifted, n_rows = shifted[pieces.order], len(shifted)
+        best = np.empty(shifted.shape)
+        origin = np.zeros(shifted.shape, dtype=np.intp)
+        for rows, before in pieces.steps():
+            if before is None:
+                best[rows] = self.log_initial + shifted[rows]
+                continue
+            reached = best[before][:, :, None] + self.log_transition
+            origin[rows] = reached.argmax(axis=1)
+            best[rows] = np.take_along_axis(reached, origin[rows][:, None, :], axis=1)[:, 0] + shifted[rows]
+        path = np.empty(n_rows, dtype=np.intp)
+        chosen = np.zeros(0, dtype=np.intp)
+        for rows, _ in reversed(list(pieces.steps())):
+            ended = best[rows][len(chosen) :].argmax(axis=1)
+            chosen = np.concatenate([chosen, ended])
+            path[pieces.order[rows]] = chosen
+            chosen = origin[rows][np.arange(len(chosen)), chosen]
+        return path
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Sequences cut into pieces, longest first, that are scanned at once: step l of all pieces is one slice.
+
+    Attributes
+    ----------
+    begins
+        Row at which each piece begins.
+    is_first
+        Whether a sequence begins there.
+    order
+        Rows by step, then piece.
+    edges
+        Where each step's slice begins in ``order``; its length is the number of pieces that are as long.
+    successions
+        For each position in its sequence from the second on: the pieces there, and those before them.
+    """
+
+    begins: AnyArray
+    is_first: AnyArray
+    order: AnyArray
+    edges: AnyArray
+    successions: tuple[tuple[AnyArray, AnyArray], ...]
+
+    @classmethod
+    def uncut(cls, starts: AnyArray) -> _Pieces:
+        return cls.of(starts, len(starts))
+
+    @classmethod
+    def of(cls, starts: AnyArray, longest: int) -> _Pieces:
+        """Return the pieces of at most ``longest`` steps."""
+        begins, lengths = _sequences(starts)
+        per_sequence = -(-lengths // longest)
+        sequence = np.repeat(np.arange(len(begins)), per_sequence)
+        position = np.arange(len(sequence)) - np.repeat(np.cumsum(per_sequence) - per_sequence, per_sequence)
+        sizes = np.minimum(longest, lengths[sequence] - longest * position)
+        by_size = np.argsort(-sizes, kind="stable")
+        place = np.empty_like(by_size)
+        place[by_size] = np.arange(len(by_size))
+        successions = tuple((place[here], place[here - 1]) for here in _by_value(position)[1:])
+        begins = (begins[sequence] + longest * position)[by_size]
+        sizes = sizes[by_size]
+        counts = np.searchsorted(-sizes, -np.arange(sizes[0]), side="left")
+        edges = np.concatenate([[0], np.cumsum(counts)])
+        step = np.repeat(np.arange(len(counts)), counts)
+        order = begins[np.arange(len(step)) - edges[step]] + step
+        return cls(begins, position[by_size] == 0, order, edges, successions)
+
+    @property
+    def n_pieces(self) -> int:
+        return len(self.begins)
+
+    def steps(self) -> Iterator[tuple[slice, slice | None]]:
+        """Yield the slice of each step, and that of the same pieces one step before."""
+        edges = self.edges.tolist()
+        for step in range(len(edges) - 1):
+            start, stop = edges[step], edges[step + 1]
+            yield slice(start, stop), slice(edges[step - 1], edges[step - 1] + stop - start) if step else None
+
+
+def _by_value(numbers: AnyArray) -> list[AnyArray]:
+    """Return the places of 0, of 1, ..."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(numbers))[:-1])
+
+
+def _sequences(starts: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the first row and the length of each sequence."""
+    begins = np.union1d([0], np.flatnonzero(starts))
+    return begins, np.diff(begins, append=len(starts))
+
+
+def _shifted(logits: Array) -> tuple[Array, Array]:
+    """Return the logits less the largest of each row, and these."""
+    largest = logits.max(axis=1)
+    if not np.isfinite(largest).all():
+        row = int(np.flatnonzero(~np.isfinite(largest))[0])
+        raise ImproperError(f"row {row} has no finite log-likelihood in any state; got {logits[row]}.")
+    return logits - largest[:, None], largest
+
+
+def smooth(logits: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> Smoothing:
+    """Return marginals, sums of pairs, log-partition and entropy; the arguments are those of :class:`MarkovChain`.
+
+    Raises
+    ------
+    ImproperError
+        If no path is possible.
+
+    Notes
+    -----
+    A long sequence is cut into about sqrt(N) pieces. The product of each piece's step matrices is found for all
+    pieces at once; messages then pass from piece to piece, and last inside all pieces at once. Messages are
+    scaled in each step. Where that may lose a path to underflow they are found again as logarithms, sequences uncut.
+    """
+    shifted, largest = _shifted(logits)
+    messages = _scaled_messages(shifted, starts, log_initial, log_transition)
+    parts = None if messages is None else _sums_of_scaled(messages, starts, log_transition)
+    if parts is None:
+        parts = _sums_by_logarithm(shifted, starts, log_initial, log_transition)
+    marginals, first, pairs, log_partition = parts
+    # the largest logit of each row is left out of both, so that no digits go with it
+    expected = _dot(marginals, shifted) + _dot(first, log_initial) + _dot(pairs, log_transition)
+    return Smoothing(
+        marginals, first, pairs, log_partition + float(largest.sum()), max(log_partition - expected, 0.0)
+    )
+
+
+def _dot(weights: Array, logarithms: Array) -> float:
+    """Return the sum of products; zero times minus infinity is zero."""
+    if np.isfinite(logarithms).all():
+        return float(np.vdot(weights, logarithms))
+    return float(np.vdot(weights, np.where(weights > 0, logarithms, 0.0)))
+
+
+_Sums = tuple[Array, Array, Array, float]
+"""Marginals, first, pairs, log-partition."""
+
+
+@dataclass(frozen=True)
+class _Messages:
+    """Scaled messages of each row: from before it, from it and before, from it and after; the scale of the second."""
+
+    predicted: Array
+    forward: Array
+    backward: Array
+    scale: Array
+
+
+def _scaled_messages(
+    shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array
+) -> _Messages | None:
+    """Return the messages, or None where a sum is so small that paths may be lost."""
+    n_rows, n_states = shifted.shape
+    longest = int(_sequences(starts)[1].max())
+    if longest > max(1.0, _LONGEST_UNCUT * n_rows * n_states**2):
+        longest = int(np.ceil(np.sqrt(longest)))
+    pieces = _Pieces.of(starts, longest)
+    likelihood = np.exp(np.maximum(shifted, _LOWEST))
+    initial, transition = np.exp(log_initial), np.exp(log_transition)
+    # what cannot be scaled is found by the smallest scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        into, out_of = _between_pieces(pieces, likelihood, initial, transition)
+        likelihood = likelihood[pieces.order]
+        predicted, forward, backward = (np.empty(shifted.shape) for _ in range(3))
+        scale, one = np.empty(n_rows), np.ones(n_states)
+        predicted[: pieces.n_pieces] = np.where(pieces.is_first[:, None], initial, into @ transition)
+        for rows, before in pieces.steps():
+            if before is not None:
+                np.matmul(forward[before], transition, out=predicted[rows])
+            message = np.multiply(predicted[rows], likelihood[rows], out=forward[rows])
+            np.matmul(message, one, out=scale[rows])
+            message /= scale[rows, None]
+        returning = transition.T.copy()
+        for rows, before in reversed(list(pieces.steps())):
+            n = rows.stop - rows.start
+            message = np.multiply(out_of[:n], likelihood[rows], out=backward[rows])
+            message /= (message @ one)[:, None]
+            if before is not None:
+                np.matmul(message, returning, out=out_of[:n])
+        if not scale.min() > _SMALLEST:
+            return None
+    unordered = np.empty_like(pieces.order)
+    unordered[pieces.order] = np.arange(n_rows)
+    return _Messages(*(array[unordered] for array in (predicted, forward, backward, scale)))
+
+
+def _between_pieces(
+    pieces: _Pieces, likelihood: Array, initial: Array, transition: Array
+) -> tuple[Array, Array]:
+    """Return the messages into each piece and back into it from behind, (pieces, K) each."""
+    n_states = len(initial)
+    into, out_of = np.full((2, pieces.n_pieces, n_states), 1.0 / n_states)
+    if not pieces.successions:
+        return into, out_of
+    products, log_scale = _products(pieces, likelihood, initial, transition)
+    for here, before in pieces.successions:
+        weights = np.log(into[before]) + log_scale[before]
+        message = _exp_scaled(weights)[:, None, :] @ products[before]
+        into[here] = message[:, 0] / message[:, 0].sum(axis=-1, keepdims=True)
+    for here, before in reversed(pieces.successions):
+        message = (products[here] @ out_of[here][:, :, None])[:, :, 0]
+        out_of[before] = _exp_scaled(np.log(message) + log_scale[here])
+    return into, out_of
+
+
+def _exp_scaled(logarithms: Array) -> Array:
+    return np.exp(logarithms - logarithms.max(axis=-1, keepdims=True))
+
+
+def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Array) -> tuple[Array, Array]:
+    """Return the product of the step matrices of each piece, (pieces, K, K), its rows scaled, and their log-scales.
+
+    The first step of a sequence leads from any state to the initial ones.
+    """
+    n_states = len(initial)
+    # pieces last, for they are many and states are few: from, to, piece
+    products = np.where(pieces.is_first, initial[:, None], transition[:, :, None])
+    ordered = np.ascontiguousarray(likelihood[pieces.order].T)
+    scales = np.ones((len(pieces.edges) - 1, n_states, pieces.n_pieces))
+    for step, (rows, before) in enumerate(pieces.steps()):
+        n = rows.stop - rows.start
+        moving = products[:, :, :n] if before is None else transition.T @ products[:, :, :n]
+        moving *= ordered[:, rows]
+        scale = np.add.reduce(moving, axis=1, out=scales[step, :, :n])
+        # a row of zeros starts where no path goes on
+        np.divide(moving, np.maximum(scale, np.finfo(float).tiny)[:, None, :], out=products[:, :, :n])
+    return np.ascontiguousarray(np.moveaxis(products, 2, 0)), np.log(scales).sum(axis=0).T
+
+
+def _sums_of_scaled(messages: _Messages, starts: AnyArray, log_transition: Array) -> _Sums | None:
+    total = np.einsum("nk,nk->n", messages.predicted, messages.backward)
+    if not total.min() > _SMALLEST:
+        return None
+    onward = messages.backward / total[:, None]
+    marginals = messages.predicted * onward
+    begins, _ = _sequences(starts)
+    onward[begins] = 0.0
+    pairs = np.exp(log_transition) * (messages.forward[:-1].T @ onward[1:])
+    return marginals, marginals[begins].sum(axis=0), pairs, float(np.log(messages.scale).sum())
+
+
+def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> _Sums:
+    """Return the same from messages whose logarithms are taken: tens of times slower, and without underflow."""
+    pieces = _Pieces.uncut(starts)
+    ordered = shifted[pieces.order]
+    forward, behind = np.empty(shifted.shape), np.zeros(shifted.shape)
+    # minus infinity less minus infinity stands for what is impossible either way
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for rows, before in pieces.steps():
+            predicted = log_initial if before is None else _log_product(forward[before], log_transition)
+            forward[rows] = predicted + ordered[rows]
+        for rows, before in reversed(list(pieces.steps())):
+            if before is not None:
+                behind[before] = _log_product(ordered[rows] + behind[rows], log_transition.T)
+        unordered = np.empty_like(pieces.order)
+        unordered[pieces.order] = np.arange(len(ordered))
+        forward, behind = forward[unordered], behind[unordered]
+        total = logsumexp(forward + behind, axis=1)
+        if not np.isfinite(total).all():
+            raise ImproperError("no path of hidden states is possible: each has a step of probability zero.")
+        marginals = np.exp(forward + behind - total[:, None])
+        begins, _ = _sequences(starts)
+        within = np.setdiff1d(np.arange(1, len(shifted)), begins)
+        onward = (shifted + behind - total[:, None])[within]
+        pairs = np.stack(
+            [
+                np.exp(forward[within - 1, k, None] + log_transition[k] + onward).sum(axis=0)
+                for k in range(len(log_initial))
+            ]
+        )
+    return marginals, marginals[begins].sum(axis=0), pairs, float(total[begins].sum())
+
+
+def _log_product(log_vectors: Array, log_matrix: Array) -> Array:
+    """Return the logarithm of vectors (n, K) times a matrix."""
+    return np.asarray(logsumexp(log_vectors[:, :, None] + log_matrix, axis=1))

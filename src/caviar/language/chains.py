@@ -1,0 +1,132 @@
+"""Hidden sequences: a category a row that depends on the one of the row before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from .. import families
+from .._errors import ModelError, PlateError
+from .._typing import AnyArray, Array
+from .nodes import Constant, Expression, Indexed, Node, as_known
+from .plates import Plate
+from .roles import BEGINNING, PROBABILITIES
+from .templates import template
+from .variable import Variable
+
+__all__ = ["MarkovChain"]
+
+
+class MarkovChain(Variable):
+    r"""A sequence of hidden states, 0 to K - 1, one for each row along a plate.
+
+    .. math::
+        \log p(s) = \sum_k [s_1 = k] \log \pi_k + \sum_{t > 1} \sum_{kl} [s_{t-1} = k, s_t = l] \log A_{kl}
+
+    Like a Categorical it chooses from a plate: ``mean[s]``. The rows of the data are the steps, in their order.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    initial
+        :math:`\pi`, the K probabilities of the first state: array or Dirichlet.
+    transition
+        :math:`A`, the probabilities of the next state, a row for each present one: an array (K, K), or a Dirichlet
+        whose plate of size K runs over the present state.
+    along
+        The plate of the steps, which must be the data plate.
+    starts
+        Where a sequence begins: 1 at its first row, 0 elsewhere, shape (N,), usually ``Data("starts", plates=along)``.
+        Rows of a sequence stand one after the other; lengths differ as they like. By default all rows are one
+        sequence. With an identifier of the sequence in each row, it is ``np.append(True, ids[1:] != ids[:-1])``.
+
+    Notes
+    -----
+    Mean field holds between the chain and the parameters; within the chain inference is exact (forward and backward
+    over all rows). Its marginals, its first states and its pairs of successive states are all that others see of it.
+
+    Examples
+    --------
+    >>> time, state = Plate("time"), Plate("state", 2)
+    >>> s = MarkovChain("s", [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], along=time)
+    >>> mean = Constant("mean", [0.0, 5.0], plates=state)
+    >>> mean[s]
+    mean[s]
+    """
+
+    family = families.Categorical
+    letters: ClassVar = {"x": "k", "first": "k", "pairs": "kl"}
+    density = template((1, "initial.log_x[k] self.first[k]"), (1, "transition.log_x[l] self.pairs[kl]"))
+    summed = ("first", "pairs")
+
+    def __init__(
+        self,
+        name: str,
+        initial: Expression,
+        transition: Expression,
+        *,
+        along: Plate,
+        starts: Expression = None,
+    ) -> None:
+        # the number of states first: it says which plate of the transitions is that of the present state
+        self._state(name, along, {"initial": (initial, PROBABILITIES)})
+        if len(self.plates) != 1:
+            raise PlateError(f"'{name}' runs along one plate, its steps; got {along!r}")
+        if isinstance(self.slots["initial"].expression, Indexed) or self.slots["initial"].node.plates:
+            raise PlateError(
+                f"'initial' of MarkovChain '{name}' must be one vector of probabilities, without plates"
+            )
+        arguments = {
+            "initial": (initial, PROBABILITIES),
+            "transition": (self._from_present_state(transition), PROBABILITIES),
+        }
+        if starts is not None:
+            arguments["starts"] = (starts, BEGINNING)
+        self._state(name, along, arguments)
+
+    def _from_present_state(self, transition: Expression) -> Indexed:
+        """Return the transitions as chosen by this chain: by the state of the step before."""
+        where = f"'transition' of MarkovChain '{self.name}'"
+        if isinstance(transition, Indexed) or transition is None:
+            raise ModelError(
+                f"{where} is an array (K, K), or a Dirichlet with a plate of size K; got {transition!r}"
+            )
+        if isinstance(transition, Node):
+            return transition[self]
+        value, size = as_known(transition, where), self.dimension or 0
+        if value.shape != (size, size):
+            raise PlateError(f"{where} must be a {size} x {size} matrix, not of shape {value.shape}")
+        return Constant(f"{self.name}.transition", value, plates=Plate(f"{self.name}.from", size))[self]
+
+    @property
+    def categories(self) -> int | None:
+        """Number of states."""
+        return self.dimension
+
+    @property
+    def density_plates(self) -> tuple[Plate, ...]:
+        """None: its first states and pairs are sums over the steps."""
+        return ()
+
+    @property
+    def parents(self) -> Iterator[Node]:
+        """What stands in its slots, without the states that choose the transitions: they are its own."""
+        for slot in self.slots.values():
+            yield slot.node
+
+    @property
+    def indices(self) -> tuple[Variable, ...]:
+        """None: that its own state chooses the transitions is in its density."""
+        return ()
+
+    def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
+        """Return the labels one-hot."""
+        return (np.eye(self.dimension or 0)[np.asarray(value, dtype=np.intp)],)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with labels that are not whole numbers below the number of states."""
+        inside = np.all((value == np.floor(value)) & (value >= 0) & (value < (self.dimension or 0)))
+        return "" if inside else f"must hold whole numbers from 0 to {(self.dimension or 0) - 1}"
