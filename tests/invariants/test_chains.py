@@ -94,6 +94,17 @@ def test_given_labels_are_counted_before_the_first_pass():
     np.testing.assert_allclose(posterior["transition"].concentration, 1 + counts, rtol=1e-12)
 
 
+def test_random_starts_tell_states_of_few_categories_apart():
+    """Hard labels for three distinct rows would leave most starts at the optimum where the states are one."""
+    rng = np.random.default_rng(0)
+    emission, path = np.array([[0.8, 0.1, 0.1], [0.1, 0.3, 0.6]]), np.arange(600) // 30 % 2
+    data = {"x": (rng.random((600, 1)) > emission[path].cumsum(axis=1)).sum(axis=1)}
+    posterior = cv.models.categorical_hidden_markov_model(3, 2).fit(data, seed=0, n_restarts=5)
+    alone = cv.models.dirichlet_categorical(3).fit(data)
+    assert np.ptp(posterior.restart_elbos) < 1e-3
+    assert posterior.elbo > alone.elbo + 50
+
+
 def test_weights_of_one_are_no_weights():
     data, _ = draw(6, 300)
     plain, weighted = (model().fit(data, seed=0, max_iter=5, sample_weight=w) for w in (None, np.ones(300)))

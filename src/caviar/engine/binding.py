@@ -134,7 +134,8 @@ def bind(
                 f"'{node.name}' has missing values (NaN), but is not repeated over the rows of data"
             )
     seen = observed_rows(binding.observed, masks, plate, n_rows)
-    if seen is None:
+    # a step of a chain that was not observed still lies between its neighbours
+    if seen is None or any(variable.summed for variable in binding.latent):
         return binding
     return replace(binding, row_weights=seen if weights is None else seen * weights)
 

@@ -289,7 +289,7 @@ def _scaled_messages(
     # what cannot be scaled is found by the smallest scale
     with np.errstate(divide="ignore", invalid="ignore"):
         into, out_of = _between_pieces(pieces, likelihood, initial, transition)
-        likelihood = likelihood[pieces.order]
+        likelihood = likelihood.take(pieces.order, axis=0)
         predicted, forward, backward = (np.empty(shifted.shape) for _ in range(3))
         scale, one = np.empty(n_rows), np.ones(n_states)
         predicted[: pieces.n_pieces] = np.where(pieces.is_first[:, None], initial, into @ transition)
@@ -310,7 +310,7 @@ def _scaled_messages(
             return None
     unordered = np.empty_like(pieces.order)
     unordered[pieces.order] = np.arange(n_rows)
-    return _Messages(*(array[unordered] for array in (predicted, forward, backward, scale)))
+    return _Messages(*(array.take(unordered, axis=0) for array in (predicted, forward, backward, scale)))
 
 
 def _between_pieces(
@@ -344,7 +344,7 @@ def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Ar
     n_states = len(initial)
     # pieces last, for they are many and states are few: from, to, piece
     products = np.where(pieces.is_first, initial[:, None], transition[:, :, None])
-    ordered = np.ascontiguousarray(likelihood[pieces.order].T)
+    ordered = np.ascontiguousarray(likelihood.take(pieces.order, axis=0).T)
     scales = np.ones((len(pieces.edges) - 1, n_states, pieces.n_pieces))
     for step, (rows, before) in enumerate(pieces.steps()):
         n = rows.stop - rows.start

@@ -83,18 +83,19 @@ def gaussian_hidden_markov_model(
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> path = np.arange(300) // 50 % 2
+    >>> path = np.arange(600) // 30 % 2
     >>> data = {"x": rng.normal(4.0 * path, 1.0)[:, None]}
     >>> posterior = gaussian_hidden_markov_model(1, 2).fit(data, seed=0)
     >>> order = posterior["mean"].mean[:, 0].argsort()
     >>> posterior["mean"].mean[order].round(1)
     array([[0. ],
-           [4. ]])
+           [3.9]])
     >>> posterior["transition"].mean[np.ix_(order, order)].round(2)
-    array([[0.97, 0.03],
-           [0.02, 0.98]])
-    >>> print((order.argsort()[posterior.local(data)["s"].mode()] == path).mean())
-    1.0
+    array([[0.96, 0.04],
+           [0.04, 0.96]])
+    >>> found = order.argsort()[posterior.local(data)["s"].mode()]
+    >>> print((found == path).mean().round(3))
+    0.995
     """
     state, time = Plate("state", n_states), Plate("time")
     mean = MultivariateNormal(
@@ -157,12 +158,15 @@ def categorical_hidden_markov_model(
     Examples
     --------
     >>> import numpy as np
-    >>> data = {"x": np.tile([0, 0, 0, 0, 1, 2, 1, 2], 20)}
+    >>> rng = np.random.default_rng(0)
+    >>> path = np.arange(600) // 30 % 2
+    >>> emission = np.array([[0.8, 0.1, 0.1], [0.1, 0.3, 0.6]])
+    >>> data = {"x": (rng.random((600, 1)) > emission[path].cumsum(axis=1)).sum(axis=1)}
     >>> posterior = categorical_hidden_markov_model(3, 2).fit(data, seed=0, n_restarts=5)
     >>> order = posterior["emission"].mean[:, 0].argsort()
-    >>> posterior["emission"].mean[order].round(2)
-    array([[0.01, 0.49, 0.49],
-           [0.98, 0.01, 0.01]])
+    >>> posterior["emission"].mean[order].round(1)
+    array([[0.1, 0.3, 0.6],
+           [0.8, 0.1, 0.1]])
     """
     state, time = Plate("state", n_states), Plate("time")
     emission = Dirichlet("emission", as_vector(emission_concentration, n_categories), plates=state)
