@@ -156,6 +156,47 @@ def mixture(rng: np.random.Generator) -> tuple[Callable, Callable]:
     return ours, theirs
 
 
+def hidden_markov(rng: np.random.Generator) -> tuple[Callable, Callable]:
+    """Hidden Markov model: 10,000 steps, 10 states, 4 columns, full covariances."""
+    n_steps, n_states, n_columns = 10_000, 10, 4
+    centres, eye = 3 * rng.normal(size=(n_states, n_columns)), np.eye(n_columns)
+    path = np.repeat(rng.integers(n_states, size=n_steps // 5), 5)
+    X = centres[path] + rng.normal(size=(n_steps, n_columns))
+    initial, transition = np.full(n_states, 1 / n_states), np.full((n_states, n_states), 1 / n_states)
+    wide = np.broadcast_to(eye, (n_states, n_columns, n_columns))
+
+    def ours() -> Callable[[int], float]:
+        time, state = cv.Plate("time"), cv.Plate("state", n_states)
+        first = cv.Dirichlet("initial", np.ones(n_states))
+        rows = cv.Dirichlet("transition", np.ones(n_states), plates=state)
+        mean = cv.MultivariateNormal("mean", np.zeros(n_columns), 0.01 * eye, plates=state)
+        precision = cv.Wishart("precision", n_columns + 1.0, eye, plates=state)
+        s = cv.MarkovChain("s", first, rows, along=time)
+        leaf = cv.MultivariateNormal("x", mean[s], precision[s], plates=time)
+        start = {"initial": initial, "transition": transition, "mean": centres, "precision": wide}
+        order = ["initial", "transition", "mean", "precision"]
+        return fitting(cv.Model(leaf), {"x": X}, init=start, order=order)
+
+    def theirs() -> Callable[[int], float]:
+        from bayespy.inference import VB
+        from bayespy.nodes import CategoricalMarkovChain, Dirichlet, Gaussian, Mixture, Wishart
+
+        first = Dirichlet(np.ones(n_states))
+        rows = Dirichlet(np.ones(n_states), plates=(n_states,))
+        s = CategoricalMarkovChain(first, rows, states=n_steps)
+        mean = Gaussian(np.zeros(n_columns), 0.01 * eye, plates=(n_states,))
+        precision = Wishart(n_columns + 1.0, eye, plates=(n_states,))
+        leaf = Mixture(s, Gaussian, mean, precision)
+        leaf.observe(X)
+        first.initialize_from_value(initial)
+        rows.initialize_from_value(transition)
+        mean.initialize_from_value(centres)
+        precision.initialize_from_value(wide)
+        return sweeping(VB(leaf, first, rows, mean, precision, s), first="last")
+
+    return ours, theirs
+
+
 def small(rng: np.random.Generator) -> tuple[Callable, Callable]:
     """Ten variables on 100 rows: four groups of a mean, two noise levels, a mixture of leaves."""
     ys = rng.normal(size=(4, 100))
@@ -211,6 +252,7 @@ CASES = {
     "regression 1e5 x 50": regression,
     "PPCA 1e4 x 50, 10 factors": principal_components,
     "Gaussian mixture 2e4 x 8, K = 16": mixture,
+    "HMM 1e4 steps, 10 states": hidden_markov,
     "ten variables, 100 rows": small,
 }
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
 
@@ -167,6 +167,22 @@ def test_factors_see_the_observed_columns_of_their_row() -> None:
         covariance = loadings[seen] @ loadings[seen].T + np.eye(seen.sum()) / 2
         exact += multivariate_normal(np.zeros(seen.sum()), covariance).logpdf(row[seen])
     assert posterior.elbo == pytest.approx(exact, abs=1e-10)
+
+
+def test_unobserved_steps_of_a_chain_are_summed_over() -> None:
+    """With everything known but the path, the bound is the evidence, the sum over all paths of the observed steps."""
+    initial, transition = np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.4, 0.6]])
+    means, x = np.array([-1.0, 2.0]), np.array([0.3, np.nan, 2.2, np.nan, np.nan, -1.0])
+    time, state = cv.Plate("time"), cv.Plate("state", 2)
+    s = cv.MarkovChain("s", initial, cv.Constant("transition", transition, plates=state), along=time)
+    model = cv.Model(cv.Normal("x", cv.Constant("means", means, plates=state)[s], 1.5, plates=time))
+    seen = ~np.isnan(x)
+    each = []
+    for choices in itertools.product(range(2), repeat=len(x)):
+        path = np.array(choices)
+        steps = np.log(transition[path[:-1], path[1:]]).sum() + np.log(initial[path[0]])
+        each.append(steps + norm(means[path[seen]], 1.5**-0.5).logpdf(x[seen]).sum())
+    assert model.fit({"x": x}, seed=0).elbo == pytest.approx(float(logsumexp(each)), abs=1e-10)
 
 
 def test_missing_entries_of_a_leaf_off_the_data_plate() -> None:
