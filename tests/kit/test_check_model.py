@@ -204,3 +204,11 @@ def test_a_report_reads_as_a_table_and_raises_what_failed():
     with pytest.raises(KeyError, match="no check 'speed' was made; there are ascent, elbo"):
         report["speed"]
     VerificationReport(report.checks[:1]).raise_if_failed()
+
+
+def test_missing_entries_are_refused_and_not_reported_as_a_failure():
+    data = {**_data("joint")}
+    data["x"] = data["x"].copy()
+    data["x"][3] = np.nan
+    with pytest.raises(cv.ParameterError, match="no missing entries, and 'x' has some"):
+        check_model(CASES["joint"].state(), data)

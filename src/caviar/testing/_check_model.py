@@ -74,6 +74,12 @@ def check_model(
     >>> check_model(cv.Model(x), {"x": [0.3, -0.8, 1.9, 0.4]}).passed
     True
     """
+    incomplete = [name for name, value in data.items() if _has_missing(value)]
+    if incomplete:
+        raise ParameterError(
+            f"check_model takes no missing entries, and '{incomplete[0]}' has some: the densities it evaluates are those "
+            f"of whole rows. Check the model on complete rows, or on model.simulate(seed)"
+        )
     if "sample_weight" in arguments:
         raise ParameterError(
             "check_model takes no sample_weight: the densities it evaluates count every row once"
@@ -141,3 +147,10 @@ def _recovery(
     threshold = max(_SMALLEST_COVERAGE - 2 * np.sqrt(0.25 / replications), 0.05)
     found = f"the share of true values inside their {_LEVEL:.0%} intervals, the smallest: that of '{worst}'"
     return Check("recovery", shares[worst], threshold, shares[worst] >= threshold, found)
+
+
+def _has_missing(value: Any) -> bool:
+    if np.ma.is_masked(value):
+        return True
+    array = np.asarray(value)
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
