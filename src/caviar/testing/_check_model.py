@@ -77,8 +77,8 @@ def check_model(
     incomplete = [name for name, value in data.items() if _has_missing(value)]
     if incomplete:
         raise ParameterError(
-            f"check_model takes no missing entries, and '{incomplete[0]}' has some: the densities it evaluates are those "
-            f"of whole rows. Check the model on complete rows, or on model.simulate(seed)"
+            f"check_model takes no missing entries, and '{incomplete[0]}' has some: the densities it evaluates are "
+            f"those of whole rows. Check the model on complete rows, or on model.simulate(seed)"
         )
     if "sample_weight" in arguments:
         raise ParameterError(
