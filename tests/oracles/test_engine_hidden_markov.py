@@ -42,7 +42,7 @@ def random_case(seed: int, n: int, k: int = 2, m: int = 3) -> tuple[Dirichlets, 
 
 
 def test_published_figure_of_known_parameters():
-    """The weather and the umbrella's textbook cousin: three observations, two states."""
+    """The weather and the published figure: three observations, two states."""
     model = categorical([0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], [[0.1, 0.4, 0.5], [0.6, 0.3, 0.1]])
     data = {"x": [0, 1, 2]}
     posterior = model.fit(data)

@@ -177,12 +177,17 @@ def test_unobserved_steps_of_a_chain_are_summed_over() -> None:
     s = cv.MarkovChain("s", initial, cv.Constant("transition", transition, plates=state), along=time)
     model = cv.Model(cv.Normal("x", cv.Constant("means", means, plates=state)[s], 1.5, plates=time))
     seen = ~np.isnan(x)
-    each = []
+    each, agreeing = [], []
     for choices in itertools.product(range(2), repeat=len(x)):
         path = np.array(choices)
         steps = np.log(transition[path[:-1], path[1:]]).sum() + np.log(initial[path[0]])
         each.append(steps + norm(means[path[seen]], 1.5**-0.5).logpdf(x[seen]).sum())
+        if path[1] == 0 and path[3] == 1:
+            agreeing.append(each[-1])
     assert model.fit({"x": x}, seed=0).elbo == pytest.approx(float(logsumexp(each)), abs=1e-10)
+    states = np.array([np.nan, 0, np.nan, 1, np.nan, np.nan])
+    known_in_part = model.fit({"x": x, "s": states}, seed=0)
+    assert known_in_part.elbo == pytest.approx(float(logsumexp(agreeing)), abs=1e-10)
 
 
 def test_missing_entries_of_a_leaf_off_the_data_plate() -> None:
@@ -196,14 +201,39 @@ def test_missing_entries_of_a_leaf_off_the_data_plate() -> None:
     assert posterior.elbo == pytest.approx(exact, abs=1e-10)
 
 
-def test_a_latent_finer_than_rows_needs_an_observation_below_it() -> None:
+def scaled(rate: object) -> cv.Model:
     obs, column = cv.Plate("obs"), cv.Plate("column", 2)
-    scale = cv.Gamma("scale", 2.0, 2.0, plates=(obs, column))
-    model = cv.Model(cv.Normal("x", 0.0, scale, plates=(obs, column)))
+    scale = cv.Gamma("scale", 2.0, rate, plates=(obs, column))
+    return cv.Model(cv.Normal("x", 0.0, scale, plates=(obs, column)))
+
+
+def test_a_latent_with_a_known_prior_and_nothing_below_it_counts_nothing() -> None:
+    x = np.array([[1.0, np.nan], [2.0, 1.0]])
+    obs = cv.Plate("obs")
+    scale = cv.Gamma("scale", 2.0, 2.0, plates=obs)
+    flat = cv.Model(cv.Normal("x", 0.0, scale, plates=obs))
+    elbo = scaled(2.0).fit({"x": x}, data_plate="obs").elbo
+    assert elbo == pytest.approx(flat.fit({"x": [1.0, 2.0, 1.0]}).elbo, abs=1e-12)
+
+
+def test_a_latent_with_an_unknown_prior_needs_an_observation_below_it() -> None:
     with pytest.raises(
-        cv.DataError, match=r"'x' has missing entries for which the latent 'scale' has nothing"
+        cv.DataError, match=r"row 0 leaves the latent 'scale' without an observation below it"
     ):
-        model.fit({"x": [[1.0, np.nan], [2.0, 1.0]]})
+        scaled(cv.Gamma("rate", 1.0, 1.0)).fit({"x": [[1.0, np.nan], [2.0, 1.0]]}, data_plate="obs")
+
+
+def test_a_label_of_another_leaf_needs_an_observation_of_it() -> None:
+    """Two mixtures over the same rows: a row without the second leaf would count as a label of the second."""
+    obs = cv.Plate("obs")
+    leaves = []
+    for name in "ab":
+        component = cv.Plate(f"component {name}", 2)
+        mean = cv.Normal(f"mean {name}", 0.0, 0.1, plates=component)
+        z = cv.Categorical(f"z {name}", cv.Dirichlet(f"weights {name}", np.ones(2)), plates=obs)
+        leaves.append(cv.Normal(name, mean[z], 1.0, plates=obs))
+    with pytest.raises(cv.DataError, match=r"row 1 leaves the latent 'z b'"):
+        cv.Model(*leaves).fit({"a": [0.0, 1.0, 5.0], "b": [0.0, np.nan, 5.0]})
 
 
 @pytest.mark.parametrize(

@@ -127,13 +127,13 @@ def bind(
     n_rows = sizes[plate] if plate is not None else 1
     weights = _as_weights(sample_weight, n_rows)
     binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels)
-    check_latents(binding.latent, masks, plate)
     for node in labels:
         if not binding.is_local(node):
             raise DataError(
                 f"'{node.name}' has missing values (NaN), but is not repeated over the rows of data"
             )
     seen = observed_rows(binding.observed, masks, plate, n_rows)
+    check_latents(binding.latent, binding.observed, masks, plate, seen)
     # a step of a chain that was not observed still lies between its neighbours
     if seen is None or any(variable.summed for variable in binding.latent):
         return binding

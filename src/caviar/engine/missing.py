@@ -7,7 +7,7 @@ indicator of what was observed. A row with nothing observed counts nothing at al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -105,23 +105,50 @@ def observed_rows(
     return None if seen.all() else seen.astype(np.float64)
 
 
-def check_latents(latent: Iterable[Variable], masks: Mapping[Node, AnyArray], plate: Plate | None) -> None:
-    """Refuse latents that are finer than rows where some of them have nothing observed below.
+def check_latents(
+    latent: Sequence[Variable],
+    observed: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    plate: Plate | None,
+    seen: Array | None,
+) -> None:
+    """Refuse missing entries that leave a local latent without observations below it.
+
+    Where its prior is known such a latent stays at it and counts nothing. Otherwise it would count as an observation
+    of its parents that was never made. Rows with nothing observed (``seen`` is 0) are left out already.
 
     Raises
     ------
     DataError
-        If there is one: it would count as data that are not there.
+        If there is one.
     """
     for variable in latent:
-        if plate not in variable.plates or len(variable.plates) == 1:
+        if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
-        for leaf, mask in masks.items():
-            if variable not in getattr(leaf, "parents", ()) or not set(variable.plates) <= set(leaf.plates):
-                continue
-            others = tuple(i for i, p in enumerate(leaf.plates) if p not in variable.plates)
-            if not mask.any(axis=others).all():
-                raise DataError(
-                    f"'{leaf.name}' has missing entries for which the latent '{variable.name}' has nothing observed; "
-                    f"repeat '{variable.name}' over '{plate.name if plate else ''}' only, or drop such entries"
-                )
+        below = [leaf for leaf in observed if _is_above(variable, leaf)]
+        if not below or not all(leaf in masks and set(variable.plates) <= set(leaf.plates) for leaf in below):
+            continue
+        has_any = np.any([_over(masks[leaf], leaf.plates, variable.plates) for leaf in below], axis=0)
+        by_row = np.moveaxis(has_any, variable.plates.index(plate), 0)
+        empty = ~by_row.reshape(len(by_row), -1).all(axis=1)
+        if len(variable.plates) == 1 and seen is not None:
+            empty &= seen > 0
+        if empty.any():
+            names = ", ".join(f"'{leaf.name}'" for leaf in below)
+            raise DataError(
+                f"row {np.argmax(empty)} leaves the latent '{variable.name}' without an observation below it: all its "
+                f"entries of {names} are missing, and it would count as data for its parents. Drop such rows, or fit "
+                f"{names} in a model of its own"
+            )
+
+
+def _is_above(variable: Variable, leaf: Variable) -> bool:
+    parents = [parent for parent in leaf.parents if isinstance(parent, Variable)]
+    return variable in parents or any(_is_above(variable, parent) for parent in parents)
+
+
+def _over(mask: AnyArray, plates: tuple[Plate, ...], kept: tuple[Plate, ...]) -> AnyArray:
+    """Return whether anything was observed, over the kept plates in their order."""
+    others = tuple(i for i, plate in enumerate(plates) if plate not in kept)
+    present = [plate for plate in plates if plate in kept]
+    return np.transpose(np.asarray(mask.any(axis=others)), tuple(present.index(plate) for plate in kept))
