@@ -15,9 +15,11 @@ from ._errors import DataError, ImproperError, ModelError, ParameterError, Plate
 from ._typing import AnyArray
 from .engine.binding import as_values
 from .engine.missing import filled
+from .engine.ragged import flattened
 from .families import ExponentialFamily, MeanPrecision
 from .language import Categorical, Constant, Data, Diagonal, Indexed, Node, Plate, Predictor, Slot, Variable
 from .language.algebra import Addend
+from .language.nodes import placed
 from .language.roles import labels_of
 
 __all__ = ["conditional", "log_joint", "simulate", "slot_value"]
@@ -32,9 +34,11 @@ def simulate(
 ) -> dict[str, Any]:
     """Return a value of every variable by name: those in ``given`` as they are, the others drawn, parents first."""
     variables = [node for node in nodes if isinstance(node, Variable)]
-    known = _known_arrays(nodes, data)
+    flat = flattened(nodes, data)
+    known = _known_arrays(nodes, flat.data)
     held = _held_values(variables, given)
-    shapes = _settle_sizes(nodes, sizes, {**known, **held})
+    shapes = _settle_sizes(nodes, sizes, {**known, **held}, flat.fewest)
+    _check_labels(nodes, known, shapes)
     values = {**known, **held}
     for variable in _parents_first(variables):
         if variable.name not in held:
@@ -54,7 +58,9 @@ def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
             {n.name: values[n.name] for n in nodes if isinstance(n, Variable)},
         ),
     }
-    sizes = _settle_sizes(nodes, {}, read)
+    flat = flattened(nodes, {name: value for name, value in values.items() if not isinstance(value, tuple)})
+    sizes = _settle_sizes(nodes, {}, read, flat.fewest)
+    _check_labels(nodes, read, sizes)
     total = 0.0
     for variable in nodes:
         if isinstance(variable, Variable) and not variable.is_flat:
@@ -120,14 +126,15 @@ def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> 
     """Return the value of a node, an indexed node or a plain vector, over the plates of the owner."""
     if not isinstance(operand, Node | Indexed):
         return _laid_out(np.asarray(operand, dtype=np.float64), (), owner, {})
-    slot = next(s for s in owner.slots.values() if _is_operand(s, operand))
+    slot = next(s for s in owner.slots.values() if _is_operand(owner, s, operand))
     return slot_value(owner, slot, values)
 
 
-def _is_operand(slot: Slot, operand: Node | Indexed) -> bool:
-    if isinstance(operand, Indexed):
-        return slot.node is operand.node and slot.index is operand.by
-    return slot.expression is operand
+def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
+    expression = placed(operand, owner)
+    if isinstance(expression, Indexed):
+        return slot.node is expression.node and slot.index is expression.by
+    return slot.expression is expression
 
 
 def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
@@ -217,13 +224,19 @@ def _known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, A
     for name, node in declared.items():
         rank = ranks.get(node, 0)
         known[name], _ = filled(node, as_values(node, data[name], rank), rank)
+    return known
+
+
+def _check_labels(nodes: Sequence[Node], values: dict[str, Any], sizes: Mapping[Plate, int]) -> None:
+    """Check known labels against the sizes of the plates that they choose from, and make them whole numbers."""
+    slots = (slot for node in nodes if isinstance(node, Variable) for slot in node.slots.values())
     for slot in slots:
         if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
-            problem = labels_of(slot.expression.plate.size or 0).problem(known[slot.index.name])
+            name = slot.index.name
+            problem = labels_of(sizes[slot.expression.plate]).problem(np.asarray(values[name]))
             if problem:
-                raise DataError(f"the data of '{slot.index.name}', which choose from a plate, {problem}")
-            known[slot.index.name] = known[slot.index.name].astype(np.intp)
-    return known
+                raise DataError(f"the data of '{name}', which choose from a plate, {problem}")
+            values[name] = np.asarray(values[name]).astype(np.intp)
 
 
 def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,9 +277,9 @@ def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
 
 
 def _settle_sizes(
-    nodes: Sequence[Node], sizes: Mapping[str, int], values: Mapping[str, Any]
+    nodes: Sequence[Node], sizes: Mapping[str, int], values: Mapping[str, Any], fewest: Mapping[Plate, int]
 ) -> dict[Plate, int]:
-    """Return the size of each plate: declared, asked for, or that of a known value.
+    """Return the size of each plate: declared, asked for, that of a known value, or the ``fewest`` of an outer plate.
 
     Raises
     ------
@@ -298,6 +311,7 @@ def _settle_sizes(
             first = value[0] if isinstance(value, tuple) else value
             for plate, size in zip(node.plates, np.shape(first), strict=False):
                 tell(plate, size, f"'{node.name}'")
+    settled = {**fewest, **settled}
     for node in nodes:
         for plate in node.plates:
             if plate not in settled:

@@ -13,6 +13,7 @@ from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .missing import as_unmasked, check_latents, filled, observed_rows, partial_labels
+from .ragged import Flattened, flattened, nested_plates
 
 __all__ = ["Binding", "bind"]
 
@@ -97,12 +98,13 @@ def bind(
         If the sizes of plates disagree: the message names the plate and both arrays.
     """
     known = {node.name: node for node in nodes if isinstance(node, (Variable, Data))}
-    _check_names(known, nodes, leaves, data)
+    flat = flattened(nodes, data)
+    _check_names(known, nodes, leaves, flat.data)
     ranks = _value_ranks(nodes)
     values: dict[Node, AnyArray] = {}
     masks: dict[Node, AnyArray] = {}
     labels: dict[Node, AnyArray] = {}
-    for name, value in data.items():
+    for name, value in flat.data.items():
         node = known[name]
         array = as_values(node, value, ranks[node])
         if (
@@ -117,15 +119,18 @@ def bind(
         if mask is not None:
             masks[node] = mask
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
-    sizes = _settle_sizes(nodes, {**values, **labels})
+    sizes = _settle_sizes(nodes, {**values, **labels}, flat)
     plate = _choose_data_plate(nodes, leaves, data_plate)
     for node in nodes:
         if isinstance(node, Variable) and node in values:
             _check_support(node, values[node])
         if isinstance(node, Variable):
-            _check_known_slots(node, values)
+            _check_known_slots(node, values, sizes)
     n_rows = sizes[plate] if plate is not None else 1
-    weights = _as_weights(sample_weight, n_rows)
+    weights = flat.counts
+    if sample_weight is not None:
+        _refuse_nested_weights(nodes)
+        weights = _as_weights(sample_weight, n_rows)
     binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels)
     for node in labels:
         if not binding.is_local(node):
@@ -246,13 +251,21 @@ def _check_finite(name: str, array: AnyArray) -> None:
             raise DataError(f"'{name}' has an infinity in row {row}; drop or impute such rows before the fit")
 
 
-def _settle_sizes(nodes: Sequence[Node], values: Mapping[Node, AnyArray]) -> dict[Plate, int]:
+def _settle_sizes(
+    nodes: Sequence[Node], values: Mapping[Node, AnyArray], flat: Flattened
+) -> dict[Plate, int]:
     sizes: dict[Plate, int] = {}
     told_by: dict[Plate, str] = {}
     for node in nodes:
         for plate in node.plates:
             if plate.size is not None:
                 sizes[plate], told_by[plate] = plate.size, "its declaration"
+    for plate, size in flat.sizes.items():
+        if sizes.setdefault(plate, size) != size:
+            raise PlateError(
+                f"plate '{plate.name}' has size {sizes[plate]} in its declaration, but the data have {size}"
+            )
+        told_by.setdefault(plate, "the data within it")
     for node in nodes:
         if node not in values:
             continue
@@ -263,6 +276,7 @@ def _settle_sizes(nodes: Sequence[Node], values: Mapping[Node, AnyArray]) -> dic
                 )
             told_by.setdefault(plate, f"'{node.name}'")
         _check_event(node, values[node])
+    sizes = {**flat.fewest, **sizes}
     for node in nodes:
         for plate in node.plates:
             if plate not in sizes:
@@ -305,7 +319,7 @@ def _check_support(node: Variable, value: AnyArray) -> None:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
 
 
-def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray]) -> None:
+def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
     """Check the known values that came with the data; a flat prior can be stated, but is no distribution of data."""
     if node.is_flat and node in values:
         raise DataError(
@@ -314,7 +328,7 @@ def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray]) -> None:
         )
     for slot in node.slots.values():
         if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
-            problem = labels_of(slot.expression.plate.size or 0).problem(np.asarray(values[slot.index]))
+            problem = labels_of(sizes[slot.expression.plate]).problem(np.asarray(values[slot.index]))
             if problem:
                 raise DataError(
                     f"the data of '{slot.index.name}', which choose from plate '{slot.expression.plate.name}' of "
@@ -334,6 +348,16 @@ def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray]) -> None:
                 raise DataError(
                     f"the data of '{slot.node.name}', '{slot.name}' of {type(node).__name__} '{node.name}', {problem}"
                 )
+
+
+def _refuse_nested_weights(nodes: Sequence[Node]) -> None:
+    """Refuse weights of rows that lie within another plate: a weight of 2 would not be the outer repetition twice."""
+    for plate in nested_plates(nodes):
+        assert plate.within is not None
+        raise DataError(
+            f"sample_weight has no meaning for '{plate.name}', which lies within '{plate.within.name}'; counts of "
+            f"categories are passed as a sparse matrix instead of weights"
+        )
 
 
 def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:

@@ -14,7 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import Array
-from ..language import Axis, Constant, Data, Node, Operand, Term, Variable, base_terms_of, terms_of
+from ..language import (
+    Axis,
+    Categorical,
+    Constant,
+    Data,
+    Node,
+    Operand,
+    Term,
+    Variable,
+    base_terms_of,
+    terms_of,
+)
+from ..language.roles import Role, labels_of
 from .binding import Binding
 from .contraction import Contraction, Factor
 from .features import Feature, FeatureTable, Source
@@ -153,8 +165,7 @@ class _Compiler:
     def _constant(self, owner: Variable, operand: Operand) -> tuple[Array, tuple[Axis, ...]]:
         node, slot = operand.node, operand.slot
         value = np.asarray(self.binding.values[node], dtype=np.float64)
-        if slot is None or isinstance(node, Variable):
-            assert isinstance(node, Variable)
+        if isinstance(node, Variable):
             reference = self.frame.of(node)
             value = self.binding.values[node] if reference is None else value - reference
             mask = self.binding.masks.get(node)
@@ -166,7 +177,10 @@ class _Compiler:
                 statistic = statistic * mask.reshape(mask.shape + (1,) * (statistic.ndim - mask.ndim))
             return statistic, operand.axes
         assert isinstance(node, (Constant, Data))
-        moved = self.frame.of_known(owner, slot) if slot.role.moves else None
+        role = self._role(operand)
+        if slot is None:
+            return role.statistics[operand.statistic](value), operand.axes
+        moved = self.frame.of_known(owner, slot) if role.moves else None
         n_plates = len(node.plates)
         plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
         if moved is not None:
@@ -179,7 +193,11 @@ class _Compiler:
             event_axes = range(len(order), reference.ndim)
             value = value[own] - reference.transpose(*order, *event_axes)[common]
             plates = full
-        return slot.role.statistics[operand.statistic](value), (*plates, *events)
+        return role.statistics[operand.statistic](value), (*plates, *events)
+
+    def _role(self, operand: Operand) -> Role:
+        """Return the role of a known array; labels choose from a plate, whose size the data may have settled."""
+        return labels_of(self.binding.size(operand.axes[-1])) if operand.slot is None else operand.slot.role
 
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
@@ -203,9 +221,18 @@ class _Compiler:
         if operand is None:
             feature = Feature(None)
         else:
-            role = None if operand.slot is None or isinstance(operand.node, Variable) else operand.slot.role
-            feature = Feature(self._source(owner, operand), operand.statistic, role)
+            node = operand.node
+            role = None if isinstance(node, Variable) else self._role(operand)
+            feature = Feature(self._source(owner, operand), operand.statistic, role, self._n_labels(operand))
         return self.features.setdefault(feature.key, feature)
+
+    def _n_labels(self, operand: Operand) -> int | None:
+        """Return the number of categories of an operand that is the one-hot of labels, else None."""
+        node = operand.node
+        is_labels = isinstance(node, Categorical) and operand.statistic == "x"
+        if is_labels or (isinstance(node, Data) and operand.slot is None):
+            return self.binding.size(operand.axes[-1])
+        return None
 
     def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
         return tuple(axis for axis in axes if axis != self.data_axis)
@@ -305,8 +332,13 @@ def _base_terms(node: Variable, binding: Binding) -> Sequence[Term]:
 
 
 def _ordered(used: dict[Hashable, Feature]) -> list[Feature]:
-    """Return the features with each value before its squares, the constant first."""
+    """Return the features with each value before its squares, the constant first, those tallied last."""
     return sorted(
         used.values(),
-        key=lambda f: (f.source is not None, "" if f.source is None else f.source.name, f.statistic),
+        key=lambda f: (
+            f.is_tallied,
+            f.source is not None,
+            "" if f.source is None else f.source.name,
+            f.statistic,
+        ),
     )

@@ -22,6 +22,9 @@ from .scratch import Scratch
 
 __all__ = ["Feature", "FeatureTable", "Source", "mask_name", "packed_square"]
 
+_FEWEST_CATEGORIES = 16
+"""Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -77,11 +80,14 @@ class Feature:
         Which of the statistics.
     role
         Of the slot in which the source stands; None if it is a variable's own value.
+    n_labels
+        Number of categories, of the one-hot of labels.
     """
 
     source: Source | None
     statistic: str = "x"
     role: Role | None = None
+    n_labels: int | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -110,6 +116,11 @@ class Feature:
             and self.statistic == "xx"
             and len(self.shape) > len(self.source.shape)
         )
+
+    @property
+    def is_tallied(self) -> bool:
+        """Whether its rows are looked up and tallied by label, and never written out."""
+        return self.n_labels is not None and self.n_labels >= _FEWEST_CATEGORIES
 
     @property
     def is_packed(self) -> bool:
@@ -218,7 +229,21 @@ def _known_values(source: Source, block: Mapping[str, AnyArray]) -> AnyArray:
 
 
 class FeatureTable:
-    """The features that one local factor needs, as the rows of T."""
+    """The features that one local factor needs, as the rows of T.
+
+    Attributes
+    ----------
+    features
+        In the order of the rows.
+    slices
+        Rows of each.
+    n_rows
+        F.
+    n_dense
+        The leading rows that are written out; those after them are of ``tallied`` features.
+    tallied
+        Features whose rows are one-hot, with their slices: they are looked up by label.
+    """
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -228,11 +253,19 @@ class FeatureTable:
             for stop, feature in zip(stops, self.features, strict=True)
         )
         self.n_rows = int(stops[-1]) if len(stops) else 0
+        self.tallied = tuple(
+            (feature, rows)
+            for feature, rows in zip(self.features, self.slices, strict=True)
+            if feature.is_tallied
+        )
+        self.n_dense = self.tallied[0][1].start if self.tallied else self.n_rows
 
     def fill(self, block: Mapping[str, AnyArray], table: Array, scratch: Scratch) -> None:
-        """Write T for a block of rows: shape (F, B)."""
+        """Write the dense rows of T for a block of rows: shape (``n_dense``, B)."""
         done: dict[str, Array] = {}
         for feature, rows in zip(self.features, self.slices, strict=True):
+            if feature.is_tallied:
+                break
             out = table[rows]
             source = feature.source
             if source is None:

@@ -21,10 +21,19 @@ _STRIP = 64
 _BLOCK_BYTES = 4 << 20
 _FEWEST_STRIPS, _MOST_STRIPS = 3, 65
 _SHORT_BLOCK = 1024
+_TALLIED_BYTES = 16 << 20
 
 
-def block_rows(n_statistics: int, n_features: int) -> int:
-    """Return the rows of a block for E local statistics and F features: a function of these two only."""
+def block_rows(n_statistics: int, n_features: int, n_categories: int = 0) -> int:
+    """Return the rows of a block for E local statistics and F features: a function of the model only.
+
+    Sums by label are made anew for each block, so a block has about as many rows as there are ``n_categories``, as far
+    as that does not cost much memory.
+    """
+    if n_categories:
+        most = _TALLIED_BYTES // (8 * _STRIP * (n_statistics + n_features))
+        strips = max(min(max(n_categories // _STRIP, _MOST_STRIPS), most), _FEWEST_STRIPS)
+        return _STRIP * (strips if strips % 2 else strips - 1)
     rows = _SMALL_PRODUCT // max(n_statistics * n_features, 1)
     if rows < _SHORT_BLOCK:
         # blocks that short cost more in calls than the small kernel gains; fill the cache instead

@@ -11,6 +11,7 @@ from .._typing import Array
 from .centres import Centres
 from .compile import Compiled, Part
 from .contraction import Contraction, Derivative
+from .labels import add_chosen, tally
 from .locals import LocalFactor
 from .products import accumulate, block_rows, project
 from .scratch import Scratch
@@ -61,7 +62,7 @@ class RowPass:
     def block_rows(self) -> int:
         """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
         sizes = [
-            block_rows(1 if factor is None else factor.n_rows, table.n_rows)
+            block_rows(1 if factor is None else factor.n_rows, table.n_dense, table.n_rows - table.n_dense)
             for factor, table in self.compiled.tables.items()
         ]
         return min(sizes, default=_UNFUSED_ROWS)
@@ -139,7 +140,7 @@ class RowPass:
         table = self.compiled.tables.get(factor)
         if table is None:
             return None
-        features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
+        features = scratch.array((factor, "table"), (table.n_dense, rows.n_rows))
         table.fill(rows.columns, features, scratch)
         return features
 
@@ -185,8 +186,11 @@ class RowPass:
             for own in centres:
                 shared = own.mask(shared)
             n_product, constant = self._products[factor]
-            project(shared[:n_product], features, natural[:n_product])
-            natural[n_product:] = shared[n_product:, constant, None]
+            table = self.compiled.tables[factor]
+            project(shared[:n_product, : table.n_dense], features, natural[:n_product])
+            natural[n_product:] = 0.0 if constant is None else shared[n_product:, constant, None]
+            for feature, columns in table.tallied:
+                add_chosen(feature, shared[:n_product, columns], rows.columns, natural[:n_product], scratch)
             for own in centres:
                 own.add_natural(matrix, rows.columns, natural, scratch)
         for key, derivative, part, needs in self._messages:
@@ -238,21 +242,28 @@ class RowPass:
                     expected = expected * rows.weights
                 else:
                     expected *= rows.weights
-            features = scratch.array((factor, "table"), (table.n_rows, rows.n_rows))
-            total = self._sums(factor, expected, features, scratch)
+            features = scratch.array((factor, "table"), (table.n_dense, rows.n_rows))
+            total = self._sums(factor, expected, features, rows, scratch)
             for own in self._used_centres(factor):
                 own.replace_sums(expected, rows.columns, total, scratch)
             sums.fused[factor] = total
 
-    def _sums(self, factor: LocalFactor, expected: Array, features: Array, scratch: Scratch) -> Array:
-        """Return ``expected @ features.T``, (E, F), of which only what the terms need is computed."""
+    def _sums(
+        self, factor: LocalFactor, expected: Array, features: Array, rows: Rows, scratch: Scratch
+    ) -> Array:
+        """Return ``expected @ T'``, (E, F), of which only what the terms need is computed."""
+        table = self.compiled.tables[factor]
         n_product, constant = self._products[factor]
-        if n_product == factor.n_rows:
+        if n_product == factor.n_rows and not table.tallied:
             return accumulate(expected, features, scratch, factor)
-        total = scratch.array((factor, "all sums"), (factor.n_rows, len(features)))
-        total[:n_product] = accumulate(expected[:n_product], features, scratch, factor) if n_product else 0.0
+        total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
+        if n_product and table.n_dense:
+            total[:n_product, : table.n_dense] = accumulate(expected[:n_product], features, scratch, factor)
+        for feature, columns in table.tallied:
+            tally(feature, expected[:n_product], rows.columns, total[:n_product, columns])
         total[n_product:] = 0.0
-        np.add.reduce(expected[n_product:], axis=1, out=total[n_product:, constant])
+        if constant is not None:
+            np.add.reduce(expected[n_product:], axis=1, out=total[n_product:, constant])
         return total
 
     @property
@@ -269,10 +280,13 @@ class RowPass:
                 sums.parts[local.part] = self._weighted_sum(local.contraction, data, rows)
         table = self.compiled.tables.get(None)
         if table is not None:
-            features = scratch.array((None, "table"), (table.n_rows, rows.n_rows))
+            features = scratch.array((None, "table"), (table.n_dense, rows.n_rows))
             table.fill(rows.columns, features, scratch)
             weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-            sums.fused[None] = (weights @ features.T)[None, :]
+            sums.fused[None] = np.empty((1, table.n_rows))
+            sums.fused[None][0, : table.n_dense] = weights @ features.T
+            for feature, columns in table.tallied:
+                tally(feature, weights[None, :], rows.columns, sums.fused[None][:, columns])
         return sums
 
     def _weighted_sum(self, contraction: Contraction, arrays: Arrays, rows: Rows) -> Array:
@@ -317,19 +331,19 @@ def _weighted(values: Array, weights: Array | None) -> float:
     return float(values.sum() if weights is None else weights @ values)
 
 
-def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int]:
-    """Return how many leading statistics of a factor meet features of the data, and where the feature 1 stands.
+def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int | None]:
+    """Return how many leading statistics of a factor meet features of the data, and the place of the feature 1, if any.
 
     The statistics after them, as the second moments of the factors of a linear model, only meet the feature 1.
     """
     table = compiled.tables.get(factor)
     if table is None:
-        return 0, 0
+        return 0, None
     constant = next(
         (r.start for f, r in zip(table.features, table.slices, strict=True) if f.source is None), None
     )
     if constant is None:
-        return factor.n_rows, 0
+        return factor.n_rows, None
     meeting = [
         part.rows.stop
         for part in compiled.parts

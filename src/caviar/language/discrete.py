@@ -14,7 +14,7 @@ from .._errors import ModelError
 from .._typing import AnyArray, Array
 from .nodes import Expression, as_known
 from .plates import Plates
-from .roles import PROBABILITIES, PROBABILITY, RATE
+from .roles import PROBABILITIES, PROBABILITY, RATE, one_hot
 from .tallies import Tallies
 from .templates import template
 from .variable import Variable
@@ -58,7 +58,7 @@ class Categorical(Variable):
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the labels one-hot."""
-        return (np.eye(self.dimension or 0)[np.asarray(value, dtype=np.intp)],)
+        return (one_hot(self.dimension or 0, value),)
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with labels that are not whole numbers below the number of categories."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .algebra import Addend, Diagonal, Predictor
-from .nodes import Constant, Data, Indexed, Node, as_known
+from .nodes import Constant, Data, Indexed, Node, as_known, placed
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, Role
 from .slots import Slot, agreed_dimension
 from .templates import Density, Factor, Summand
@@ -106,8 +106,9 @@ class _Operands:
 
     def add(self, value: Any, role: Role, dimension: int | None = None) -> str:
         """Return the key of an operand's slot."""
-        expression: Node | Indexed = value.within(self.owner) if isinstance(value, Indexed) else value
-        node, index = (value.node, value.by) if isinstance(value, Indexed) else (value, None)
+        expression: Node | Indexed = placed(value, self.owner)
+        is_chosen = isinstance(expression, Indexed)
+        node, index = (expression.node, expression.by) if is_chosen else (expression, None)
         identity = (id(node), id(index))
         if identity in self._keys:
             return self._keys[identity]

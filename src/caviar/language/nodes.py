@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .chains import MarkovChain
     from .discrete import Categorical
 
-__all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known"]
+__all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known", "membership", "placed"]
 
 
 class Node(Algebra):
@@ -175,7 +175,9 @@ class Indexed(Algebra):
         self._check_size()
 
     def _check_size(self) -> None:
-        if len(self.candidates) == 1 and self.plate.size is None:
+        # of nested plates the data say how many there are
+        nested = [plate.within for plate in self.by.plates]
+        if len(self.candidates) == 1 and self.plate.size is None and self.plate not in nested:
             categories = getattr(self.by, "categories", None) or "number of groups"
             raise PlateError(
                 f"plate '{self.plate.name}' of '{self.node.name}' is indexed by '{self.by.name}' and needs a size: "
@@ -211,6 +213,29 @@ class Indexed(Algebra):
 
     def __repr__(self) -> str:
         return f"{self.node.name}[{self.by.name}]"
+
+
+def placed(expression: Node | Indexed, owner: Node) -> Node | Indexed:
+    """Return an expression as it stands in a slot of ``owner``: its plates chosen where the statement leaves that open.
+
+    A node on a plate that a plate of the owner lies within is indexed by the repetition that each belongs to.
+    """
+    if isinstance(expression, Indexed):
+        return expression.within(owner)
+    for plate in owner.plates:
+        if plate.within in expression.plates and plate.within not in owner.plates:
+            return Indexed(expression, membership(plate))
+    return expression
+
+
+def membership(plate: Plate) -> Data:
+    """Return the known labels that say which repetition of the outer plate each one of a nested plate belongs to.
+
+    They are named after the outer plate.
+    """
+    assert plate.within is not None
+    labels: Data = vars(plate).setdefault("_membership", Data(plate.within.name, plates=plate))
+    return labels
 
 
 def _why_not_indexable(node: Node, by: Categorical | MarkovChain | Data, own: list[Plate]) -> str:

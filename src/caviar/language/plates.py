@@ -19,11 +19,17 @@ class Plate:
         What one repetition is called: ``"obs"``, ``"component"``. Unique within a model.
     size
         How many repetitions there are. Without it the data decide.
+    within
+        A plate each of whose repetitions has some of these, different in number: the tokens of a document. A variable
+        of that plate stands for each of its own: ``Categorical("z", proportions, plates=token)`` with proportions a
+        document.
 
     Raises
     ------
     ParameterError
-        If ``name`` is not a non-empty string or ``size`` is not a positive whole number.
+        If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or stands beside ``within``.
+    PlateError
+        If ``within`` is no plate, or lies within another itself.
 
     Examples
     --------
@@ -31,9 +37,11 @@ class Plate:
     Plate('component', 3)
     >>> Plate("obs")
     Plate('obs')
+    >>> Plate("token", within=Plate("document"))
+    Plate('token', within=Plate('document'))
     """
 
-    def __init__(self, name: str, size: int | None = None) -> None:
+    def __init__(self, name: str, size: int | None = None, *, within: Plate | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise ParameterError(f"a plate needs a name, a non-empty string; got {name!r}")
         if size is not None:
@@ -45,11 +53,31 @@ class Plate:
                 raise ParameterError(
                     f"the size of plate '{name}' must be a positive whole number or left out"
                 )
+        if within is not None:
+            _check_nesting(name, size, within)
         self.name = name
         self.size = size
+        self.within = within
 
     def __repr__(self) -> str:
+        if self.within is not None:
+            return f"Plate({self.name!r}, within={self.within!r})"
         return f"Plate({self.name!r})" if self.size is None else f"Plate({self.name!r}, {self.size})"
+
+
+def _check_nesting(name: str, size: int | None, within: Plate) -> None:
+    if not isinstance(within, Plate):
+        raise PlateError(f"within= of plate '{name}' takes a Plate; got {within!r}")
+    if within.within is not None:
+        raise PlateError(
+            f"plate '{name}' lies within '{within.name}', which lies within '{within.within.name}'; plates are nested "
+            f"once. Give plate '{name}' its own labels: Data('{within.name}', plates={name})"
+        )
+    if size is not None:
+        raise ParameterError(
+            f"plate '{name}' lies within '{within.name}', whose repetitions have different numbers of it: leave out "
+            f"its size, {size}"
+        )
 
 
 Plates: TypeAlias = Plate | tuple[Plate, ...] | list[Plate]

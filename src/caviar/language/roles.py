@@ -15,7 +15,7 @@ from functools import cache, partial
 import numpy as np
 from scipy.special import gammaln
 
-from .._typing import Array
+from .._typing import AnyArray, Array
 
 __all__ = [
     "BEGINNING",
@@ -37,6 +37,7 @@ __all__ = [
     "Role",
     "degrees_of_freedom",
     "labels_of",
+    "one_hot",
 ]
 
 
@@ -187,8 +188,12 @@ BEGINNING = Role(0, {"x": _identity}, (), _no_beginning)
 CONCENTRATION = Role(1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
 
 
-def _one_hot(size: int, value: Array) -> Array:
-    return np.eye(size)[np.asarray(value, dtype=np.intp)]
+def one_hot(size: int, value: AnyArray) -> Array:
+    """Return labels 0 to ``size`` - 1 one-hot: shape (..., ``size``)."""
+    labels = np.asarray(value, dtype=np.intp)
+    rows = np.zeros((*labels.shape, size))
+    np.put_along_axis(rows, labels[..., None], 1.0, axis=-1)
+    return rows
 
 
 def _no_labels(size: int, value: Array) -> str:
@@ -199,7 +204,7 @@ def _no_labels(size: int, value: Array) -> str:
 @cache
 def labels_of(size: int) -> Role:
     """Return the role of known labels that choose from a plate of this size."""
-    return Role(0, {"one_hot": partial(_one_hot, size)}, (), partial(_no_labels, size))
+    return Role(0, {"one_hot": partial(one_hot, size)}, (), partial(_no_labels, size))
 
 
 def degrees_of_freedom(dimension: int) -> Role:

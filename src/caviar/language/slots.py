@@ -11,7 +11,7 @@ import numpy as np
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
 from .algebra import Diagonal, Predictor
-from .nodes import Constant, Data, Expression, Indexed, Node, as_known
+from .nodes import Constant, Data, Expression, Indexed, Node, as_known, placed
 from .plates import Plate
 from .roles import (
     LOCATION,
@@ -145,10 +145,8 @@ def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role
     PlateError
         If the array has more leading axes than the owner has plates.
     """
-    if isinstance(expression, Indexed):
-        return Slot(name, expression.within(owner), role)
     if not isinstance(expression, np.ndarray):
-        return Slot(name, expression, role)
+        return Slot(name, placed(expression, owner), role)
     value = _of_full_rank(owner, name, expression, role)
     leading = value.ndim - role.rank
     if leading > len(owner.plates):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from .._errors import ConjugacyError, ModelError, PlateError
 from .nodes import Data, Indexed, Node
 from .plates import Plate
-from .roles import labels_of
 from .slots import Slot
 from .templates import Summand
 from .variable import Variable
@@ -56,7 +55,7 @@ class Operand:
     statistic: str
     axes: tuple[Axis, ...]
     slot: Slot | None = None
-    """The slot in which the node stands; None for the variable itself and for a Categorical that gates."""
+    """The slot in which the node stands; None for the variable itself, and for what chooses from a plate."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,9 @@ def _known_choices(slots: Sequence[Slot | None]) -> list[Operand]:
     for slot in slots:
         if slot is not None and isinstance(slot.index, Data):
             assert isinstance(slot.expression, Indexed)
-            data, plate = slot.index, slot.expression.plate
-            category = _category(slot.expression)
-            known = Slot(slot.name, data, labels_of(plate.size or 0))
+            data, category = slot.index, _category(slot.expression)
             axes = (*(Axis(p) for p in data.plates), category)
-            choices[category] = Operand(data, "one_hot", axes, known)
+            choices[category] = Operand(data, "one_hot", axes)
     return list(choices.values())
 
 
