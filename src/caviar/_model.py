@@ -23,8 +23,9 @@ from .engine.frame import frame_of
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.passes import Executor, Passes
 from .engine.plan import Plan
+from .engine.priors import prior_start
 from .engine.sample import Sample, sample_of
-from .engine.start import data_start, given_start, prior_start
+from .engine.start import data_start, given_start
 from .engine.status import Status
 from .execution import Threads
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of

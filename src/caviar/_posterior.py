@@ -106,6 +106,9 @@ class Posterior:
     def local(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the factors of the local variables for rows of data, old or new, the globals as they are.
 
+        With plates within another, as tokens within documents, variables of the outer plate belong to the data too:
+        the proportions of new documents are found by ascent from their prior, the topics as they are.
+
         Local factors that depend on each other (only with ``factors=``, where a joint one was taken apart) are swept
         from a cold start, which may lead to another optimum than that of the fit.
 

@@ -119,6 +119,13 @@ def categoricals() -> cv.Model:
     return cv.Model(cv.Categorical("x", p[z], plates=(obs, feature)))
 
 
+def vocabulary() -> cv.Model:
+    obs, component, feature = cv.Plate("obs"), cv.Plate("component", 2), cv.Plate("feature", 3)
+    p = cv.Dirichlet("p", np.full(20, 0.7), plates=(component, feature))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    return cv.Model(cv.Categorical("x", p[z], plates=(obs, feature)))
+
+
 def counts() -> cv.Model:
     obs, component, feature = cv.Plate("obs"), cv.Plate("component", 2), cv.Plate("feature", 3)
     rate = cv.Gamma("rate", 1.2, cv.Gamma("scale", 2.0, 1.0), plates=(component, feature))
@@ -220,6 +227,7 @@ CASES = {
     "nested-wishart": Case(nested_wishart, _one(2)),
     "bernoullis": Case(bernoullis, _answers(2, 4)),
     "categoricals": Case(categoricals, _answers(3, 3)),
+    "vocabulary": Case(vocabulary, _answers(20, 3)),
     "counts": Case(counts, _counted),
     "tallies": Case(tallies, _tallied),
     "times": Case(times, _timed),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,18 @@ from .._errors import ModelError
 from .._typing import Array
 from ..language import Variable
 from .locals import CategoricalFactor, Gated, LocalFactor
-from .loop import begin, ready, statistics_of
+from .loop import Settings, ascend, begin, ready, statistics_of
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .priors import prior_start
+from .ragged import nested_plates
 from .sums import Summary
 
 __all__ = ["factors_at", "local_distributions", "objective_at"]
+
+_ANEW = Settings(max_iter=500, tol=1e-8)
+"""Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
 
 
 def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
@@ -30,10 +35,10 @@ def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
     return factors
 
 
-def _in_frame(plan: Plan, factors: Mapping[str, Any]) -> dict[Variable, Any]:
-    """Return the global factors by variable, measured from the plan's reference points."""
+def _in_frame(plan: Plan, factors: Mapping[str, Any], variables: Iterable[Variable]) -> dict[Variable, Any]:
+    """Return the factors of global variables by variable, measured from the plan's reference points."""
     q = {}
-    for variable in plan.order:
+    for variable in variables:
         reference = plan.frame.of(variable)
         factor = factors[variable.name]
         q[variable] = factor if reference is None else factor.translate(-reference)
@@ -41,8 +46,18 @@ def _in_frame(plan: Plan, factors: Mapping[str, Any]) -> dict[Variable, Any]:
 
 
 def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> dict[str, Any]:
-    """Return the local factors of all rows by name, the globals given."""
-    q = _in_frame(plan, factors)
+    """Return the local factors of all rows by name, the globals given.
+
+    Variables of an outer plate, as the proportions of documents, belong to the data: they are found anew.
+    """
+    outer = [variable for variable in plan.order if _is_outer(plan, variable)]
+    q = _in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
+    found_anew: dict[str, Any] = {}
+    if outer:
+        plan = plan.updating(outer)
+        result = ascend(_ANEW, plan, {**q, **prior_start(plan, q)}, passes)
+        plan, q = result.plan, dict(result.q)
+        found_anew = factors_at(plan, {variable: q[variable] for variable in outer})
     plan, _, _, coefficients = ready(plan, q, statistics_of(plan, q))
     found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
@@ -54,7 +69,27 @@ def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) 
                 for variable, distribution in factor.distributions(natural).items():
                     found.setdefault(variable, []).append(distribution)
     others = {variable.name: _translated(plan, variable, _joined(parts)) for variable, parts in found.items()}
-    return {**paths, **others}
+    return {**found_anew, **paths, **others}
+
+
+def _is_outer(plan: Plan, variable: Variable) -> bool:
+    """Whether a variable is repeated over a plate that another lies within."""
+    nested = nested_plates(plan.binding.nodes)
+    return any(plate.within in variable.plates for plate in nested)
+
+
+def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
+    """Refuse factors of an outer plate that has another size in these data."""
+    for variable in plan.order:
+        if not _is_outer(plan, variable):
+            continue
+        sizes = tuple(plan.binding.sizes[plate] for plate in variable.plates)
+        own = np.shape(factors[variable.name].mean)[: len(sizes)]
+        if own != sizes:
+            raise ModelError(
+                f"the factor of '{variable.name}' has repetitions {own}, but these data have {sizes}; "
+                f"posterior.local(data)['{variable.name}'] finds it for other data"
+            )
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -89,7 +124,8 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
         raise ModelError(
             f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}"
         )
-    q = _in_frame(plan, factors)
+    _check_sizes(plan, factors)
+    q = _in_frame(plan, factors, plan.order)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():
         if not given:

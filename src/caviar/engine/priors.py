@@ -10,10 +10,21 @@ import numpy as np
 from .._errors import ImproperError
 from .._typing import Array
 from ..language import Variable
+from .loop import statistics_of
 from .plan import Plan
 from .point import PointMass
 
-__all__ = ["prior_draw", "prior_factor"]
+__all__ = ["prior_draw", "prior_factor", "prior_start"]
+
+
+def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:
+    """Return every global factor at its prior, but those that are given."""
+    q: dict[Variable, Any] = dict(given or {})
+    # parents come after their children in the order of the nodes
+    for variable in sorted(plan.order, key=plan.binding.nodes.index, reverse=True):
+        if variable not in q:
+            q[variable] = prior_factor(plan, variable, statistics_of(plan, q))
+    return {variable: q[variable] for variable in plan.order}
 
 
 def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:

@@ -25,11 +25,11 @@ from .loop import statistics_of
 from .passes import Passes, RowSource
 from .plan import Plan
 from .point import PointMass
-from .priors import prior_draw, prior_factor
+from .priors import prior_draw, prior_start
 from .sample import Sample
 from .sums import LocalState, Rows
 
-__all__ = ["Start", "data_start", "given_start", "prior_start"]
+__all__ = ["Start", "data_start", "given_start"]
 
 Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
 """Global factors, and the plan whose reference points they are measured from."""
@@ -39,16 +39,6 @@ _SHARE = 0.05
 
 _SWEEPS = 2
 """Sweeps over the globals with the start's local factors: the precision waits for the mean, and the mean for it."""
-
-
-def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:
-    """Return every global factor at its prior, but those that are given."""
-    q: dict[Variable, Any] = dict(given or {})
-    # parents come after their children in the order of the nodes
-    for variable in sorted(plan.order, key=plan.binding.nodes.index, reverse=True):
-        if variable not in q:
-            q[variable] = prior_factor(plan, variable, statistics_of(plan, q))
-    return {variable: q[variable] for variable in plan.order}
 
 
 def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:

@@ -8,6 +8,7 @@ from .gaussian_mixture import gaussian_mixture
 from .hidden_markov_model import categorical_hidden_markov_model, gaussian_hidden_markov_model
 from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
+from .latent_dirichlet_allocation import latent_dirichlet_allocation
 from .linear_regression import linear_regression
 from .matrix_factorisation import matrix_factorisation
 from .maximum_likelihood_mixture import maximum_likelihood_mixture
@@ -32,6 +33,7 @@ __all__ = [
     "gaussian_mixture",
     "known_variance_mixture",
     "latent_class_analysis",
+    "latent_dirichlet_allocation",
     "linear_regression",
     "matrix_factorisation",
     "maximum_likelihood_mixture",

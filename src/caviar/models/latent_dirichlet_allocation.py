@@ -1,0 +1,81 @@
+"""Latent Dirichlet allocation: documents as mixtures of topics, which are distributions over words."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from .._model import Model
+from ..language import Categorical, Dirichlet, Plate
+from ._broadcast import as_vector
+
+__all__ = ["latent_dirichlet_allocation"]
+
+
+def latent_dirichlet_allocation(
+    n_topics: int,
+    n_words: int,
+    *,
+    concentration: ArrayLike = 0.1,
+    word_concentration: ArrayLike = 0.01,
+) -> Model:
+    r"""Return the model of documents whose every token has a topic of its own, drawn with the document's proportions.
+
+    .. math::
+        \theta_d \sim \mathrm{Dir}(\alpha), \quad \beta_k \sim \mathrm{Dir}(\eta), \quad
+        z_{dn} \sim \mathrm{Cat}(\theta_d), \quad w_{dn} \mid z_{dn} \sim \mathrm{Cat}(\beta_{z_{dn}})
+
+    The optimal factors; equal tokens of a document have equal ones, so that with counts :math:`n_{dv}` of words
+
+    .. math::
+        \log r_{dvk} = \langle\log\theta_{dk}\rangle + \langle\log\beta_{kv}\rangle + \mathrm{const}, \qquad
+        \alpha_{dk} = \alpha_k + \sum_v n_{dv} r_{dvk}, \qquad \eta_{kv} = \eta_v + \sum_d n_{dv} r_{dvk}
+
+    Parameters
+    ----------
+    n_topics
+        K.
+    n_words
+        V, the size of the vocabulary.
+    concentration
+        :math:`\alpha`, a number or shape (K,). Below 1, few topics in each document.
+    word_concentration
+        :math:`\eta`, a number or shape (V,). Below 1, few words in each topic.
+
+    Returns
+    -------
+    Model
+        Variables ``proportions`` (plate ``document``), ``topics`` (plate ``topic``), ``z`` and ``word`` (plate
+        ``token`` within ``document``). The data are ``{"word": counts}``, a SciPy sparse matrix of documents x words;
+        or a list with an array of word numbers for each document; or all word numbers in one array, with
+        ``document``, the number of the document of each.
+
+    Raises
+    ------
+    ModelError
+        If an argument is impossible, or of the wrong shape.
+
+    Notes
+    -----
+    A sweep takes time in proportion to K times the words that occur in each document; no array of documents x words x
+    topics is made. The ELBO is that of the tokens in their order: the multinomial coefficient of the counts is not in
+    it. ``posterior.local({"word": counts})["proportions"]`` gives the proportions of new documents.
+
+    Blei, Ng and Jordan (2003), with a prior for the topics as in section 5.4 there; the updates are the conjugate
+    exponential form, section 1 of ``docs/mathematics.md``.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> counts = csr_array([[6, 4, 0, 0], [5, 5, 0, 0], [0, 0, 5, 5], [0, 0, 2, 8], [5, 5, 6, 4]])
+    >>> posterior = latent_dirichlet_allocation(2, 4).fit({"word": counts}, seed=0, n_restarts=5)
+    >>> topics = posterior["topics"].mean
+    >>> topics[topics[:, 0].argsort()].round(1)
+    array([[0. , 0. , 0.4, 0.6],
+           [0.5, 0.5, 0. , 0. ]])
+    """
+    topic, document = Plate("topic", n_topics), Plate("document")
+    token = Plate("token", within=document)
+    proportions = Dirichlet("proportions", as_vector(concentration, n_topics), plates=document)
+    topics = Dirichlet("topics", as_vector(word_concentration, n_words), plates=topic)
+    z = Categorical("z", proportions, plates=token)
+    return Model(Categorical("word", topics[z], plates=token))

@@ -1,0 +1,214 @@
+"""Latent Dirichlet allocation against a loop written from the paper's equations, enumeration and BayesPy."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import digamma, gammaln, logsumexp
+
+import caviar as cv
+import caviar.models
+
+TOPICS, WORDS = 3, 40
+ALPHA, ETA = np.array([0.4, 0.7, 1.1]), 0.3
+
+
+def counts_of(seed: int, documents: int = 12) -> np.ndarray:
+    """Counts with an empty document and a word that never occurs."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(WORDS, 0.2), TOPICS)
+    lengths = rng.poisson(25, documents)
+    proportions = rng.dirichlet(ALPHA, documents)
+    counts = np.array([rng.multinomial(n, p @ topics) for n, p in zip(lengths, proportions, strict=True)])
+    counts[4] = 0
+    counts[:, 7] = 0
+    return counts
+
+
+def log_dirichlet(concentration: np.ndarray) -> np.ndarray:
+    return digamma(concentration) - digamma(concentration.sum(axis=-1, keepdims=True))
+
+
+def log_normaliser(concentration: np.ndarray) -> np.ndarray:
+    return gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1))
+
+
+def literal_path(counts: np.ndarray, proportions: np.ndarray, topics: np.ndarray, sweeps: int) -> list[float]:
+    """The bound before and after each sweep: all arrays of documents x words x topics, one equation a line."""
+    alpha, eta = np.broadcast_to(ALPHA, proportions.shape), np.full(topics.shape, ETA)
+    bounds = []
+    for sweep in range(sweeps + 1):
+        logits = log_dirichlet(proportions)[:, None, :] + log_dirichlet(topics).T[None, :, :]
+        r = np.exp(logits - logsumexp(logits, axis=-1, keepdims=True))
+        expected = np.einsum("dv,dvk,dvk->", counts, r, logits - np.log(r))
+        bound = expected + 0.0
+        for q, p in ((proportions, alpha), (topics, eta)):
+            bound += np.sum(log_normaliser(q) - log_normaliser(p)) + np.sum((p - q) * log_dirichlet(q))
+        bounds.append(float(bound))
+        if sweep < sweeps:
+            proportions = alpha + np.einsum("dv,dvk->dk", counts, r)
+            topics = eta + np.einsum("dv,dvk->kv", counts, r)
+    return bounds
+
+
+def model() -> cv.Model:
+    return caviar.models.latent_dirichlet_allocation(
+        TOPICS, WORDS, concentration=ALPHA, word_concentration=ETA
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_whole_path_is_that_of_a_literal_loop(seed: int) -> None:
+    counts, rng = counts_of(seed), np.random.default_rng(100 + seed)
+    proportions = rng.gamma(2.0, 1.0, (len(counts), TOPICS))
+    topics = rng.gamma(2.0, 1.0, (TOPICS, WORDS))
+    init = {
+        "proportions": cv.families.Dirichlet(proportions),
+        "topics": cv.families.Dirichlet(topics),
+    }
+    fit = model().fit({"word": sparse.csr_array(counts)}, init=init, max_iter=15, tol=0)
+    np.testing.assert_allclose(fit.elbo_trace, literal_path(counts, proportions, topics, 15), rtol=1e-11)
+
+
+def as_lists(counts: np.ndarray) -> list[np.ndarray]:
+    return [np.repeat(np.arange(counts.shape[1]), row) for row in counts]
+
+
+def test_counts_lists_and_labelled_tokens_are_the_same_data() -> None:
+    counts = counts_of(0)
+    lists = as_lists(counts)
+    labels = np.repeat(np.arange(len(lists)), [len(part) for part in lists])
+    shuffled = np.random.default_rng(0).permutation(len(labels))
+    forms = (
+        {"word": sparse.csr_array(counts)},
+        {"word": sparse.coo_matrix(counts.astype(float))},
+        {"word": lists},
+        {"word": np.concatenate(lists)[shuffled], "document": labels[shuffled]},
+    )
+    rng = np.random.default_rng(1)
+    init = {"topics": rng.dirichlet(np.ones(WORDS), TOPICS), "proportions": rng.dirichlet(ALPHA, len(counts))}
+    fits = [model().fit(data, init=init, max_iter=30, tol=0) for data in forms]
+    for fit in fits[1:]:
+        np.testing.assert_allclose(fit.elbo_trace, fits[0].elbo_trace, rtol=1e-11)
+        np.testing.assert_allclose(fit["topics"].concentration, fits[0]["topics"].concentration, rtol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_lies_below_the_exact_evidence(seed: int) -> None:
+    """Enumeration of every assignment of six tokens to two topics; both Dirichlets are integrated exactly."""
+    rng = np.random.default_rng(seed)
+    words, labels = rng.integers(20, size=6), np.array([0, 0, 0, 1, 1, 1])
+    alpha, eta = np.array([0.6, 1.2]), np.full(20, 0.5)
+    paths = []
+    for z in product(range(2), repeat=6):
+        chosen = np.array(z)
+        proportions = np.array([np.bincount(chosen[labels == d], minlength=2) for d in range(2)])
+        topics = np.array([np.bincount(words[chosen == k], minlength=20) for k in range(2)])
+        paths.append(
+            np.sum(log_normaliser(alpha + proportions) - log_normaliser(alpha))
+            + np.sum(log_normaliser(eta + topics) - log_normaliser(eta))
+        )
+    stated = caviar.models.latent_dirichlet_allocation(2, 20, concentration=alpha, word_concentration=eta)
+    fit = stated.fit({"word": words, "document": labels}, seed=0, n_restarts=4)
+    assert fit.elbo <= logsumexp(paths)
+    # with one topic the model is a Dirichlet and its draws: the bound is the evidence
+    single = caviar.models.latent_dirichlet_allocation(1, 20, concentration=1.0, word_concentration=0.5)
+    fit = single.fit({"word": words, "document": labels}, seed=0)
+    total = np.bincount(words, minlength=20)
+    assert fit.elbo == pytest.approx(log_normaliser(eta + total) - log_normaliser(eta), rel=1e-12)
+
+
+def test_the_path_is_that_of_bayespy() -> None:
+    from bayespy.nodes import Categorical, Dirichlet, Gate
+
+    counts = counts_of(3, documents=6)
+    words = np.concatenate(as_lists(counts))
+    labels = np.repeat(np.arange(len(counts)), counts.sum(axis=1))
+    start = np.random.default_rng(0).dirichlet(np.ones(WORDS), TOPICS)
+    even = np.full((len(counts), TOPICS), 1 / TOPICS)
+    proportions = Dirichlet(ALPHA, plates=(len(counts),))
+    topics = Dirichlet(np.full(WORDS, ETA), plates=(TOPICS,))
+    z = Categorical(Gate(labels, proportions), plates=(len(words),))
+    word = Categorical(Gate(z, topics))
+    word.observe(words)
+    proportions.initialize_from_value(even)
+    topics.initialize_from_value(start)
+    z.update()
+    for _ in range(20):
+        for node in (proportions, topics, z):
+            node.update()
+    bound = sum(node.lower_bound_contribution() for node in (word, z, proportions, topics))
+    fit = model().fit(
+        {"word": words, "document": labels},
+        init={"proportions": even, "topics": start},
+        order=["proportions", "topics"],
+        max_iter=20,
+        tol=0,
+    )
+    assert fit.elbo == pytest.approx(float(bound), rel=1e-11)
+
+
+def test_new_documents_have_proportions_of_their_own() -> None:
+    counts = counts_of(1)
+    fit = model().fit({"word": sparse.csr_array(counts)}, seed=0, max_iter=2000, tol=1e-13)
+    again = fit.local({"word": sparse.csr_array(counts)})["proportions"]
+    settled = fit.elbo_at({"proportions": again}, {"word": sparse.csr_array(counts)})
+    # the same optimum, or one that is no worse: documents are independent given the topics
+    assert settled >= fit.elbo - 1e-6
+    three = fit.predict({"word": sparse.csr_array(counts[:3])})
+    np.testing.assert_allclose(three["proportions"].concentration, again.concentration[:3], rtol=1e-4)
+    assert len(three["z"].probabilities) == np.count_nonzero(counts[:3])
+    empty = fit.predict({"document": np.array([1]), "word": np.array([2])})["proportions"]
+    np.testing.assert_allclose(empty.concentration[0], ALPHA)
+    with pytest.raises(cv.ModelError, match=r"has repetitions \(12,\), but these data have \(3,\)"):
+        fit.elbo_at({}, {"word": sparse.csr_array(counts[:3])})
+
+
+def test_simulated_documents_have_the_lengths_asked_for() -> None:
+    labels = np.repeat([0, 1, 3], [4, 2, 5])
+    drawn = model().simulate(0, data={"document": labels}, sizes={"document": 6})
+    assert drawn["word"].shape == (11,)
+    assert drawn["proportions"].shape == (6, TOPICS)
+    assert np.isfinite(model().log_joint({**drawn, "document": labels}))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            {"word": np.zeros((2, 40))},
+            "its data are a list with an array for each document, or a sparse matrix",
+        ),
+        ({"word": [0, 1, 2]}, "its data are a list with an array for each document"),
+        ({"word": sparse.csr_array((2, 40))}, "the counts of 'word' are all zero"),
+        ({"word": sparse.csr_array(-np.eye(40))}, "must be finite and not negative; got -1"),
+        ({"word": sparse.csr_array(np.ones((2, 39)))}, r"40 categories, but its counts have shape \(2, 39\)"),
+        ({"word": [np.array([3, 40])]}, "must hold whole numbers from 0 to 39; row 1 has 40"),
+        ({"word": np.array([3, 4]), "document": np.array([0, -1])}, "whole numbers from 0"),
+        ({"word": np.array([3, 4]), "document": np.array([0, 0, 1])}, "plate 'token' has"),
+        (
+            {"word": [np.array([3, 4])], "document": np.array([0, 0])},
+            "'word' must be one array with a row for each",
+        ),
+    ],
+)
+def test_data_in_no_known_form_are_refused(data: dict, message: str) -> None:
+    with pytest.raises((cv.DataError, cv.PlateError), match=message):
+        model().fit(data)
+
+
+def test_weights_of_tokens_are_refused() -> None:
+    with pytest.raises(
+        cv.DataError, match="sample_weight has no meaning for 'token', which lies within 'document'"
+    ):
+        model().fit({"word": [np.array([3, 4])]}, sample_weight=[1.0, 2.0])
+
+
+def test_the_verification_kit_accepts_the_model() -> None:
+    counts = counts_of(2, documents=6)
+    labels = np.repeat(np.arange(6), counts.sum(axis=1))
+    report = cv.testing.check_model(
+        model(), {"word": np.concatenate(as_lists(counts)), "document": labels}, seed=0
+    )
+    assert report.passed, str(report)
