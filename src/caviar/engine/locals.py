@@ -196,11 +196,42 @@ class FamilyFactor(LocalFactor):
     def _once(self, natural: Array, variable: Variable, statistic: str) -> Array:
         """Return one natural parameter, (shape..., B), or (shape..., 1) of a matrix that is the same for every row."""
         view = self.view(natural, (variable, statistic))
-        # factors of a linear model share one precision, which is then factorised once
         is_shared = len(variable.letters[statistic]) == 2 and np.array_equal(
             view, np.broadcast_to(view[..., :1], view.shape)
         )
         return view[..., :1] if is_shared else view
+
+    def infer_shared(self, leading: Array, rest: Array, weights: Array | None) -> tuple[Array, Array]:
+        """Overwrite the leading natural parameters, (E', B), by expected statistics; the rest are the same for all rows.
+
+        Parameters
+        ----------
+        rest
+            The other natural parameters, shape (E - E',).
+        weights
+            Of the rows, or None.
+
+        Returns
+        -------
+        tuple
+            Entropy of each row, shape (B,), and the sums over the rows of the other statistics, shape (E - E',).
+        """
+        (variable,) = self.variables
+        start = len(leading)
+        natural, own, shared = [], [], []
+        for statistic in variable.family.statistics:
+            key = variable, statistic
+            rows, is_own = self.rows[key], self.rows[key].stop <= start
+            values = leading[rows] if is_own else rest[rows.start - start : rows.stop - start]
+            (own if is_own else shared).append(statistic)
+            natural.append(np.moveaxis(values.reshape(*self.shapes[key], -1), -1, 0))
+        distribution = variable.family.from_natural(tuple(natural))
+        entropy = distribution.entropy_about_base().reshape(leading.shape[1], -1).sum(axis=1)
+        sums = [distribution.summed_statistic(statistic, weights).ravel() for statistic in shared]
+        for statistic in own:
+            expected = distribution.expected_statistic(statistic)
+            self.view(leading, (variable, statistic))[...] = np.moveaxis(expected, 0, -1)
+        return entropy, np.concatenate(sums)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each row, batch (B, plates...)."""

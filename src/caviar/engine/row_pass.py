@@ -12,7 +12,7 @@ from .centres import Centres
 from .compile import Compiled, Part
 from .contraction import Contraction, Derivative
 from .labels import add_chosen, tally
-from .locals import LocalFactor
+from .locals import FamilyFactor, LocalFactor
 from .products import accumulate, block_rows, project
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
@@ -57,6 +57,19 @@ class RowPass:
         self._explicit = {key[0] for key, _, _, _ in self._messages}
         self.keeps_locals = any(needs for _, _, _, needs in self._messages)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
+        self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
+
+    def _shares_precision(self, factor: LocalFactor) -> bool:
+        """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""
+        n_product, constant = self._products[factor]
+        rest = [key for key, rows in factor.rows.items() if rows.start >= n_product]
+        return (
+            isinstance(factor, FamilyFactor)
+            and constant is not None
+            and factor not in self._explicit
+            and 0 < n_product < factor.n_rows
+            and all(len(variable.letters[statistic]) == 2 for variable, statistic in rest)
+        )
 
     @property
     def block_rows(self) -> int:
@@ -122,6 +135,8 @@ class RowPass:
             if given is not None and factor in given:
                 state[factor] = given[factor]
                 self._features(factor, rows, scratch)
+            elif isinstance(factor, FamilyFactor) and factor in self._shared:
+                self._infer_shared(factor, rows, coefficients, state, sums, scratch)
             else:
                 self._infer(factor, rows, coefficients, state, data, sums, scratch)
         self._sum_rows(rows, state, data, sums, scratch)
@@ -186,11 +201,8 @@ class RowPass:
             for own in centres:
                 shared = own.mask(shared)
             n_product, constant = self._products[factor]
-            table = self.compiled.tables[factor]
-            project(shared[:n_product, : table.n_dense], features, natural[:n_product])
+            self._project(factor, shared[:n_product], features, rows, natural[:n_product], scratch)
             natural[n_product:] = 0.0 if constant is None else shared[n_product:, constant, None]
-            for feature, columns in table.tallied:
-                add_chosen(feature, shared[:n_product, columns], rows.columns, natural[:n_product], scratch)
             for own in centres:
                 own.add_natural(matrix, rows.columns, natural, scratch)
         for key, derivative, part, needs in self._messages:
@@ -223,6 +235,43 @@ class RowPass:
             sums.entropy[factor] = _weighted(entropy, rows.weights)
         state[factor] = expected.copy() if self.keeps_locals else expected
 
+    def _infer_shared(
+        self,
+        factor: FamilyFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        sums: Sums,
+        scratch: Scratch,
+    ) -> None:
+        """Infer a factor whose precision is the same for all rows: of its second moments only the sum is made."""
+        matrix, table = coefficients.matrices[factor], self.compiled.tables[factor]
+        n_product, constant = self._products[factor]
+        natural = scratch.array((factor, "natural"), (n_product, rows.n_rows))
+        self._project(factor, matrix[:n_product], self._features(factor, rows, scratch), rows, natural, scratch)
+        entropy, rest = factor.infer_shared(natural, matrix[n_product:, constant], rows.weights)
+        sums.entropy[factor] = _weighted(entropy, rows.weights)
+        state[factor] = natural
+        total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
+        total[n_product:] = 0.0
+        total[n_product:, constant] = rest
+
+    def _project(
+        self,
+        factor: LocalFactor,
+        matrix: Array,
+        features: Array | None,
+        rows: Rows,
+        out: Array,
+        scratch: Scratch,
+    ) -> None:
+        """Write ``matrix @ T`` for a block of rows."""
+        table = self.compiled.tables[factor]
+        assert features is not None
+        project(matrix[:, : table.n_dense], features, out)
+        for feature, columns in table.tallied:
+            add_chosen(feature, matrix[:, columns], rows.columns, out, scratch)
+
     def _sum_rows(self, rows: Rows, state: LocalState, data: Arrays, sums: Sums, scratch: Scratch) -> None:
         for local in self.compiled.local_terms:
             if not local.is_static:
@@ -251,7 +300,10 @@ class RowPass:
     def _sums(
         self, factor: LocalFactor, expected: Array, features: Array, rows: Rows, scratch: Scratch
     ) -> Array:
-        """Return ``expected @ T'``, (E, F), of which only what the terms need is computed."""
+        """Return ``expected @ T'``, (E, F), of which only what the terms need is computed.
+
+        Where ``expected`` has the leading statistics only, the sums of the others are there; see :meth:`_infer_shared`.
+        """
         table = self.compiled.tables[factor]
         n_product, constant = self._products[factor]
         if n_product == factor.n_rows and not table.tallied:
@@ -261,9 +313,10 @@ class RowPass:
             total[:n_product, : table.n_dense] = accumulate(expected[:n_product], features, scratch, factor)
         for feature, columns in table.tallied:
             tally(feature, expected[:n_product], rows.columns, total[:n_product, columns])
-        total[n_product:] = 0.0
-        if constant is not None:
-            np.add.reduce(expected[n_product:], axis=1, out=total[n_product:, constant])
+        if len(expected) == factor.n_rows:
+            total[n_product:] = 0.0
+            if constant is not None:
+                np.add.reduce(expected[n_product:], axis=1, out=total[n_product:, constant])
         return total
 
     @property

@@ -72,6 +72,11 @@ class ExponentialFamily(ABC):
         """Return the logarithm of the carrier k at one value or a batch of values; 0 in most families."""
         return np.zeros(())
 
+    @classmethod
+    def statistic_of(cls, name: str, value: Any) -> Array:
+        """Return one of the sufficient statistics, by name; families override it where that saves making the others."""
+        return cls.statistics_of(value)[cls.statistics.index(name)]
+
     @property
     @abstractmethod
     def event_shape(self) -> tuple[int, ...]:
@@ -91,6 +96,15 @@ class ExponentialFamily(ABC):
     def expected_statistics(self) -> Statistics:
         """Expectation of each sufficient statistic, the gradient of the log-partition."""
         raise NotImplementedError
+
+    def expected_statistic(self, name: str) -> Array:
+        """Return the expectation of one statistic, by name; families override it where that saves making the others."""
+        return self.expected_statistics[self.statistics.index(name)]
+
+    def summed_statistic(self, name: str, weights: Array | None) -> Array:
+        """Return the expectation of one statistic summed over the first batch axis, with a weight for each entry."""
+        expected = self.expected_statistic(name)
+        return expected.sum(axis=0) if weights is None else np.tensordot(weights, expected, 1)
 
     @cached_property
     def log_partition(self) -> Array:

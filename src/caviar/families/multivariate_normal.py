@@ -93,6 +93,7 @@ class MultivariateNormal(ExponentialFamily):
         if not np.logical_and.reduce(np.isfinite(mean), axis=None):
             good = positive_definite(precision) & np.isfinite(linear).all(axis=-1)
             refuse_improper("MultivariateNormal", good, "the precision and the mean must be finite")
+        of_lower = np.broadcast_to(log_determinant(lower), mean.shape[:-1])
         if precision.ndim != mean.ndim + 1 or precision.shape[:-1] != mean.shape:
             batch = mean.shape + mean.shape[-1:]
             precision, covariance, lower, inverse_lower = (
@@ -105,6 +106,7 @@ class MultivariateNormal(ExponentialFamily):
             covariance=covariance,
             _lower=lower,
             _inverse_lower=inverse_lower,
+            _log_determinant=of_lower,
         )
 
     @classmethod
@@ -112,6 +114,12 @@ class MultivariateNormal(ExponentialFamily):
         """Return x and xx'."""
         x = as_value(value)
         return x, outer(x)
+
+    @classmethod
+    def statistic_of(cls, name: str, value: ArrayLike) -> Array:
+        """Return x or xx'."""
+        x = as_value(value)
+        return x if name == "x" else outer(x)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -132,6 +140,20 @@ class MultivariateNormal(ExponentialFamily):
     def expected_statistics(self) -> Statistics:
         """(mean, covariance + mean mean')."""
         return self.mean, self.covariance + outer(self.mean)
+
+    def expected_statistic(self, name: str) -> Array:
+        """Return the mean, or covariance + mean mean'."""
+        return self.mean if name == "x" else self.expected_statistics[1]
+
+    def summed_statistic(self, name: str, weights: Array | None) -> Array:
+        """Return a sum over the first batch axis; of second moments one matrix product, where the covariance is one."""
+        is_shared = self.mean.ndim == 2 and self.precision.strides[0] == 0
+        if name == "x" or not is_shared:
+            return super().summed_statistic(name, weights)
+        n_rows = len(self.mean)
+        weighted = self.mean if weights is None else self.mean * weights[:, np.newaxis]
+        total = float(n_rows) if weights is None else weights.sum()
+        return total * self.covariance[0] + weighted.T @ self.mean if n_rows else np.zeros(self.event_shape * 2)
 
     @cached_property
     def log_partition(self) -> Array:

@@ -79,6 +79,12 @@ class Normal(ExponentialFamily):
         x = as_value(value)
         return x, x * x
 
+    @classmethod
+    def statistic_of(cls, name: str, value: ArrayLike) -> Array:
+        """Return x or x^2."""
+        x = as_value(value)
+        return x if name == "x" else x * x
+
     @property
     def event_shape(self) -> tuple[int, ...]:
         """A scalar."""

@@ -12,7 +12,7 @@ from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from .nodes import Constant, Expression, Indexed, Node, as_known
 from .plates import Plate
-from .roles import BEGINNING, PROBABILITIES
+from .roles import BEGINNING, PROBABILITIES, one_hot
 from .templates import template
 from .variable import Variable
 
@@ -124,7 +124,11 @@ class MarkovChain(Variable):
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the labels one-hot."""
-        return (np.eye(self.dimension or 0)[np.asarray(value, dtype=np.intp)],)
+        return (one_hot(self.dimension or 0, value),)
+
+    def statistic(self, name: str, value: AnyArray) -> Array:
+        """Return the labels one-hot."""
+        return one_hot(self.dimension or 0, value)
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with labels that are not whole numbers below the number of states."""

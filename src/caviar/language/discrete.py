@@ -60,6 +60,10 @@ class Categorical(Variable):
         """Return the labels one-hot."""
         return (one_hot(self.dimension or 0, value),)
 
+    def statistic(self, name: str, value: AnyArray) -> Array:
+        """Return the labels one-hot."""
+        return one_hot(self.dimension or 0, value)
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with labels that are not whole numbers below the number of categories."""
         whole = value.dtype.kind in "bui" or np.array_equal(value, np.floor(value))

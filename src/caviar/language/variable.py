@@ -117,7 +117,7 @@ class Variable(Node):
         """Return one statistic of values of this variable, by name: sufficient, or the carrier of the base measure."""
         if name == "log_carrier":
             return self.family.log_carrier(value)
-        return self.statistics_of(value)[self.family.statistics.index(name)]
+        return self.family.statistic_of(name, value)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> ExponentialFamily:
         """Return the member of its family with these values of its slots: the distribution given the parents."""
