@@ -53,40 +53,58 @@ class Contraction:
         size: Callable[[Axis], int],
     ) -> None:
         self.factors = tuple(factors)
-        present = {axis for factor in factors for axis in factor.axes} | {
-            axis for _, own in constants for axis in own
-        }
+        present = {axis for factor in factors for axis in factor.axes}
+        present.update(axis for _, own in constants for axis in own)
         for axis in dict.fromkeys(axes):
             if axis not in present:
                 coefficient *= size(axis)
-        self._letter = {axis: ascii_letters[i] for i, axis in enumerate(dict.fromkeys((*axes, *present)))}
+        self._axes = tuple(dict.fromkeys((*axes, *present)))
         self.constant, self.constant_axes = self._fold(coefficient, constants)
+        self._is_scalar = not any(factor.axes for factor in factors) and not self.constant_axes
+
+    @cached_property
+    def _letter(self) -> dict[Axis, str]:
+        return dict(zip(self._axes, ascii_letters, strict=False))
 
     def _spell(self, axes: Sequence[Axis]) -> str:
-        return "".join(self._letter[axis] for axis in axes)
+        return "".join([self._letter[axis] for axis in axes])
 
     def _fold(
         self, coefficient: float, constants: Sequence[tuple[Array, tuple[Axis, ...]]]
     ) -> tuple[Array, tuple[Axis, ...]]:
         """Multiply the constants into one array, over the axes that a changing operand shares."""
-        shared = {axis for factor in self.factors for axis in factor.axes}
-        kept = tuple(dict.fromkeys(axis for _, axes in constants for axis in axes if axis in shared))
-        if not constants:
+        arrays = []
+        for array, axes in constants:
+            if axes:
+                arrays.append((array, axes))
+            else:
+                coefficient = coefficient * float(array)
+        if not arrays:
             return np.asarray(float(coefficient)), ()
-        spec = ",".join(self._spell(axes) for _, axes in constants) + "->" + self._spell(kept)
-        return coefficient * np.einsum(spec, *(array for array, _ in constants)), kept
+        shared = {axis for factor in self.factors for axis in factor.axes}
+        kept = tuple(dict.fromkeys(axis for _, axes in arrays for axis in axes if axis in shared))
+        spec = ",".join(self._spell(axes) for _, axes in arrays) + "->" + self._spell(kept)
+        return coefficient * np.einsum(spec, *(array for array, _ in arrays)), kept
 
     @cached_property
     def _value_spec(self) -> str:
         return self._spec(self.factors, ())
 
     def _spec(self, factors: Sequence[Factor], out: Sequence[Axis]) -> str:
+        if self._is_scalar:
+            return ""
         operands = [self._spell(factor.axes) for factor in factors]
         if self.constant_axes:
             operands.append(self._spell(self.constant_axes))
         return ",".join(operands) + "->" + self._spell(out)
 
     def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
+        if self._is_scalar:
+            # most contractions of a small model; einsum takes many times longer
+            product = self.constant
+            for array in arrays:
+                product = product * array
+            return product
         if self.constant_axes:
             return np.einsum(spec, *arrays, self.constant)
         if not arrays:
@@ -107,12 +125,11 @@ class Derivative:
 
     def __init__(self, contraction: Contraction, position: int) -> None:
         target = contraction.factors[position]
-        self._others = tuple(f for i, f in enumerate(contraction.factors) if i != position)
-        present = {axis for factor in self._others for axis in factor.axes} | set(contraction.constant_axes)
+        others = [f for i, f in enumerate(contraction.factors) if i != position]
+        present = {axis for factor in others for axis in factor.axes} | set(contraction.constant_axes)
         axes = tuple(dict.fromkeys(target.axes))
-        out = tuple(axis for axis in axes if axis in present)
-        self._keys = tuple(factor.key for factor in self._others)
-        self._spec = contraction._spec(self._others, out)
+        self._keys = [factor.key for factor in others]
+        self._spec = contraction._spec(others, [axis for axis in axes if axis in present])
         self._contraction = contraction
         # axes that only the target has: the derivative is the same all along them
         self._expand = tuple(slice(None) if axis in present else None for axis in axes)

@@ -199,7 +199,7 @@ def _update_globals(state: State, slack: float) -> State:
         q[variable] = plan.update(variable, arrays)
         arrays.update(plan.statistics(variable, q[variable]))
         before, value = value, objective.set_factor(variable, q[variable], arrays)
-        if value < before - _ROUNDING * objective.scale - slack:
+        if value < before and value < before - _ROUNDING * objective.scale - slack:
             fell_at = fell_at or _fall(variable.name, before - value)
     return State(plan, q, arrays, objective, fell_at)
 

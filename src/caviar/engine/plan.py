@@ -24,7 +24,7 @@ from .locals import LocalFactor
 from .point import PointMass
 from .row_pass import RowPass
 from .sums import Arrays, Coefficients
-from .updates import GlobalUpdate
+from .updates import updates_of
 
 __all__ = ["Plan"]
 
@@ -61,7 +61,7 @@ class Plan:
         self.point = point
         self.compiled: Compiled = compile_terms(binding, frame, factors)
         terms = self.compiled.terms
-        self.updates = {variable: GlobalUpdate(variable, terms, binding) for variable in order}
+        self.updates = updates_of(self.order, terms, binding)
         self.base_terms = {variable: _base_contractions(variable, binding) for variable in point}
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
         self.rows = RowPass(self.compiled, self.factors, self.centres)

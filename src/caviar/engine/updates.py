@@ -12,13 +12,37 @@ from .binding import Binding
 from .compile import GlobalTerm
 from .contraction import Derivative
 
-__all__ = ["GlobalUpdate"]
+__all__ = ["GlobalUpdate", "updates_of"]
+
+
+def updates_of(
+    variables: Sequence[Variable], terms: Sequence[GlobalTerm], binding: Binding
+) -> dict[Variable, GlobalUpdate]:
+    """Return the compiled update of each global variable, from the terms that it stands in."""
+    uses: dict[Variable, list[tuple[int, GlobalTerm, int]]] = {variable: [] for variable in variables}
+    for number, term in enumerate(terms):
+        for position, factor in enumerate(term.contraction.factors):
+            if isinstance(factor.key, tuple) and factor.key[0] in uses:
+                uses[factor.key[0]].append((number, term, position))
+    return {variable: GlobalUpdate(variable, own, binding) for variable, own in uses.items()}
 
 
 class GlobalUpdate:
-    """The compiled update of one global factor: derivative of the expected log joint by its expected statistics."""
+    """The compiled update of one global factor: derivative of the expected log joint by its expected statistics.
 
-    def __init__(self, variable: Variable, terms: Sequence[GlobalTerm], binding: Binding) -> None:
+    Parameters
+    ----------
+    variable
+        Whose factor it is.
+    uses
+        Where its statistics stand: number of a term, the term, and the position in it.
+    binding
+        For the sizes of its axes.
+    """
+
+    def __init__(
+        self, variable: Variable, uses: Sequence[tuple[int, GlobalTerm, int]], binding: Binding
+    ) -> None:
         self.variable = variable
         statistics = variable.family.statistics
         plates = tuple(binding.size(Axis(plate)) for plate in variable.plates)
@@ -29,17 +53,15 @@ class GlobalUpdate:
         self.changing: list[tuple[int, Derivative]] = []
         self.terms: list[int] = []
         self._square = [i for i, s in enumerate(statistics) if len(variable.letters[s]) == 2]
-        for number, term in enumerate(terms):
-            for position, factor in enumerate(term.contraction.factors):
-                if not isinstance(factor.key, tuple) or factor.key[0] is not variable:
-                    continue
-                self.terms.append(number)
-                statistic = statistics.index(factor.key[1])
-                derivative = term.contraction.derivative(position)
-                if len(term.contraction.factors) == 1:
-                    self.fixed[statistic] = self.fixed[statistic] + derivative({})
-                else:
-                    self.changing.append((statistic, derivative))
+        for number, term, position in uses:
+            self.terms.append(number)
+            _, name = term.contraction.factors[position].key  # type: ignore[misc]
+            statistic = statistics.index(name)
+            derivative = term.contraction.derivative(position)
+            if len(term.contraction.factors) == 1:
+                self.fixed[statistic] = self.fixed[statistic] + derivative({})
+            else:
+                self.changing.append((statistic, derivative))
 
     def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor."""

@@ -34,11 +34,14 @@ class Axis:
 
     def __new__(cls, of: Plate | Variable, letter: str = "") -> Axis:
         """Return the one object for this axis."""
-        axes: dict[str, Axis] = vars(of).setdefault("_axes", {})
-        if letter not in axes:
-            axes[letter] = axis = super().__new__(cls)
+        known: dict[str, Axis] | None = of.__dict__.get("_axes")
+        if known is None:
+            known = of.__dict__["_axes"] = {}
+        axis = known.get(letter)
+        if axis is None:
+            axis = known[letter] = super().__new__(cls)
             axis.of, axis.letter = of, letter
-        return axes[letter]
+        return axis
 
     def __repr__(self) -> str:
         return f"Axis({self.of.name!r}, {self.letter!r})"
@@ -96,16 +99,17 @@ def terms_of(variable: Variable) -> tuple[Term, ...]:
     """
     # a variable never changes, so its terms are made once
     if "_terms" not in vars(variable):
-        vars(variable)["_terms"] = tuple(_term(variable, summand) for summand in variable.log_density)
+        gates = variable.indices
+        vars(variable)["_terms"] = tuple(_term(variable, summand, gates) for summand in variable.log_density)
     return vars(variable)["_terms"]
 
 
 def base_terms_of(variable: Variable) -> tuple[Term, ...]:
     """Return the terms of the logarithm of the base measure of a variable."""
-    return tuple(_term(variable, summand, gated=False) for summand in variable.base)
+    return tuple(_term(variable, summand, ()) for summand in variable.base)
 
 
-def _term(variable: Variable, summand: Summand, *, gated: bool = True) -> Term:
+def _term(variable: Variable, summand: Summand, gates: Sequence[Variable]) -> Term:
     plates = tuple(Axis(plate) for plate in variable.density_plates)
     events = {letter: Axis(variable, letter) for letter in summand.letters}
     factors = [factor for factor in summand.factors if factor.slot]
@@ -121,7 +125,6 @@ def _term(variable: Variable, summand: Summand, *, gated: bool = True) -> Term:
             operands.append(Operand(slot.node, factor.statistic, axes, slot))
         else:
             operands.append(Operand(slot.node, factor.statistic, _chosen_plates(slot) + letters, slot))
-    gates = variable.indices if gated else ()
     if len(gates) > 1:
         used = {id(slot.index) for slot in slots if slot is not None}
         gates = tuple(gate for gate in gates if id(gate) in used)
