@@ -101,10 +101,10 @@ class Contraction:
     def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
         if self._is_scalar:
             # most contractions of a small model; einsum takes many times longer
-            product = self.constant
+            product = self.constant.item()
             for array in arrays:
-                product = product * array
-            return product
+                product *= array.item()
+            return np.asarray(product)
         if self.constant_axes:
             return np.einsum(spec, *arrays, self.constant)
         if not arrays:

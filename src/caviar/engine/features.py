@@ -237,6 +237,8 @@ class FeatureTable:
         In the order of the rows.
     slices
         Rows of each.
+    columns
+        The same by the feature's key: columns of W.
     n_rows
         F.
     n_dense
@@ -253,6 +255,7 @@ class FeatureTable:
             for stop, feature in zip(stops, self.features, strict=True)
         )
         self.n_rows = int(stops[-1]) if len(stops) else 0
+        self.columns = {feature.key: rows for feature, rows in zip(self.features, self.slices, strict=True)}
         self.tallied = tuple(
             (feature, rows)
             for feature, rows in zip(self.features, self.slices, strict=True)

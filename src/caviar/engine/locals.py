@@ -202,7 +202,7 @@ class FamilyFactor(LocalFactor):
         return view[..., :1] if is_shared else view
 
     def infer_shared(self, leading: Array, rest: Array, weights: Array | None) -> tuple[Array, Array]:
-        """Overwrite the leading natural parameters, (E', B), by expected statistics; the rest are the same for all rows.
+        """Overwrite leading natural parameters, (E', B), by expected statistics; the rest are the same for all rows.
 
         Parameters
         ----------

@@ -23,12 +23,11 @@ class Objective:
         self._terms = plan.compiled.terms
         self._values = np.zeros(len(self._terms))
         self._own: dict[Hashable, float] = {}
-        with_parts = [
+        self._with_parts = [
             i
             for i, t in enumerate(self._terms)
-            if any(not _is_global(f.key, plan) for f in t.contraction.factors)
+            if plan.factors and any(not _is_global(f.key, plan) for f in t.contraction.factors)
         ]
-        self._with_parts = np.array(with_parts, dtype=int)
 
     def copy(self) -> Objective:
         """Return a copy whose changes leave this one alone."""

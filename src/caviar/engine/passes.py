@@ -74,6 +74,7 @@ class Passes:
         self._scratch = Scratch()
         self._state: list[LocalState] | None = None
         self._static: tuple[Plan, Sums] | None = None
+        self._unchanging: tuple[Plan, Summary] | None = None
 
     def _bounds(self, plan: Plan, source: RowSource) -> list[tuple[int, int]]:
         size, total = plan.rows.block_rows, source.n_rows
@@ -98,7 +99,9 @@ class Passes:
         """Return the sums over all rows with the local factors at their optimum for these coefficients."""
         static = self._static_sums(plan)
         if not plan.factors:
-            return plan.rows.summary(Sums.zero(), static, coefficients)
+            if self._unchanging is None or self._unchanging[0] is not plan:
+                self._unchanging = (plan, plan.rows.summary(Sums.zero(), static, coefficients))
+            return self._unchanging[1]
         if plan.chain is not None:
             return self._summarize_chain(plan, plan.chain, coefficients, static)
         n_blocks = len(self._bounds(plan, self.source))

@@ -87,7 +87,9 @@ class Plan:
 
     def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
         """Return the optimal factor of a global variable, the others fixed."""
-        return self.factor(variable, self.updates[variable].natural(arrays))
+        # where a flat prior lets a precision grow without limit, its overflow is an improper factor, and no warning
+        with np.errstate(over="ignore"):
+            return self.factor(variable, self.updates[variable].natural(arrays))
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""

@@ -57,6 +57,11 @@ class RowPass:
         self._explicit = {key[0] for key, _, _, _ in self._messages}
         self.keeps_locals = any(needs for _, _, _, needs in self._messages)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
+        self._fused = [
+            (part, compiled.tables[part.factor].columns[part.feature.key])
+            for part in compiled.parts
+            if part.feature is not None
+        ]
         self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
 
     def _shares_precision(self, factor: LocalFactor) -> bool:
@@ -99,12 +104,11 @@ class RowPass:
 
     def _matrix(self, factor: LocalFactor, parts: Arrays) -> Array:
         table = self.compiled.tables[factor]
-        columns = {feature.key: rows for feature, rows in zip(table.features, table.slices, strict=True)}
         matrix = np.zeros((factor.n_rows, table.n_rows))
         for part, value in parts.items():
             if isinstance(part, Part) and part.factor is factor and part.feature is not None:
                 full = np.broadcast_to(value, part.shape).reshape(-1, *part.feature.shape)
-                matrix[part.rows, columns[part.feature.key]] = part.feature.pack(full)
+                matrix[part.rows, table.columns[part.feature.key]] = part.feature.pack(full)
         return matrix
 
     def summarize(
@@ -248,7 +252,9 @@ class RowPass:
         matrix, table = coefficients.matrices[factor], self.compiled.tables[factor]
         n_product, constant = self._products[factor]
         natural = scratch.array((factor, "natural"), (n_product, rows.n_rows))
-        self._project(factor, matrix[:n_product], self._features(factor, rows, scratch), rows, natural, scratch)
+        self._project(
+            factor, matrix[:n_product], self._features(factor, rows, scratch), rows, natural, scratch
+        )
         entropy, rest = factor.infer_shared(natural, matrix[n_product:, constant], rows.weights)
         sums.entropy[factor] = _weighted(entropy, rows.weights)
         state[factor] = natural
@@ -365,11 +371,8 @@ class RowPass:
         """Return the reduced sums of a pass in the shapes that the global terms expect."""
         fused = {**static.fused, **sums.fused}
         parts: Arrays = {**static.parts, **sums.parts}
-        for part in self.compiled.parts:
-            if part.feature is None:
-                continue
-            table = self.compiled.tables[part.factor]
-            columns = dict(zip((f.key for f in table.features), table.slices, strict=True))[part.feature.key]
+        for part, columns in self._fused:
+            assert part.feature is not None
             full = part.feature.unpack(fused[part.factor][part.rows, columns])
             parts[part] = full.reshape(part.shape)
         entropies = dict(sums.entropy)

@@ -153,7 +153,9 @@ class MultivariateNormal(ExponentialFamily):
         n_rows = len(self.mean)
         weighted = self.mean if weights is None else self.mean * weights[:, np.newaxis]
         total = float(n_rows) if weights is None else weights.sum()
-        return total * self.covariance[0] + weighted.T @ self.mean if n_rows else np.zeros(self.event_shape * 2)
+        return (
+            total * self.covariance[0] + weighted.T @ self.mean if n_rows else np.zeros(self.event_shape * 2)
+        )
 
     @cached_property
     def log_partition(self) -> Array:
