@@ -1,7 +1,6 @@
 """The pages of the documentation tell the truth: their code runs, prints what they say, and states the library's models."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +32,9 @@ def statement_run(page: Path, tmp_path: Path) -> PageRun:
     return run_page(copy)
 
 
-def model_pages() -> Iterator[Path]:
-    """Yield the page of each model."""
-    yield from sorted(page for page in (DOCS / "models").glob("*.md") if page.name != "index.md")
+def model_pages() -> list[Path]:
+    """Return the page of each model."""
+    return sorted(page for page in (DOCS / "models").glob("*.md") if page.name != "index.md")
 
 
 @pytest.mark.parametrize("page", QUICK, ids=relative)
