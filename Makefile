@@ -4,6 +4,8 @@
 #   make test        all that a change must pass: ruff, pyright, import-linter, pytest
 #   make test-all    the same with the slow tests
 #   make lint        only ruff, pyright and import-linter
+#   make docs        the documentation as HTML, in site/
+#   make examples    run the code of the documentation anew: outputs and pictures
 #   make bench       the tables of benchmarks/
 #   make clean       remove what the targets above wrote; make distclean removes .venv as well
 #
@@ -18,7 +20,7 @@ BIN         := $(VENV)/bin
 SHELL       := /bin/sh
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint bench clean distclean broken-venv
+.PHONY: help demo test test-all lint docs examples bench clean distclean broken-venv
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -63,7 +65,7 @@ $(VENV)/.installed-%: pyproject.toml
 	@touch $@ $(if $(filter test,$*),$(VENV)/.installed-cli)
 
 ifneq ($(shell { $(VENV_WORKS); } && echo works),works)
-$(VENV)/.installed-cli $(VENV)/.installed-test: broken-venv
+$(VENV)/.installed-cli $(VENV)/.installed-test $(VENV)/.installed-docs: broken-venv
 endif
 
 # ---- Targets -----------------------------------------------------------------------------------
@@ -87,6 +89,13 @@ test: lint
 
 test-all: lint
 	$(call step,pytest with the slow tests,$(PYTEST) -m "")
+
+docs: $(VENV)/.installed-docs
+	$(call step,mkdocs build,$(BIN)/mkdocs build --strict --quiet)
+	@echo "open site/index.html"
+
+examples: $(VENV)/.installed-docs
+	$(call step,build_examples.py,$(BIN)/python docs/build_examples.py)
 
 bench: $(VENV)/.installed-test
 	@for script in benchmarks/*.py; do \

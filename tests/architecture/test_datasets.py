@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caviar.datasets import load_faithful, load_galaxies
+from caviar.datasets import load_faithful, load_galaxies, load_motion_capture, load_penguins
 
 
 def test_old_faithful_is_the_published_table():
@@ -28,6 +28,27 @@ def test_galaxies_are_the_published_velocities():
     assert np.all(np.diff(velocity) >= 0)
 
 
+def test_penguins_are_the_published_table():
+    penguins = load_penguins()
+    assert penguins.values.shape == (344, 8)
+    # summary(penguins) in R's palmerpenguins
+    for name, counts in {"species": [152, 68, 124], "island": [168, 124, 52], "sex": [165, 168]}.items():
+        codes = penguins.column(name)
+        assert np.bincount(codes[~np.isnan(codes)].astype(int)).tolist() == counts
+    means = [np.nanmean(penguins.column(name)) for name in penguins.columns[2:6]]
+    np.testing.assert_allclose(means, [43.92, 17.15, 200.9, 4202], rtol=2e-4)
+    assert np.isnan(penguins.values).sum(axis=0).tolist() == [0, 0, 2, 2, 2, 2, 11, 0]
+
+
+def test_motion_capture_has_six_recordings_of_twelve_activities():
+    capture = load_motion_capture()
+    assert capture.values.shape == (2058, 14)
+    assert np.bincount(capture.column("sequence").astype(int)).tolist() == [0, 382, 205, 251, 446, 387, 387]
+    assert np.all(np.diff(capture.column("sequence")) >= 0)
+    assert len(capture.categories["activity"]) == len(np.unique(capture.column("activity"))) == 12
+    np.testing.assert_allclose(capture.values[0, 2:5], [-0.7, -3.0, 0.1])
+
+
 def test_columns_are_found_by_name():
     faithful = load_faithful()
     np.testing.assert_array_equal(faithful.column("waiting"), faithful.values[:, 1])
@@ -41,7 +62,7 @@ def test_every_load_gives_a_fresh_array():
     assert load_faithful().values.min() > 0
 
 
-@pytest.mark.parametrize("name", ["faithful.csv", "galaxies.csv"])
+@pytest.mark.parametrize("name", ["faithful.csv", "galaxies.csv", "penguins.csv", "motion_capture.csv.gz"])
 def test_the_tables_lie_in_the_package(name):
     from importlib.resources import files
 

@@ -1,0 +1,112 @@
+"""The pages of the documentation tell the truth: their code runs, prints what they say, and states the library's models."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from build_examples import DOCS, PageRun, agree, pages, run_page
+
+import caviar as cv
+
+QUICK = [DOCS / name for name in ("index.md", "derivation.md")]
+REFUSALS = DOCS / "refusals.md"
+SLOW = [page for page in pages() if page not in (*QUICK, REFUSALS)]
+STATED = re.compile(r"`(caviar\.models\.\w+\(.*\))` returns this statement")
+PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.]+)\)")
+
+
+def relative(page: Path) -> str:
+    return str(page.relative_to(DOCS))
+
+
+def statement_run(page: Path, tmp_path: Path) -> PageRun:
+    """Run only the statement of a model's page, its first block that defines ``model``."""
+    text = page.read_text(encoding="utf-8")
+    first = text.index("model = cv.Model(")
+    copy = tmp_path / page.name
+    copy.write_text(text[: text.index("```\n", first) + 4], encoding="utf-8")
+    return run_page(copy)
+
+
+def model_pages() -> list[Path]:
+    """Return the page of each model."""
+    return sorted(page for page in (DOCS / "models").glob("*.md") if page.name != "index.md")
+
+
+@pytest.mark.parametrize("page", QUICK, ids=relative)
+def test_a_page_prints_what_it_says(page):
+    assert run_page(page).differences() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", SLOW, ids=relative)
+def test_a_page_prints_what_it_says_and_draws_its_pictures(page):
+    run = run_page(page)
+    assert run.differences() == []
+    assert sorted(run.pictures) == sorted(PICTURE.findall(run.text))
+
+
+def test_refusals_are_word_for_word():
+    run = run_page(REFUSALS)
+    assert run.differences(exactly=True) == []
+    assert sum(re.match(r"\w+Error: ", printed) is not None for _, _, printed in run.outputs) >= 20
+
+
+@pytest.mark.parametrize("page", model_pages(), ids=relative)
+def test_the_statement_of_a_page_is_that_of_the_library(page, tmp_path):
+    """The terms of the page's statement are those of the function of ``caviar.models`` that the page names."""
+    named = STATED.search(page.read_text(encoding="utf-8"))
+    assert named is not None, "the page does not name its function"
+    run = statement_run(page, tmp_path)
+    stated = run.namespace["model"]
+    library = eval(named[1], {**run.namespace, "caviar": cv, "np": np})
+    assert sorted(map(str, stated.terms)) == sorted(map(str, library.terms))
+    assert {name: str(variable) for name, variable in stated.variables.items()} == {
+        name: str(variable) for name, variable in library.variables.items()
+    }
+    sizes = [{plate.name: plate.size for v in m.variables.values() for plate in v.plates} for m in (stated, library)]
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("page", model_pages(), ids=relative)
+def test_a_model_has_a_picture_and_references(page):
+    text = page.read_text(encoding="utf-8")
+    pictures = PICTURE.findall(text)
+    assert pictures
+    for name in pictures:
+        assert 0 < (DOCS / "pictures" / name).stat().st_size < 100_000
+    for heading in ("## The story", "## The statement", "## What CAVI does", "## References"):
+        assert heading in text
+
+
+def test_every_model_has_a_page():
+    """Each public name of ``caviar.models`` stands on a page."""
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "models").glob("*.md"))
+    assert [name for name in cv.models.__all__ if name not in text] == []
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r"[\w/]+\.md", navigation))
+    assert listed == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+
+
+@pytest.mark.parametrize(
+    ("stated", "printed", "same"),
+    [
+        ("ELBO -12.34\n", "ELBO -12.34\n", True),
+        ("ELBO -12.34\n", "ELBO -12.35\n", True),
+        ("ELBO -12.34\n", "ELBO -12.38\n", False),
+        ("ELBO -12.34\n", "ELBO 12.34\n", False),
+        ("12 rows\n", "13 rows\n", False),
+        ("a 1.0\n", "b 1.0\n", False),
+        ("[1.0 2.0]\n", "[1.0 2.0 3.0]\n", False),
+        ("a   1.0\n", "a 1.0\n", True),
+    ],
+)
+def test_outputs_agree_but_for_rounding(stated, printed, same):
+    assert agree(stated, printed) is same
