@@ -1,6 +1,6 @@
 """Small, classic data sets, shipped so that examples and tests need no network.
 
-Facts taken from the literature, and two tables that their authors let everybody pass on (``LICENCES.md`` beside them):
+Facts taken from the literature, and tables that their authors let everybody pass on (``LICENCES.md`` beside them):
 
 - ``load_faithful``: A. Azzalini and A. W. Bowman, "A look at some data on the Old Faithful geyser",
   *Applied Statistics* 39 (1990), 357-365.
@@ -8,6 +8,8 @@ Facts taken from the literature, and two tables that their authors let everybody
   voids in galaxies", *Journal of the American Statistical Association* 85 (1990), 617-624.
 - ``load_penguins``: A. M. Horst, A. P. Hill and K. B. Gorman, *palmerpenguins* (2020), CC0.
 - ``load_motion_capture``: CMU Graphics Lab Motion Capture Database, as selected and labelled for *bnpy*, BSD-3.
+- ``load_political_blogs``: J. Eisenstein and E. Xing, *The CMU 2008 Political Blog Corpus* (2010), as prepared for the
+  R package *stm*, MIT.
 """
 
 import csv
@@ -21,7 +23,17 @@ import numpy as np
 
 from caviar._typing import Array
 
-__all__ = ["Dataset", "load_faithful", "load_galaxies", "load_motion_capture", "load_penguins"]
+from ._corpus import Corpus, load_political_blogs
+
+__all__ = [
+    "Corpus",
+    "Dataset",
+    "load_faithful",
+    "load_galaxies",
+    "load_motion_capture",
+    "load_penguins",
+    "load_political_blogs",
+]
 
 
 @dataclass(frozen=True, eq=False)
