@@ -112,10 +112,10 @@ def form(q):
             )
         case TruncatedNormal():
             m, t = p["location"], p["precision"]
-            l = m * mp.sqrt(t)
-            log_tail = mp.log(mp.erfc(-l / mp.sqrt(2)) / 2) + l**2 / 2 + mp.log(2 * mp.pi) / 2
-            mean = l + mp.exp(-log_tail)
-            expected = [mean / mp.sqrt(t), (1 + l * mean) / t]
+            units = m * mp.sqrt(t)
+            log_tail = mp.log(mp.erfc(-units / mp.sqrt(2)) / 2) + units**2 / 2 + mp.log(2 * mp.pi) / 2
+            mean = units + mp.exp(-log_tail)
+            expected = [mean / mp.sqrt(t), (1 + units * mean) / t]
             return [t * m, -t / 2], [zero] * 2, expected, log_tail - mp.log(t) / 2
         case PolyaGamma():
             c = p["tilt"]
@@ -363,9 +363,9 @@ def test_probabilities_at_the_edge(probability):
 @pytest.mark.parametrize("location", [-1e6, -1e3, -5.0, -2.0, -1.9, 0.0, 0.4, 6.0, 1e6])
 def test_variance_of_truncated_normals(location):
     with mp.workdps(200):
-        l = mp.mpf(location)
-        edge = mp.npdf(l) / (mp.erfc(-l / mp.sqrt(2)) / 2)
-        close(TruncatedNormal(4.0 * location, 1 / 16).variance, 16 * (1 - edge * (edge + l)), absolute=0.0)
+        m = mp.mpf(location)
+        edge = mp.npdf(m) / (mp.erfc(-m / mp.sqrt(2)) / 2)
+        close(TruncatedNormal(4.0 * location, 1 / 16).variance, 16 * (1 - edge * (edge + m)), absolute=0.0)
 
 
 @pytest.mark.parametrize("tilt", [1e-8, 1e-3, 0.3, 0.99, 1.01, 3.0, 50.0, 1e6])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from scipy import stats
 
 from caviar.families import Beta, Categorical, Dirichlet, PolyaGamma, TruncatedNormal, Wishart

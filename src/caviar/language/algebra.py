@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError
+from .._typing import AnyArray
 
-__all__ = ["Addend", "Algebra", "Diagonal", "Predictor", "diagonal", "dot"]
+__all__ = ["Addend", "Algebra", "Diagonal", "Link", "Predictor", "diagonal", "dot"]
 
 
 class Algebra:
@@ -110,6 +112,20 @@ class Diagonal:
         return f"diagonal({self.node!r})"
 
 
+@dataclass(frozen=True)
+class Link(ABC):
+    """The probability of a Bernoulli as a function of a predictor: :func:`probit` or :func:`logistic` of it."""
+
+    predictor: Predictor
+
+    @abstractmethod
+    def log_odds(self, predictor: AnyArray) -> AnyArray:
+        """Return the log-odds of a 1 at values of the predictor."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.lower()}({self.predictor!r})"
+
+
 def as_predictor(value: Any) -> Predictor:
     """Return a number, a node or a predictor as a predictor.
 
@@ -132,6 +148,8 @@ def as_predictor(value: Any) -> Predictor:
             f"an array in a predictor needs a name, so that its axes have plates; got shape {np.shape(value)}. Write "
             f"Constant('name', array, plates=obs), or Data('name', plates=obs) with the array in the data"
         )
+    if isinstance(value, Link):
+        raise ModelError(f"{value!r} is a probability and no part of a predictor; take the link of the whole sum")
     raise ModelError(
         f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}"
     )

@@ -94,6 +94,16 @@ class Variable(Node):
                 yield slot.index
 
     @property
+    def drawn_given(self) -> Iterator[Node]:
+        """Nodes whose values a draw of it needs: its parents."""
+        return self.parents
+
+    @property
+    def stated_with(self) -> Variable:
+        """The variable whose slots hold what stands in its own statement: itself."""
+        return self
+
+    @property
     def density_plates(self) -> tuple[Plate, ...]:
         """Plates over which its log density is a sum of that of each repetition."""
         return self.plates
@@ -156,6 +166,13 @@ class Variable(Node):
 def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> None:
     """Refuse a parent whose base measure is no function of its statistics: it can only be observed."""
     node = value.node if isinstance(value, Indexed) else value
+    if getattr(node, "hidden", None) is not None:
+        raise ConjugacyError(
+            f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the Bernoulli '{node.name}', whose probability "
+            f"is a link and which can only be observed: the hidden '{node.hidden.name}' makes the predictor conjugate "
+            f"given the answer, and no update of an unknown answer exists. Let '{node.name}' be a leaf of the model, or "
+            f"give it a Beta."
+        )
     if not isinstance(node, Variable) or all(
         f.statistic != "log_carrier" for s in node.base for f in s.factors
     ):
