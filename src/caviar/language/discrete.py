@@ -81,8 +81,8 @@ class Bernoulli(Variable):
 
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
 
-    With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and brings a hidden variable
-    of its own into the model.
+    With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and brings a hidden
+    variable of its own into the model.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 r"""Links: the probability of a yes as a function of a predictor, made conjugate by a hidden number for each answer.
 
-The likelihood of an answer y is no exponential of a quadratic in the predictor :math:`\eta`. As an integral over a hidden
-number v it is: :math:`p(y \mid \eta) = \int p(v)\, f(y, v, \eta)\, dv`, with a known density p(v) and
-:math:`\log f` linear in v and quadratic in :math:`\eta`. So v is an ordinary local variable, inferred like any other, and
-an answer that was not observed leaves it at p(v).
+The likelihood of an answer y is no exponential of a quadratic in the predictor :math:`\eta`. As an integral over a
+hidden number v it is: :math:`p(y \mid \eta) = \int p(v)\, f(y, v, \eta)\, dv`, with a known density p(v) and
+:math:`\log f` linear in statistics of v and quadratic in :math:`\eta`. So v is an ordinary local variable, inferred like
+any other, and an answer that was not observed leaves it at p(v).
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ class Hidden(Variable):
 class Utility(Hidden):
     r"""The utility of the answer that was given, by which it exceeded the other one.
 
-    .. math:: p(v) = 2 N(v \mid 0, 1), \quad v \ge 0; \qquad p(v \mid y, \eta) \propto N(v \mid s \eta, 1), \quad v \ge 0
+    .. math::
+        p(v) = 2 N(v \mid 0, 1), \qquad p(v \mid y, \eta) \propto N(v \mid s \eta, 1), \qquad v \ge 0
     """
 
     family = families.TruncatedNormal

@@ -168,10 +168,9 @@ def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> Non
     node = value.node if isinstance(value, Indexed) else value
     if getattr(node, "hidden", None) is not None:
         raise ConjugacyError(
-            f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the Bernoulli '{node.name}', whose probability "
-            f"is a link and which can only be observed: the hidden '{node.hidden.name}' makes the predictor conjugate "
-            f"given the answer, and no update of an unknown answer exists. Let '{node.name}' be a leaf of the model, or "
-            f"give it a Beta."
+            f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the Bernoulli '{node.name}': its probability is "
+            f"a link, so it can only be observed. The hidden '{node.hidden.name}' makes the predictor conjugate given the "
+            f"answer, and an unknown answer has no update. Let '{node.name}' be a leaf of the model, or give it a Beta."
         )
     if not isinstance(node, Variable) or all(
         f.statistic != "log_carrier" for s in node.base for f in s.factors

@@ -9,6 +9,7 @@ from .hidden_markov_model import categorical_hidden_markov_model, gaussian_hidde
 from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
 from .linear_regression import linear_regression
+from .logistic_regression import logistic_regression
 from .matrix_factorisation import matrix_factorisation
 from .maximum_likelihood_mixture import maximum_likelihood_mixture
 from .mixed_mixture import mixed_mixture
@@ -17,6 +18,7 @@ from .normal_gamma import normal_gamma
 from .normal_wishart_mixture import normal_wishart_mixture
 from .poisson_mixture import poisson_mixture
 from .probabilistic_pca import probabilistic_pca
+from .probit_regression import probit_regression
 from .relevance_regression import relevance_regression
 from .robust_mixture import robust_mixture
 from .robust_regression import robust_regression
@@ -33,6 +35,7 @@ __all__ = [
     "known_variance_mixture",
     "latent_class_analysis",
     "linear_regression",
+    "logistic_regression",
     "matrix_factorisation",
     "maximum_likelihood_mixture",
     "mixed_mixture",
@@ -41,6 +44,7 @@ __all__ = [
     "normal_wishart_mixture",
     "poisson_mixture",
     "probabilistic_pca",
+    "probit_regression",
     "relevance_regression",
     "robust_mixture",
     "robust_regression",
