@@ -249,7 +249,8 @@ def _decided(rng: np.random.Generator, n: int) -> Data:
 
 
 def _solved(rng: np.random.Generator, n: int) -> Data:
-    return {"x": (rng.normal(size=(n, 4)) < rng.normal(size=(n, 1)) + [-1.0, 0.0, 0.5, 1.0]) * 1}
+    ability, ease = rng.normal(size=(n, 1)), np.array([-1.0, 0.0, 0.5, 1.0])
+    return {"x": (rng.normal(size=(n, 4)) < ability + ease) * 1}
 
 
 CASES = {

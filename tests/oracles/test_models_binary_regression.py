@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles.reference.binary_regression import Path, jaakkola_jordan, utilities
 from scipy.special import expit, log_expit, log_ndtr
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer
@@ -14,6 +13,7 @@ import caviar as cv
 from caviar import models
 from caviar._typing import Array
 from caviar.testing import check_model
+from oracles.reference.binary_regression import Path, jaakkola_jordan, utilities
 
 LINKS = ["probit", "logistic"]
 STATE: dict[str, Callable[..., cv.Model]] = {
@@ -43,7 +43,9 @@ def _evidence(link: str, X: Array, y: Array, sd: float, n: int = 400) -> float:
     d = X.shape[1]
     w = np.stack(np.meshgrid(*[grid] * d, indexing="ij"), axis=-1)
     log_joint = _log_likelihood(link, w, X, y) + norm(0, sd).logpdf(w).sum(axis=-1)
-    return float(np.log(np.exp(log_joint - log_joint.max()).sum() * (grid[1] - grid[0]) ** d) + log_joint.max())
+    return float(
+        np.log(np.exp(log_joint - log_joint.max()).sum() * (grid[1] - grid[0]) ** d) + log_joint.max()
+    )
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -85,7 +87,7 @@ def test_elbo_is_below_the_evidence(link: str, d: int) -> None:
 
 @pytest.mark.parametrize("y", [[1.0], [0.0], [1.0, 0.0]])
 def test_what_the_probit_elbo_lacks_is_the_divergence_of_the_joint(y: list[float]) -> None:
-    """log p(y) - ELBO = KL(q(w) q(v) || p(w, v | y)), by Gauss rules over the coefficient and the utilities."""
+    """The gap to log p(y) is KL(q(w) q(v) || p(w, v | y)), by Gauss rules over the coefficient and the utilities."""
     X = np.array([[1.3], [0.4]])[: len(y)]
     signs = 2 * np.array(y) - 1
     data = {"X": X, "y": y}
@@ -297,9 +299,7 @@ def test_missing_answers_count_nothing(link: str) -> None:
     w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), plates=item)
     table = cv.Bernoulli("y", LINK[link](cv.dot(cv.Data("X", plates=obs), w)), plates=(obs, item))
     weight = rng.integers(0, 3, 30)
-    posterior = cv.Model(table).fit(
-        {"X": X, "y": y}, seed=0, tol=1e-15, max_iter=3000, sample_weight=weight
-    )
+    posterior = cv.Model(table).fit({"X": X, "y": y}, seed=0, tol=1e-15, max_iter=3000, sample_weight=weight)
     total = 0.0
     for k in range(3):
         rows = np.repeat(np.arange(30), weight)
@@ -339,7 +339,7 @@ def test_draws_follow_the_link_and_the_hidden_variable_follows_the_answer(link: 
 
 def test_log_joint_is_that_of_the_generative_story() -> None:
     """The density of the coefficient and of the utilities; the answers are their signs."""
-    X, y = _rows(8, 6, 2)
+    X, _ = _rows(8, 6, 2)
     model = models.probit_regression(2, prior_precision=0.5)
     draw = model.simulate(3, data={"X": X})
     u = (2 * draw["y"] - 1) * draw["y.utility"]

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from caviar._bregman import NEAR, near_divergence
 from caviar._gamma_function import ratio_excess
 from caviar._normal_tail import hazard, log_tail_ratio, moment_ratios
-from caviar._typing import Array, Statistics
+from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
 
@@ -191,7 +191,7 @@ class TruncatedNormal(ExponentialFamily):
         ) * square
         return other.log_partition - self.log_partition + moved
 
-    def _near_divergence(self, other: Self, is_near: Array) -> Array:
+    def _near_divergence(self, other: Self, is_near: AnyArray) -> Array:
         """Return the divergence where it is small, and zero elsewhere."""
         shape = np.broadcast_shapes(self.batch_shape, other.batch_shape)
         m, tau = (np.broadcast_to(part, shape) for part in (self.location, self.precision))
@@ -225,19 +225,17 @@ class TruncatedNormal(ExponentialFamily):
         """Return draws of shape size + batch."""
         rng = np.random.default_rng(seed)
         shape = draw_shape(size, self.batch_shape)
-        location = np.broadcast_to(self._standardised, shape)
-        log_uniform = np.log1p(-rng.random(shape))
-        draws = location - ndtri_exp(log_uniform + log_ndtr(location))
-        draws = np.array(np.maximum(draws, 0.0))
-        todo = location < _EXPONENTIAL_BELOW
-        while todo.any():
+        location = np.ravel(np.broadcast_to(self._standardised, shape))
+        log_uniform = np.log1p(-rng.random(location.shape))
+        draws = np.maximum(location - ndtri_exp(log_uniform + log_ndtr(location)), 0.0)
+        todo = np.flatnonzero(location < _EXPONENTIAL_BELOW)
+        while todo.size:
             # Robert (1995): of an exponential with the rate at zero, kept with probability exp(-x^2 / 2)
-            proposed = rng.standard_exponential(int(todo.sum())) / -location[todo]
-            kept = rng.random(proposed.shape) < np.exp(-0.5 * proposed**2)
-            where = np.flatnonzero(todo)
-            draws.flat[where[kept]] = proposed[kept]
-            todo = todo & ~_marked(shape, where[kept])
-        return draws * self._unit
+            proposed = rng.standard_exponential(todo.shape) / -location[todo]
+            kept = rng.random(todo.shape) < np.exp(-0.5 * proposed**2)
+            draws[todo[kept]] = proposed[kept]
+            todo = todo[~kept]
+        return draws.reshape(shape) * self._unit
 
 
 def _central_covariances(location: Array) -> tuple[Array, Array, Array]:
@@ -254,10 +252,3 @@ def _quadratic(linear: Array, square: Array, covariances: tuple[Array, Array, Ar
     """Return the variance of linear * x + square * x^2."""
     first, mixed, last = covariances
     return linear * linear * first + 2.0 * linear * square * mixed + square * square * last
-
-
-def _marked(shape: tuple[int, ...], where: Array) -> Array:
-    """Return an array that is true at flat indices."""
-    marked = np.zeros(shape, dtype=bool)
-    marked.flat[where] = True
-    return marked

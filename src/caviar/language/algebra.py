@@ -113,7 +113,7 @@ class Diagonal:
 
 
 @dataclass(frozen=True)
-class Link(ABC):
+class Link(Algebra, ABC):
     """The probability of a Bernoulli as a function of a predictor: :func:`probit` or :func:`logistic` of it."""
 
     predictor: Predictor
@@ -136,6 +136,10 @@ def as_predictor(value: Any) -> Predictor:
     """
     if isinstance(value, Predictor):
         return value
+    if isinstance(value, Link):
+        raise ModelError(
+            f"{value!r} is a probability and no part of a predictor; take the link of the whole sum"
+        )
     if isinstance(value, Algebra):
         return Predictor((Addend(1.0, (value,)),))
     if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -148,8 +152,6 @@ def as_predictor(value: Any) -> Predictor:
             f"an array in a predictor needs a name, so that its axes have plates; got shape {np.shape(value)}. Write "
             f"Constant('name', array, plates=obs), or Data('name', plates=obs) with the array in the data"
         )
-    if isinstance(value, Link):
-        raise ModelError(f"{value!r} is a probability and no part of a predictor; take the link of the whole sum")
     raise ModelError(
         f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}"
     )
@@ -180,6 +182,8 @@ def dot(first: Any, second: Any) -> Predictor:
     if not any(isinstance(value, Algebra) for value in (first, second)):
         raise ModelError("dot takes at least one vector of the model, a MultivariateNormal, Data or Constant")
     for value in (first, second):
+        if isinstance(value, Link):
+            raise ModelError(f"dot takes two vectors, not the probability {value!r}")
         if isinstance(value, Predictor):
             raise ModelError(
                 f"dot takes two vectors, not the sum or product {value!r}; write dot(a + b, w) as dot(a, w) + dot(b, w)"

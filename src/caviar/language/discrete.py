@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from .. import families
-from .._errors import ModelError
+from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
 from .algebra import Link
 from .links import Hidden, hidden_of
@@ -131,6 +131,16 @@ class Bernoulli(Variable):
         if self.hidden is None:
             return families.Bernoulli(slots["probability"])
         return families.Bernoulli.from_natural((np.asarray(slots["probability"]),))
+
+    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
+        """Refuse to be a parent with a link."""
+        if self.hidden is not None:
+            raise ConjugacyError(
+                f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the Bernoulli '{self.name}': its "
+                f"probability is a link, so it can only be observed. The hidden '{self.hidden.name}' makes the predictor "
+                f"conjugate given the answer, and an unknown answer has no update. Let '{self.name}' be a leaf of the "
+                f"model, or give it a Beta."
+            )
 
     def statistic(self, name: str, value: AnyArray) -> Array:
         """Return one statistic by name: the value x, the sign 2x - 1, or the deviation x - 1/2."""

@@ -2,8 +2,8 @@ r"""Links: the probability of a yes as a function of a predictor, made conjugate
 
 The likelihood of an answer y is no exponential of a quadratic in the predictor :math:`\eta`. As an integral over a
 hidden number v it is: :math:`p(y \mid \eta) = \int p(v)\, f(y, v, \eta)\, dv`, with a known density p(v) and
-:math:`\log f` linear in statistics of v and quadratic in :math:`\eta`. So v is an ordinary local variable, inferred like
-any other, and an answer that was not observed leaves it at p(v).
+:math:`\log f` linear in statistics of v and quadratic in :math:`\eta`. So v is an ordinary local variable, inferred
+like any other, and an answer that was not observed leaves it at p(v).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from .. import families
-from .._errors import ModelError
-from .._typing import AnyArray
+from .._errors import ModelError, ParameterError
+from .._typing import AnyArray, Array
 from .algebra import Algebra, Link, Predictor, as_predictor
 from .nodes import Node
 from .templates import LOG_2PI, Density, template
@@ -110,10 +110,10 @@ def logistic(predictor: Any) -> Logistic:
 def _linked(name: str, predictor: Any) -> Predictor:
     if isinstance(predictor, Algebra):
         return as_predictor(predictor)
-    got = repr(predictor) if isinstance(predictor, Link) else type(predictor).__name__
     raise ModelError(
-        f"{name} takes a predictor, a Normal or sums and products as {name}(dot(X, w) + a); got {got}. Where the "
-        f"probability is known, give it to the Bernoulli itself; a known array in a predictor is a Constant or a Data"
+        f"{name} takes a predictor, a Normal or sums and products as {name}(dot(X, w) + a); got "
+        f"{type(predictor).__name__}. Where the probability is known, give it to the Bernoulli itself; a known array in a "
+        f"predictor is a Constant or a Data"
     )
 
 
@@ -150,9 +150,17 @@ class Hidden(Variable):
         """The answer, whose slots hold the operands of the predictor."""
         return self.answer
 
+    takes_data = False
+
     def problem_with(self, value: AnyArray) -> str:
-        """Return that it cannot be observed."""
-        return f"is hidden behind '{self.answer.name}': it is inferred, and takes no data"
+        """Return what is wrong with negative numbers."""
+        return "must not be negative" if np.any(value < 0) else ""
+
+    def mode_of(self, natural: tuple[Array, ...]) -> Any:
+        """Refuse a point mass: only with its own distribution is the answer's probability that of the link."""
+        raise ParameterError(
+            f"'{self.name}' is hidden behind '{self.answer.name}' and cannot be a point mass; leave it out of point="
+        )
 
 
 class Utility(Hidden):
@@ -166,9 +174,7 @@ class Utility(Hidden):
     letters: ClassVar = {"x": "", "xx": ""}
     noun = "utility"
     density = template((-1 / 2, "self.xx"), (_LOG_2 - 1 / 2 * LOG_2PI, ""))
-    term = template(
-        (1, "self.sign hidden.x probability.x"), (-1 / 2, "probability.xx"), (-_LOG_2, "")
-    )
+    term = template((1, "self.sign hidden.x probability.x"), (-1 / 2, "probability.xx"), (-_LOG_2, ""))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.TruncatedNormal:
         """Return the utility given the answer and the predictor."""
@@ -185,9 +191,7 @@ class PolyaGamma(Hidden):
     letters: ClassVar = {"x": ""}
     noun = "polya_gamma"
     density = template()
-    term = template(
-        (1, "self.deviation probability.x"), (-1 / 2, "hidden.x probability.xx"), (-_LOG_2, "")
-    )
+    term = template((1, "self.deviation probability.x"), (-1 / 2, "hidden.x probability.xx"), (-_LOG_2, ""))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGamma:
         """Return the Polya-Gamma distribution given the predictor; the answer tells no more."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
-from .algebra import Diagonal, Link, Predictor
-from .nodes import Constant, Data, Expression, Indexed, Node, as_known
+from .algebra import Diagonal, Predictor
+from .nodes import Constant, Data, Expression, Indexed, Node, as_known, refuse_link
 from .plates import Plate
 from .roles import (
     LOCATION,
@@ -88,11 +88,7 @@ def as_expression(
         if role not in _TAKE_SUMS:
             raise ModelError(f"{where} takes no sum or product; give a variable, a number or an array")
         return value
-    if isinstance(value, Link):
-        raise ModelError(
-            f"{where} takes no link: {value!r} is the probability of an observed yes or no, as in "
-            f"Bernoulli('y', probability, plates=obs)"
-        )
+    refuse_link(value, where)
     if value is None:
         raise ModelError(f"{where} is missing: give a number, an array or a variable")
     if role in _JOINT:

@@ -1,4 +1,4 @@
-"""Literal mean field for binary regression, a loop a row: Bishop (2006), section 10.6, and Albert and Chib's utilities."""
+"""Literal mean field for binary regression, row by row: Bishop (2006), section 10.6; the utilities of Albert and Chib."""
 
 import numpy as np
 from scipy.stats import norm
@@ -25,6 +25,7 @@ def _sigmoid(a: float) -> float:
 def jaakkola_jordan(X: Array, y: Array, prior_mean: Array, prior_precision: Array, n_sweeps: int) -> Path:
     """Return sweeps over w and xi from q(w) = p(w); equations 10.144, 10.156, 10.157 and 10.163 of Bishop."""
     mean, covariance = prior_mean, np.linalg.inv(prior_precision)
+    widths = np.zeros(len(y))
     trace: list[float] = []
     for sweep in range(n_sweeps + 1):
         if sweep:
@@ -48,6 +49,7 @@ def jaakkola_jordan(X: Array, y: Array, prior_mean: Array, prior_precision: Arra
 def utilities(X: Array, y: Array, prior_mean: Array, prior_precision: Array, n_sweeps: int) -> Path:
     """Return sweeps over w and the utilities u_n ~ N(x_n' w, 1), u_n > 0 exactly if y_n = 1, from q(w) = p(w)."""
     mean, covariance = prior_mean, np.linalg.inv(prior_precision)
+    expected = np.zeros(len(y))
     trace: list[float] = []
     for sweep in range(n_sweeps + 1):
         if sweep:
