@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy.special import bernoulli, expit, log_ndtr
 
-from ._typing import Array
+from ._typing import AnyArray, Array
 
 __all__ = ["draw_polya_gamma", "tanh_excess"]
 
@@ -94,7 +94,7 @@ def _truncated_inverse_gaussian(z: Array, rng: np.random.Generator) -> Array:
     return draws
 
 
-def _truncated_levy(z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _truncated_levy(z: Array, rng: np.random.Generator) -> tuple[Array, AnyArray]:
     """Return draws for z = 0, and which to keep so that they are tilted by exp(-z^2 x / 2)."""
     normal = rng.standard_exponential(z.shape)
     bound = rng.standard_exponential(z.shape)
@@ -103,7 +103,7 @@ def _truncated_levy(z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     return x, kept & (rng.random(z.shape) <= np.exp(-0.5 * z * z * x))
 
 
-def _is_kept(x: Array, rng: np.random.Generator) -> Array:
+def _is_kept(x: Array, rng: np.random.Generator) -> AnyArray:
     """Return whether a uniform below a_0 lies below the alternating series, whose partial sums enclose it."""
     uniform = rng.random(x.shape)
     kept = np.zeros(x.shape, dtype=bool)

@@ -103,6 +103,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: cv.Bernoulli("second", Y, plates=OBS),
         f"'probability' of Bernoulli 'second' cannot be the Bernoulli 'y': {OBSERVED}",
     ),
+    "of a hidden variable with another child": (
+        lambda: cv.Normal("x", Y.hidden, 1.0, plates=OBS),
+        "'mean' of Normal 'x' cannot be 'y.utility', which is hidden behind 'y': state a Normal, and let both depend "
+        "on it",
+    ),
     "with the name of its hidden variable taken": (
         lambda: cv.Model(_y(cv.probit(cv.Normal("y.utility", 0, 1)))),
         "two parts of the model are both named 'y.utility': Utility('y.utility', plates=(obs)) and "

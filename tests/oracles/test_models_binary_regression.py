@@ -77,6 +77,20 @@ def test_the_logistic_elbo_is_the_bound_of_jaakkola_and_jordan() -> None:
 
 
 @pytest.mark.parametrize("link", LINKS)
+def test_what_an_answer_adds_once_its_hidden_variable_is_at_the_optimum(link: str) -> None:
+    """The closed forms in mean and variance of the predictor."""
+    X, y = _rows(11, 20, 2)
+    posterior = STATE[link](2, prior_precision=0.5).fit({"X": X, "y": y}, seed=0, tol=1e-15)
+    q = posterior["w"]
+    eta, variance = X @ q.mean, np.einsum("ni,ij,nj->n", X, q.covariance, X)
+    added = log_ndtr((2 * y - 1) * eta) - variance / 2
+    if link == "logistic":
+        added = (y - 0.5) * eta - np.log(2 * np.cosh(np.sqrt(eta**2 + variance) / 2))
+    prior = cv.families.MultivariateNormal(np.zeros(2), 0.5 * np.eye(2))
+    assert posterior.elbo == pytest.approx(added.sum() - q.kl(prior), rel=1e-12)
+
+
+@pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("d", [1, 2])
 def test_elbo_is_below_the_evidence(link: str, d: int) -> None:
     X, y = _rows(3, 12, d)

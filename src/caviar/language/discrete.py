@@ -137,9 +137,9 @@ class Bernoulli(Variable):
         if self.hidden is not None:
             raise ConjugacyError(
                 f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the Bernoulli '{self.name}': its "
-                f"probability is a link, so it can only be observed. The hidden '{self.hidden.name}' makes the predictor "
-                f"conjugate given the answer, and an unknown answer has no update. Let '{self.name}' be a leaf of the "
-                f"model, or give it a Beta."
+                f"probability is a link, so it can only be observed. The hidden '{self.hidden.name}' makes the "
+                f"predictor conjugate given the answer, and an unknown answer has no update. Let '{self.name}' be a "
+                f"leaf of the model, or give it a Beta."
             )
 
     def statistic(self, name: str, value: AnyArray) -> Array:

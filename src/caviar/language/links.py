@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from .. import families
-from .._errors import ModelError, ParameterError
+from .._errors import ConjugacyError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from .algebra import Algebra, Link, Predictor, as_predictor
 from .nodes import Node
@@ -112,8 +112,8 @@ def _linked(name: str, predictor: Any) -> Predictor:
         return as_predictor(predictor)
     raise ModelError(
         f"{name} takes a predictor, a Normal or sums and products as {name}(dot(X, w) + a); got "
-        f"{type(predictor).__name__}. Where the probability is known, give it to the Bernoulli itself; a known array in a "
-        f"predictor is a Constant or a Data"
+        f"{type(predictor).__name__}. Where the probability is known, give it to the Bernoulli itself; a known "
+        f"array in a predictor is a Constant or a Data"
     )
 
 
@@ -155,6 +155,14 @@ class Hidden(Variable):
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with negative numbers."""
         return "must not be negative" if np.any(value < 0) else ""
+
+    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
+        """Refuse to be the parent of anything but its answer."""
+        if owner is not self.answer:
+            raise ConjugacyError(
+                f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be '{self.name}', which is hidden behind "
+                f"'{self.answer.name}': state a Normal, and let both depend on it"
+            )
 
     def mode_of(self, natural: tuple[Array, ...]) -> Any:
         """Refuse a point mass: only with its own distribution is the answer's probability that of the link."""

@@ -1,4 +1,4 @@
-"""Literal mean field for binary regression, row by row: Bishop (2006), section 10.6; the utilities of Albert and Chib."""
+"""Literal mean field for binary regression, row by row: Bishop (2006), section 10.6; Albert and Chib."""
 
 import numpy as np
 from scipy.stats import norm
