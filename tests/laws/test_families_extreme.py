@@ -408,3 +408,6 @@ def test_log_odds_beyond_the_last_digit_are_kept():
     odds = mp.exp(mp.mpf(-50))
     close(q.entropy(), mp.log1p(odds) + 50 * odds / (1 + odds), absolute=0.0)
     assert q.kl(p) > 0
+    pair = Bernoulli.from_natural((np.array([50.0, -800.0]),))
+    np.testing.assert_allclose(pair[::-1].log_density(1), [-800.0, -np.exp(-50.0)], rtol=1e-14)
+    np.testing.assert_allclose(pair[[0, 0]].complement, np.exp(-50.0), rtol=1e-14)

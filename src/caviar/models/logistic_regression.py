@@ -38,13 +38,13 @@ def logistic_regression(
     Parameters
     ----------
     n_features
-        D, the columns of X.
+        D, the columns of X; centre those that are far from zero, as their squares are summed.
     prior_mean
         :math:`m_0`, a number or shape (D,).
     prior_precision
         :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number stands for that times the identity. 0 states
-        the flat, improper prior, with which columns that tell all answers apart have no finite best coefficient: the
-        iterations drift, and the fit ends ``max_iter`` or with an error.
+        the flat, improper prior. Where columns tell all answers apart it leaves no posterior: coefficients drift until
+        ``max_iter``, and mean nothing. Any proper prior mends that.
 
     Returns
     -------

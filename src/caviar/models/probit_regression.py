@@ -27,18 +27,19 @@ def probit_regression(
         S = (S_0^{-1} + X'X)^{-1}, \qquad m = S \Bigl( S_0^{-1} m_0 + \sum_n s_n \langle v_n \rangle x_n \Bigr)
 
     Mean field holds between w and the utilities. S is as narrow as if these had been seen, so the intervals of w are
-    too narrow; the mean is close to that of the posterior.
+    too narrow; the mean is close to that of the posterior. Under q(w) a new row has
+    :math:`P(y = 1) = \Phi(x' m / \sqrt{1 + x' S x})`.
 
     Parameters
     ----------
     n_features
-        D, the columns of X.
+        D, the columns of X; centre those that are far from zero, as their squares are summed.
     prior_mean
         :math:`m_0`, a number or shape (D,).
     prior_precision
         :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number stands for that times the identity. 0 states
-        the flat, improper prior, with which columns that tell all answers apart have no finite best coefficient: the
-        iterations drift, and the fit ends ``max_iter``.
+        the flat, improper prior. Where columns tell all answers apart it leaves no posterior: coefficients drift until
+        ``max_iter``, or until a step gains less than ``tol``, and mean nothing. Any proper prior mends that.
 
     Returns
     -------
