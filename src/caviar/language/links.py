@@ -131,8 +131,10 @@ class Hidden(Variable):
     noun: ClassVar[str]
     """What it is called after the name of the answer."""
 
+    takes_data = False
+
     term: ClassVar[Density]
-    """Log density of the answer given this and the predictor, in statistics of the answer, ``hidden`` and it."""
+    """Log density of the answer given this and the predictor, in statistics of these."""
 
     def __init__(self, answer: Variable, link: Link) -> None:
         self.answer = answer
@@ -149,8 +151,6 @@ class Hidden(Variable):
     def stated_with(self) -> Variable:
         """The answer, whose slots hold the operands of the predictor."""
         return self.answer
-
-    takes_data = False
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with negative numbers."""
