@@ -134,7 +134,7 @@ class Hidden(Variable):
     takes_data = False
 
     term: ClassVar[Density]
-    """Log density of the answer given this and the predictor, in statistics of these."""
+    """What the log joint density of answer and hidden number has besides the prior of the latter."""
 
     def __init__(self, answer: Variable, link: Link) -> None:
         self.answer = answer
