@@ -3,13 +3,13 @@
     python benchmarks/models.py [--repeats 3] [--data DIR] [--documents 40]
 
 A sweep updates every factor once. Each of the two makes the same number of sweeps from the same start, so that
-the bounds must agree; build is the time to state the model and make the first sweep, whole that of so many
-sweeps: "20 sweeps" is how much faster a model is stated, compiled and swept 20 times. Libraries that have one of these models, or nearly, are shown beside: milliseconds an iteration, without a bound
-to compare. BayesPy is a development dependency; hmmlearn is timed if it is installed.
+the bounds must agree; build is the time to state the model and make the first sweep, and "20 sweeps" how much faster a
+model is stated and swept 20 times. Libraries that have one of these models, or nearly, are shown beside, without a
+bound to compare. BayesPy is a development dependency; hmmlearn is timed if it is installed.
 
-The regression is simulated, and so are the other tables. Topics are fitted to 500 posts of political blogs that caviar
-ships, or to ``DIR/poliblog5k.ldac``. BayesPy makes an array of tokens x words x topics (16 GB for 100 posts), so that it is
-given the first ``--documents`` only, and we the same beside all 500.
+Tables are simulated. Topics are fitted to 500 posts of political blogs that caviar ships, or to those of
+``DIR/poliblog5k.ldac``. BayesPy makes an array of tokens x words x topics (16 GB for 100 posts), so it is given the
+first ``--documents`` only, and caviar the same; the line below has all 500.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ def beside_regression() -> None:
 
 
 def beside_topics(counts: csr_array) -> None:
-    """Print scikit-learn's batch LDA, which sweeps each document until its proportions settle, and ours on all posts."""
+    """Print ours on all posts, and scikit-learn's batch LDA, which sweeps each document until its proportions settle."""
     from sklearn.decomposition import LatentDirichletAllocation
 
     def theirs(max_iter: int) -> None:

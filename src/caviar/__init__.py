@@ -55,6 +55,8 @@ if TYPE_CHECKING:
         Wishart,
         diagonal,
         dot,
+        logistic,
+        probit,
     )
 
 _ERRORS = (
@@ -90,6 +92,8 @@ _LANGUAGE = (
     "Wishart",
     "diagonal",
     "dot",
+    "logistic",
+    "probit",
 )
 _HOME = {
     **dict.fromkeys(_ERRORS, "._errors"),
@@ -140,6 +144,8 @@ __all__ = [
     "diagonal",
     "dot",
     "load",
+    "logistic",
+    "probit",
 ]
 
 

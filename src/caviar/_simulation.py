@@ -17,7 +17,19 @@ from .engine.binding import as_values
 from .engine.missing import filled
 from .engine.ragged import flattened
 from .families import ExponentialFamily, MeanPrecision
-from .language import Categorical, Constant, Data, Diagonal, Indexed, Node, Plate, Predictor, Slot, Variable
+from .language import (
+    Categorical,
+    Constant,
+    Data,
+    Diagonal,
+    Indexed,
+    Link,
+    Node,
+    Plate,
+    Predictor,
+    Slot,
+    Variable,
+)
 from .language.algebra import Addend
 from .language.nodes import placed
 from .language.roles import labels_of
@@ -79,7 +91,8 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
     ImproperError
         If there is none: the message names the variable.
     """
-    slots = {name: _stated_value(variable, name, stated, values) for name, stated in variable.stated.items()}
+    owner = variable.stated_with
+    slots = {name: _stated_value(owner, name, stated, values) for name, stated in variable.stated.items()}
     try:
         return variable.distribution_given(slots)
     except ParameterError as error:
@@ -90,7 +103,11 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
 
 
 def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, Any]) -> Any:
-    """Return the value of what was stated in a slot: of a sum or product, the sum or product of the values."""
+    """Return the value of what was stated in a slot: of a sum or product that of the values, of a link the log-odds."""
+    if isinstance(stated, Link):
+        return stated.log_odds(_stated_value(owner, name, stated.predictor, values))
+    if stated is owner:
+        return np.asarray(values[owner.name], dtype=np.float64)
     if isinstance(stated, Predictor):
         addends = [_addend_value(owner, addend, values) for addend in stated.addends]
         return sum(addends[1:], start=addends[0])
@@ -195,7 +212,7 @@ def _parents_first(variables: Sequence[Variable]) -> list[Variable]:
     def visit(variable: Variable) -> None:
         if variable.name in found:
             return
-        for parent in variable.parents:
+        for parent in variable.drawn_given:
             if isinstance(parent, Variable):
                 visit(parent)
         found[variable.name] = variable

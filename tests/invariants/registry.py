@@ -172,6 +172,35 @@ def regression() -> cv.Model:
     return cv.Model(cv.Normal("x", mean, cv.Gamma("tau", 1.5, 1.0), plates=obs))
 
 
+def utilities() -> cv.Model:
+    obs, group = cv.Plate("obs"), cv.Plate("group", 3)
+    w = cv.MultivariateNormal("w", np.array([0.5, -0.2]), np.eye(2))
+    shift = cv.Normal("shift", cv.Normal("middle", 0.0, 0.5), cv.Gamma("spread", 2.0, 1.0), plates=group)
+    predictor = cv.dot(cv.Data("X", plates=obs), w) + shift[cv.Data("group", plates=obs)]
+    return cv.Model(cv.Bernoulli("x", cv.probit(predictor), plates=obs))
+
+
+def odds() -> cv.Model:
+    obs, feature = cv.Plate("obs"), cv.Plate("feature", 2)
+    w = cv.MultivariateNormal("w", np.zeros(2), cv.diagonal(cv.Gamma("spread", 1.5, 1.0, plates=feature)))
+    predictor = cv.dot(cv.Data("X", plates=obs), w) + cv.Normal("shift", 0.1, 0.3)
+    return cv.Model(cv.Bernoulli("x", cv.logistic(predictor), plates=obs))
+
+
+def experts() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 2.0]), plates=obs)
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), plates=component)
+    return cv.Model(cv.Bernoulli("x", cv.probit(cv.dot(cv.Data("X", plates=obs), w[z])), plates=obs))
+
+
+def items() -> cv.Model:
+    obs, item = cv.Plate("obs"), cv.Plate("item", 4)
+    ability = cv.Normal("ability", 0.0, 1.0, plates=obs)
+    predictor = ability - cv.Normal("difficulty", 0.0, 0.5, plates=item)
+    return cv.Model(cv.Bernoulli("x", cv.logistic(predictor), plates=(obs, item)))
+
+
 def robust() -> cv.Model:
     return cv.models.robust_mixture(2, 2, prior_precision=0.1)
 
@@ -216,6 +245,21 @@ def _grouped(rng: np.random.Generator, n: int) -> Data:
     return {"x": _clusters(rng, n, 1)[:, 0], "X": rng.normal(size=(n, 2)), "group": rng.integers(0, 3, n)}
 
 
+def _answered(rng: np.random.Generator, n: int) -> Data:
+    X = rng.normal(size=(n, 2))
+    return {"x": (rng.normal(size=n) < 1.5 * X[:, 0]) * 1, "X": X, "group": rng.integers(0, 3, n)}
+
+
+def _decided(rng: np.random.Generator, n: int) -> Data:
+    data = _answered(rng, n)
+    return {"x": data["x"], "X": data["X"]}
+
+
+def _solved(rng: np.random.Generator, n: int) -> Data:
+    ability, ease = rng.normal(size=(n, 1)), np.array([-1.0, 0.0, 0.5, 1.0])
+    return {"x": (rng.normal(size=(n, 4)) < ability + ease) * 1}
+
+
 CASES = {
     "known-variance": Case(known_variance, _one(None)),
     "independent": Case(independent, _one(2)),
@@ -235,6 +279,10 @@ CASES = {
     "measured": Case(measured, _noisy),
     "measured-apart": Case(measured, _noisy, {"factors": []}),
     "regression": Case(regression, _grouped),
+    "utilities": Case(utilities, _answered),
+    "odds": Case(odds, _decided),
+    "experts": Case(experts, _decided),
+    "items": Case(items, _solved),
     "robust": Case(robust, _one(2)),
     "factors": Case(factors, _one(3)),
     "map": Case(independent, _one(2), {"point": ["mean", "precision"]}),

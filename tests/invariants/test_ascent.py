@@ -36,7 +36,7 @@ def test_elbo_is_that_of_the_returned_factors(name):
         assert sum(posterior.elbo_terms.values()) == pytest.approx(posterior.elbo, rel=1e-12)
         given_factors = {key: posterior[key] for key in posterior}
         # local factors that depend on each other are found anew by elbo_at; they are the same at the end of a fit only
-        if name != "measured-apart" or max_iter == 200:
+        if name not in ("measured-apart", "items") or max_iter == 200:
             assert posterior.elbo_at(given_factors, data) == pytest.approx(posterior.elbo, rel=1e-7)
 
 

@@ -16,7 +16,9 @@ from caviar.families import (
     NormalGamma,
     NormalWishart,
     Poisson,
+    PolyaGamma,
     StickBreaking,
+    TruncatedNormal,
     Wishart,
 )
 
@@ -52,6 +54,10 @@ CASES = {
     "poisson-batch": Poisson([[0.3, 2.5], [7.2, 40.0]]),
     "stick-breaking": StickBreaking([1.5, 2.0, 3.0], [4.0, 3.5, 2.0]),
     "stick-breaking-pair": StickBreaking([2.0], [3.5]),
+    "truncated-normal": TruncatedNormal(0.7, 2.5),
+    "truncated-normal-batch": TruncatedNormal([[0.0, 1.0, -0.9], [2.0, 5.0, -0.2]], [0.5, 1.0, 8.0]),
+    "polya-gamma": PolyaGamma(1.5),
+    "polya-gamma-batch": PolyaGamma([[0.3, 0.8], [4.0, 25.0]]),
     "stick-breaking-batch": StickBreaking([[[1.5, 3.0], [2.0, 9.0]]], [[[6.0, 3.0]], [[30.0, 2.5]]]),
 }
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 from scipy.special import digamma
 
 from caviar.families import (
@@ -16,9 +16,43 @@ from caviar.families import (
     NormalGamma,
     NormalWishart,
     Poisson,
+    PolyaGamma,
     StickBreaking,
+    TruncatedNormal,
     Wishart,
 )
+
+
+class PolyaGammaDensity:
+    """PG(1, c) from the alternating series of the density of PG(1, 0) (Polson, Scott and Windle 2013)."""
+
+    def __init__(self, tilt):
+        self.tilt = tilt
+
+    @staticmethod
+    def base(x):
+        n = np.arange(60)
+        decays = np.exp(-((2 * n + 1) ** 2) / (8 * x))
+        return float(np.sum((-1.0) ** n * (2 * n + 1) * decays) / np.sqrt(2 * np.pi * x**3))
+
+    def logpdf(self, x):
+        return np.log(np.cosh(self.tilt / 2)) - self.tilt**2 * x / 2
+
+    def expect(self, function):
+        centre = np.tanh(self.tilt / 2) / (2 * self.tilt)
+        return integrate.quad(
+            lambda x: function(x) * self.base(x) * np.exp(self.logpdf(x)),
+            1e-4, 12.0, points=[0.3 * centre, centre, 3 * centre], limit=400, epsabs=1e-13, epsrel=1e-12,
+        )[0]  # fmt: skip
+
+    def entropy(self):
+        return -self.expect(self.logpdf)
+
+    def mean(self):
+        return self.expect(lambda x: x)
+
+    def var(self):
+        return self.expect(lambda x: (x - self.mean()) ** 2)
 
 
 def in_scipy(q):
@@ -26,6 +60,12 @@ def in_scipy(q):
     match q:
         case Normal():
             return stats.norm(q.mean, 1.0 / np.sqrt(q.precision))
+        case TruncatedNormal():
+            unit = 1.0 / np.sqrt(q.precision)
+            # the entropy of SciPy 1.17 is NaN for an infinite bound
+            return stats.truncnorm(-q.location / unit, 40.0, loc=q.location, scale=unit)
+        case PolyaGamma():
+            return PolyaGammaDensity(float(q.tilt))
         case MultivariateNormal():
             return stats.multivariate_normal(q.mean, np.linalg.inv(q.precision))
         case Gamma():
@@ -162,6 +202,8 @@ def test_variance_of_the_location_given_no_precision():
         (NormalGamma(0.0, 1.0, 2.0, 1.0), (0.0, -1.0)),
         (NormalWishart([0.0, 0.0], 1.0, 3.0, np.eye(2)), ([0.0, 0.0], -np.eye(2))),
         (Bernoulli(0.5), 0.5),
+        (TruncatedNormal(0.5, 1.0), -0.1),
+        (PolyaGamma(0.5), -0.1),
         (Poisson(2.0), 1.5),
         (Poisson(2.0), -1),
         (StickBreaking([2.0, 2.0], [2.0, 2.0]), [0.5, 0.3, 0.3]),
@@ -173,7 +215,14 @@ def test_values_outside_the_support_have_no_density(q, outside):
     assert q.log_density(outside) == -np.inf
 
 
+def test_the_density_of_polya_gamma_numbers_integrates_to_one():
+    for tilt in (0.1, 1.0, 6.0, 20.0):
+        assert PolyaGammaDensity(tilt).expect(lambda x: 1.0) == pytest.approx(1.0, rel=1e-10)
+
+
 def test_densities_at_the_edge_of_the_support():
+    assert TruncatedNormal(0.0, 1.0).log_density(0.0) == pytest.approx(np.log(2) - 0.5 * np.log(2 * np.pi))
+
     assert Gamma(1.0, 2.0).log_density(0.0) == pytest.approx(np.log(2.0))
     assert Gamma(2.0, 2.0).log_density(0.0) == -np.inf
     assert Gamma(0.5, 2.0).log_density(0.0) == np.inf

@@ -17,7 +17,9 @@ from caviar.families import (
     NormalGamma,
     NormalWishart,
     Poisson,
+    PolyaGamma,
     StickBreaking,
+    TruncatedNormal,
     Wishart,
 )
 
@@ -108,6 +110,16 @@ def form(q):
                 expected,
                 mp.fsum(mp.loggamma(entry) for entry in a) - mp.loggamma(total),
             )
+        case TruncatedNormal():
+            m, t = p["location"], p["precision"]
+            units = m * mp.sqrt(t)
+            log_tail = mp.log(mp.erfc(-units / mp.sqrt(2)) / 2) + units**2 / 2 + mp.log(2 * mp.pi) / 2
+            mean = units + mp.exp(-log_tail)
+            expected = [mean / mp.sqrt(t), (1 + units * mean) / t]
+            return [t * m, -t / 2], [zero] * 2, expected, log_tail - mp.log(t) / 2
+        case PolyaGamma():
+            c = p["tilt"]
+            return [-(c**2) / 2], [zero], [mp.tanh(c / 2) / (2 * c)], -mp.log(mp.cosh(c / 2))
         case StickBreaking():
             a, b = p["a"], p["b"]
             totals = [x + y for x, y in zip(a, b, strict=True)]
@@ -155,6 +167,18 @@ EXTREME = {
     "beta-tiny": Beta(1e-8, 1e-8),
     "beta-mixed": Beta(1e8, 0.5),
     "beta-large": Beta(1e8, 3e8),
+    "truncated-normal-far-below": TruncatedNormal(-1e6, 1.0),
+    "truncated-normal-far-below-narrow": TruncatedNormal(-3.0, 1e12),
+    "truncated-normal-below": TruncatedNormal(-7.0, 1.5),
+    "truncated-normal-seam": TruncatedNormal(-2.0, 1.0),
+    "truncated-normal-seam-below": TruncatedNormal(-2.0000001, 1.0),
+    "truncated-normal-at-zero": TruncatedNormal(-1e-9, 2.0),
+    "truncated-normal-above": TruncatedNormal(30.0, 2.0),
+    "truncated-normal-far-above": TruncatedNormal(1e6, 1.0),
+    "polya-gamma-tiny": PolyaGamma(1e-8),
+    "polya-gamma-small": PolyaGamma(1e-3),
+    "polya-gamma-large": PolyaGamma(40.0),
+    "polya-gamma-huge": PolyaGamma(1e6),
     "stick-breaking-tiny": StickBreaking([1e-8, 1e-8], [3e-8, 1e-8]),
     "stick-breaking-large": StickBreaking([1e8, 1e7, 2e8], [5e8, 4e8, 1e8]),
     "stick-breaking-mixed": StickBreaking([1e8, 1.0, 1.0], [3.0, 1e-3, 1e-3]),
@@ -211,6 +235,10 @@ def test_natural_parameters_come_back(extreme):
         "normal-gamma-large",
         "dirichlet-large",
         "dirichlet-dominated-little",
+        "truncated-normal-far-below",
+        "truncated-normal-far-below-narrow",
+        "truncated-normal-above",
+        "polya-gamma-huge",
     ],
 )
 def test_log_density(name, laws):
@@ -222,8 +250,10 @@ def test_log_density(name, laws):
     first = value[0] if isinstance(value, tuple) else value
     x = mp.matrix(exact(first)) if np.ndim(first) else exact(first)
     match q:
-        case Normal():
+        case Normal() | TruncatedNormal():
             statistic = [x, x**2]
+        case PolyaGamma():
+            statistic = [x]
         case MultivariateNormal():
             statistic = flat(x, x * x.T)
         case Gamma():
@@ -282,6 +312,23 @@ PAIRS = [
     (Dirichlet([1e-8, 2e-8]), Dirichlet([1e-8, 2.1e-8])),
     (Beta(1e8, 0.5), Beta(1e8, 0.5 * NEAR)),
     (Beta(1e8, 3e8), Beta(3e8, 1e8)),
+    (TruncatedNormal(-1e6, 1.0), TruncatedNormal(-1e6 * NEAR, 1.0)),
+    (TruncatedNormal(-1e6, 1.0), TruncatedNormal(-1e6, NEAR)),
+    (TruncatedNormal(-1e6, 1.0), TruncatedNormal(-2e6, 1.0)),
+    (TruncatedNormal(-1e6, 1.0), TruncatedNormal(1e6, 1.0)),
+    (TruncatedNormal(1e6, 1.0), TruncatedNormal(1e6 + 1e-3, NEAR)),
+    (TruncatedNormal(1e6, 1.0), TruncatedNormal(1e6, 2.0)),
+    (TruncatedNormal(1e6, 1.0), TruncatedNormal(-1e6, 1.0)),
+    (TruncatedNormal(0.5, 1.0), TruncatedNormal(0.5 * NEAR, NEAR)),
+    (TruncatedNormal(-3.0, 1.0), TruncatedNormal(-3.0, NEAR)),
+    (TruncatedNormal(0.0, 1.0), TruncatedNormal(-1e6, 1.0)),
+    (TruncatedNormal(1e-3, 1e-12), TruncatedNormal(2.0, 1e3)),
+    (PolyaGamma(1e-8), PolyaGamma(2e-8)),
+    (PolyaGamma(1e-3), PolyaGamma(0.0015)),
+    (PolyaGamma(3.0), PolyaGamma(3.0 * NEAR)),
+    (PolyaGamma(1e6), PolyaGamma(1e6 + 1.0)),
+    (PolyaGamma(1e6), PolyaGamma(1e3)),
+    (PolyaGamma(0.1), PolyaGamma(1e6)),
     (StickBreaking([1e8, 1e-8], [1.0, 1e8]), StickBreaking([1e8 + 1.0, 1e-8], [1.0, 1e8])),
 ]
 
@@ -311,6 +358,21 @@ def test_probabilities_at_the_edge(probability):
     np.testing.assert_allclose(labels.kl(Categorical([0.7, 0.3])), q.kl(Bernoulli(0.3)), rtol=1e-9)
     assert q.kl(q) == labels.kl(labels) == 0
     assert labels.log_partition == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("location", [-1e6, -1e3, -5.0, -2.0, -1.9, 0.0, 0.4, 6.0, 1e6])
+def test_variance_of_truncated_normals(location):
+    with mp.workdps(200):
+        m = mp.mpf(location)
+        edge = mp.npdf(m) / (mp.erfc(-m / mp.sqrt(2)) / 2)
+        close(TruncatedNormal(4.0 * location, 1 / 16).variance, 16 * (1 - edge * (edge + m)), absolute=0.0)
+
+
+@pytest.mark.parametrize("tilt", [1e-8, 1e-3, 0.3, 0.99, 1.01, 3.0, 50.0, 1e6])
+def test_variance_of_polya_gamma_numbers(tilt):
+    c = mp.mpf(tilt)
+    expected = (mp.sinh(c) - c) / (4 * c**3 * mp.cosh(c / 2) ** 2)
+    close(PolyaGamma(tilt).variance, expected, absolute=0.0)
 
 
 @pytest.mark.parametrize("rate", [1e-12, 0.3, 30.0, 999.0, 1001.0, 1e8])
@@ -346,3 +408,6 @@ def test_log_odds_beyond_the_last_digit_are_kept():
     odds = mp.exp(mp.mpf(-50))
     close(q.entropy(), mp.log1p(odds) + 50 * odds / (1 + odds), absolute=0.0)
     assert q.kl(p) > 0
+    pair = Bernoulli.from_natural((np.array([50.0, -800.0]),))
+    np.testing.assert_allclose(pair[::-1].log_density(1), [-800.0, -np.exp(-50.0)], rtol=1e-14)
+    np.testing.assert_allclose(pair[[0, 0]].complement, np.exp(-50.0), rtol=1e-14)

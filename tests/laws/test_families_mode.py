@@ -16,7 +16,9 @@ from caviar.families import (
     NormalGamma,
     NormalWishart,
     Poisson,
+    PolyaGamma,
     StickBreaking,
+    TruncatedNormal,
     Wishart,
 )
 
@@ -55,6 +57,8 @@ MOVES = {
     Dirichlet: (moved_weights,),
     Beta: (moved_fraction,),
     StickBreaking: (moved_weights,),
+    TruncatedNormal: (moved_positive,),
+    PolyaGamma: (moved_positive,),
 }
 
 
@@ -88,6 +92,8 @@ def test_modes_on_the_edge():
     assert Beta(1.0, 1.0).mode() == 0.5
     np.testing.assert_allclose(StickBreaking([1.0, 1.0], [2.0, 1.0]).mode(), [1 / 3, 1 / 3, 1 / 3])
     np.testing.assert_array_equal(StickBreaking([1.0, 2.0], [3.0, 1.0]).mode(), [0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(TruncatedNormal([-2.0, 2.0], 3.0).mode(), [0.0, 2.0])
+    np.testing.assert_array_equal(PolyaGamma([0.0, 2.0]).mode(), [0.0, 0.0])
     assert Poisson([0.3, 3.0]).mode().tolist() == [0, 3]
     assert Beta(1.0, 2.0).mode() == 0
     np.testing.assert_array_equal(Wishart(3.0, PLANE).mode(), np.zeros((2, 2)))

@@ -15,7 +15,9 @@ from caviar.families import (
     NormalGamma,
     NormalWishart,
     Poisson,
+    PolyaGamma,
     StickBreaking,
+    TruncatedNormal,
     Wishart,
 )
 
@@ -54,6 +56,11 @@ SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
         (lambda: Categorical.statistics_of([0.5], 3), r"integers from 0 to 2, got 0\.5"),
         (lambda: Bernoulli(1.5), r"between 0 and 1, got 1\.5"),
         (lambda: Poisson([1.0, 0.0]), r"Poisson: rate must be positive, got 0\.0 at index \(1,\)"),
+        (lambda: TruncatedNormal(0.0, [1.0, 0.0]), r"TruncatedNormal: precision must be positive, got 0\.0"),
+        (
+            lambda: PolyaGamma([0.0, -1.0]),
+            r"PolyaGamma: tilt must not be negative, got -1\.0 at index \(1,\)",
+        ),
         (lambda: StickBreaking([1.0, -1.0], [1.0, 1.0]), r"a must be positive, got -1\.0 at index \(1,\)"),
         (lambda: StickBreaking([1.0, 1.0], [1.0]), r"K - 1 shares.*got 2 and 1"),
         (lambda: StickBreaking([], []), r"K at least 2.*got 0 and 0"),
@@ -87,6 +94,10 @@ EYES = np.stack((np.eye(2), -np.eye(2)))
         (Categorical, (np.array([[0.0, 1.0], [-np.inf, -np.inf]]),)),
         (Bernoulli, (np.array([1.0, np.nan]),)),
         (Poisson, (np.array([1.0, np.inf]),)),
+        (TruncatedNormal, (ZERO, -BAD)),
+        (TruncatedNormal, (np.array([0.0, np.inf]), -ONE)),
+        (PolyaGamma, (-BAD,)),
+        (PolyaGamma, (np.array([0.0, -np.inf]),)),
         (StickBreaking, (np.array([[1.0, 1.0], [-1.0, 3.0]]), np.zeros((2, 2)))),
         (StickBreaking, (np.ones((2, 3)), np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -1.5]]))),
     ],

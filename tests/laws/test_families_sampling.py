@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from caviar.families import Beta, Categorical, Dirichlet, Wishart
+from caviar.families import Beta, Categorical, Dirichlet, PolyaGamma, TruncatedNormal, Wishart
 
 
 def test_moments_of_draws_are_the_expected_statistics(q, laws):
@@ -77,3 +78,43 @@ def test_draws_at_the_edge_of_the_degrees_of_freedom_are_finite():
     draws = Wishart(1.0 + 1e-8, np.eye(2)).sample(100, seed=0)
     assert np.all(np.isfinite(draws))
     np.testing.assert_array_equal(draws, draws.swapaxes(-1, -2))
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.2, 1.5, 3.1, 3.2, 12.0, 400.0, 1e6])
+def test_polya_gamma_draws_have_the_laplace_transform_of_their_distribution(tilt):
+    """E exp(-s x) = cosh(c / 2) / cosh(sqrt(c^2 / 4 + s / 2)), for s up to many times 1 / mean."""
+    q = PolyaGamma(tilt)
+    draws = q.sample(40_000, seed=3)
+    assert draws.min() > 0
+    # s at which the transform falls to a half, and to nothing, whatever the tilt
+    for s in np.array([0.1, 1.0, 3.0, 10.0]) / q.mean:
+        after = np.hypot(tilt / 2, np.sqrt(s / 2))
+        difference = (s / 2) / (after + tilt / 2)
+        log_transform = np.log1p(np.exp(-tilt)) - np.log1p(np.exp(-2 * after)) - difference
+        values = np.exp(-s * draws)
+        error = values.std() / np.sqrt(draws.size)
+        assert abs(values.mean() - np.exp(log_transform)) < 4.5 * error + 1e-12
+
+
+def test_polya_gamma_draws_have_the_distribution_of_the_sum_of_gammas():
+    """PG(1, c) is a weighted sum of exponentials; both tails of draws agree with a long one."""
+    rng = np.random.default_rng(4)
+    k = np.arange(1, 401)
+    for tilt in (0.0, 2.0):
+        weights = 1 / (2 * np.pi**2 * ((k - 0.5) ** 2 + tilt**2 / (4 * np.pi**2)))
+        rest = PolyaGamma(tilt).mean - weights.sum()
+        summed = rng.standard_exponential((6_000, k.size)) @ weights + rest
+        assert stats.ks_2samp(PolyaGamma(tilt).sample(6_000, seed=5), summed).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("location", [-1e6, -30.0, -2.1, -1.9, 0.0, 4.0, 1e6])
+def test_truncated_normal_draws_are_uniform_in_probability(location):
+    q = TruncatedNormal(location / 4.0, 16.0)
+    draws = 4.0 * q.sample(20_000, seed=7)
+    assert draws.min() >= 0
+    if location < -1e3:
+        # exponential up to the square of 1 / location
+        probability = -np.expm1(location * draws)
+    else:
+        probability = stats.truncnorm(-location, np.inf, loc=location).cdf(draws)
+    assert stats.kstest(probability, "uniform").pvalue > 1e-3

@@ -68,7 +68,10 @@ def test_the_statement_of_a_page_is_that_of_the_library(page, tmp_path):
     assert {name: str(variable) for name, variable in stated.variables.items()} == {
         name: str(variable) for name, variable in library.variables.items()
     }
-    sizes = [{plate.name: plate.size for v in m.variables.values() for plate in v.plates} for m in (stated, library)]
+    sizes = [
+        {plate.name: plate.size for v in m.variables.values() for plate in v.plates}
+        for m in (stated, library)
+    ]
     assert sizes[0] == sizes[1]
 
 

@@ -314,6 +314,10 @@ def _choose_data_plate(
 
 
 def _check_support(node: Variable, value: AnyArray) -> None:
+    if not node.takes_data:
+        raise DataError(
+            f"'{node.name}' is a hidden variable: it is inferred, and takes no data; leave it out"
+        )
     problem = node.problem_with(value)
     if problem:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")

@@ -12,7 +12,9 @@ from caviar.families.normal import Normal
 from caviar.families.normal_gamma import NormalGamma
 from caviar.families.normal_wishart import NormalWishart
 from caviar.families.poisson import Poisson
+from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.stick_breaking import StickBreaking
+from caviar.families.truncated_normal import TruncatedNormal
 from caviar.families.wishart import Wishart
 
 __all__ = [
@@ -30,7 +32,9 @@ __all__ = [
     "NormalGamma",
     "NormalWishart",
     "Poisson",
+    "PolyaGamma",
     "StickBreaking",
+    "TruncatedNormal",
     "Wishart",
 ]
 
@@ -47,7 +51,9 @@ FAMILIES: dict[str, type[ExponentialFamily]] = {
         NormalGamma,
         NormalWishart,
         Poisson,
+        PolyaGamma,
         StickBreaking,
+        TruncatedNormal,
         Wishart,
     )
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,6 +104,17 @@ class Bernoulli(ExponentialFamily):
     def log_partition(self) -> Array:
         """Minus the log-probability of a zero: log(1 + e^eta)."""
         return np.logaddexp(0.0, self.natural[0])
+
+    def __getitem__(self, index: Any) -> Self:
+        """Return the part of the batch at ``index``; log-odds that the probability has rounded away are kept."""
+        part = super().__getitem__(index)
+        for name in ("natural", "complement"):
+            if name in vars(self):
+                whole = self.natural[0] if name == "natural" else self.complement
+                rows = np.arange(whole.size).reshape(whole.shape)[index]
+                kept = whole.ravel()[rows]
+                vars(part)[name] = (kept,) if name == "natural" else kept
+        return part
 
     @property
     def mean(self) -> Array:

@@ -1,8 +1,9 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
-from .algebra import Diagonal, Predictor, diagonal, dot
+from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .chains import MarkovChain
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
+from .links import logistic, probit
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
 from .plates import Plate
@@ -23,6 +24,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "Link",
     "MarkovChain",
     "Multinomial",
     "MultivariateNormal",
@@ -42,7 +44,9 @@ __all__ = [
     "base_terms_of",
     "diagonal",
     "dot",
+    "logistic",
     "nodes_above",
+    "probit",
     "prove_conjugate",
     "terms_of",
 ]

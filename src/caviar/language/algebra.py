@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError
+from .._typing import AnyArray
 
-__all__ = ["Addend", "Algebra", "Diagonal", "Predictor", "diagonal", "dot"]
+__all__ = ["Addend", "Algebra", "Diagonal", "Link", "Predictor", "diagonal", "dot"]
 
 
 class Algebra:
@@ -110,6 +112,20 @@ class Diagonal:
         return f"diagonal({self.node!r})"
 
 
+@dataclass(frozen=True)
+class Link(Algebra, ABC):
+    """The probability of a Bernoulli as a function of a predictor: :func:`probit` or :func:`logistic` of it."""
+
+    predictor: Predictor
+
+    @abstractmethod
+    def log_odds(self, predictor: AnyArray) -> AnyArray:
+        """Return the log-odds of a 1 at values of the predictor."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.lower()}({self.predictor!r})"
+
+
 def as_predictor(value: Any) -> Predictor:
     """Return a number, a node or a predictor as a predictor.
 
@@ -120,6 +136,10 @@ def as_predictor(value: Any) -> Predictor:
     """
     if isinstance(value, Predictor):
         return value
+    if isinstance(value, Link):
+        raise ModelError(
+            f"{value!r} is a probability and no part of a predictor; take the link of the whole sum"
+        )
     if isinstance(value, Algebra):
         return Predictor((Addend(1.0, (value,)),))
     if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -162,6 +182,8 @@ def dot(first: Any, second: Any) -> Predictor:
     if not any(isinstance(value, Algebra) for value in (first, second)):
         raise ModelError("dot takes at least one vector of the model, a MultivariateNormal, Data or Constant")
     for value in (first, second):
+        if isinstance(value, Link):
+            raise ModelError(f"dot takes two vectors, not the probability {value!r}")
         if isinstance(value, Predictor):
             raise ModelError(
                 f"dot takes two vectors, not the sum or product {value!r}; write dot(a + b, w) as dot(a, w) + dot(b, w)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from .. import families
-from .._errors import ModelError
+from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
-from .nodes import Expression, as_known
+from .algebra import Link
+from .links import Hidden, hidden_of
+from .nodes import Expression, Node, as_known
 from .plates import Plates
-from .roles import PROBABILITIES, PROBABILITY, RATE, one_hot
+from .roles import AUGMENTING, LOCATION, PROBABILITIES, PROBABILITY, RATE, one_hot
 from .tallies import Tallies
 from .templates import template
 from .variable import Variable
@@ -83,12 +85,15 @@ class Bernoulli(Variable):
 
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
 
+    With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and brings a hidden
+    variable of its own into the model.
+
     Parameters
     ----------
     name
         Unique within the model.
     probability
-        Of a 1: number, array or Beta.
+        Of a 1: number, array or Beta; or a link.
     plates
         Its repetitions.
 
@@ -106,8 +111,47 @@ class Bernoulli(Variable):
         (1, "probability.log_complement"),
     )
 
+    hidden: Hidden | None = None
+    """The hidden variable that its link brings with it."""
+
     def __init__(self, name: str, probability: Expression, *, plates: Plates = ()) -> None:
-        self._state(name, plates, {"probability": (probability, PROBABILITY)}, dimension=1)
+        if not isinstance(probability, Link):
+            self._state(name, plates, {"probability": (probability, PROBABILITY)}, dimension=1)
+            return
+        # the hidden variable needs a name and plates to take its own from
+        self._identify(name, plates)
+        self.hidden = hidden_of(self, probability)
+        arguments = {"probability": (probability.predictor, LOCATION), "hidden": (self.hidden, AUGMENTING)}
+        self._state(name, plates, arguments, density=self.hidden.term, dimension=1)
+        self.stated = {"probability": probability}
+
+    @property
+    def drawn_given(self) -> Iterator[Node]:
+        """Its parents but the hidden variable, which is drawn after it."""
+        return (parent for parent in self.parents if parent is not self.hidden)
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.Bernoulli:
+        """Return the Bernoulli with this probability; of a link it is given by its log-odds, which keep all digits."""
+        if self.hidden is None:
+            return families.Bernoulli(slots["probability"])
+        return families.Bernoulli.from_natural((np.asarray(slots["probability"]),))
+
+    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
+        """Refuse to be a parent with a link."""
+        if self.hidden is not None:
+            raise ConjugacyError(
+                f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the Bernoulli '{self.name}': its "
+                f"probability is a link, so it can only be observed. The hidden '{self.hidden.name}' makes the "
+                f"predictor conjugate given the answer, and an unknown answer has no update. Let '{self.name}' be a "
+                f"leaf of the model, or give it a Beta."
+            )
+
+    def statistic(self, name: str, value: AnyArray) -> Array:
+        """Return one statistic by name: the value x, the sign 2x - 1, or the deviation x - 1/2."""
+        x = np.asarray(value, dtype=np.float64)
+        if name == "sign":
+            return 2.0 * x - 1.0
+        return x - 0.5 if name == "deviation" else x
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with answers other than 0 and 1."""

@@ -8,14 +8,24 @@ import numpy as np
 
 from .._errors import ModelError, ParameterError, PlateError
 from .._typing import Array
-from .algebra import Algebra, Predictor
+from .algebra import Algebra, Link, Predictor
 from .plates import Plate, Plates, as_plates
 
 if TYPE_CHECKING:
     from .chains import MarkovChain
     from .discrete import Categorical
 
-__all__ = ["Constant", "Data", "Expression", "Indexed", "Node", "as_known", "membership", "placed"]
+__all__ = [
+    "Constant",
+    "Data",
+    "Expression",
+    "Indexed",
+    "Node",
+    "as_known",
+    "membership",
+    "placed",
+    "refuse_link",
+]
 
 
 class Node(Algebra):
@@ -62,6 +72,7 @@ def as_known(value: Any, owner: str) -> Array:
     ModelError
         If it is neither: the message says where it stands.
     """
+    refuse_link(value, owner)
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -70,6 +81,21 @@ def as_known(value: Any, owner: str) -> Array:
         ) from None
     array.flags.writeable = False
     return array
+
+
+def refuse_link(value: Any, owner: str) -> None:
+    """Refuse the probability of a Bernoulli where it cannot stand.
+
+    Raises
+    ------
+    ModelError
+        If it is one: the message says where it stands, and where it belongs.
+    """
+    if isinstance(value, Link):
+        raise ModelError(
+            f"{owner} takes no link: {value!r} is the probability of an observed yes or no, as in "
+            f"Bernoulli('y', {value!r})"
+        )
 
 
 class Constant(Node):

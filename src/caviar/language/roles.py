@@ -18,6 +18,7 @@ from scipy.special import gammaln
 from .._typing import AnyArray, Array
 
 __all__ = [
+    "AUGMENTING",
     "BEGINNING",
     "CONCENTRATION",
     "LINEAR",
@@ -178,6 +179,7 @@ LOCATION_AND_PRECISION_MATRIX = Role(
     ("NormalWishart",),
     moves=True,
 )
+AUGMENTING = Role(0, {"x": _identity})
 PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex)
 PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta",), _no_probability)
 RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)

@@ -11,7 +11,7 @@ import numpy as np
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
 from .algebra import Diagonal, Predictor
-from .nodes import Constant, Data, Expression, Indexed, Node, as_known, placed
+from .nodes import Constant, Data, Expression, Indexed, Node, as_known, placed, refuse_link
 from .plates import Plate
 from .roles import (
     LOCATION,
@@ -88,6 +88,7 @@ def as_expression(
         if role not in _TAKE_SUMS:
             raise ModelError(f"{where} takes no sum or product; give a variable, a number or an array")
         return value
+    refuse_link(value, where)
     if value is None:
         raise ModelError(f"{where} is missing: give a number, an array or a variable")
     if role in _JOINT:

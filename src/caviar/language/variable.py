@@ -44,6 +44,9 @@ class Variable(Node):
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
 
+    takes_data: ClassVar[bool] = True
+    """Whether it can be observed."""
+
     summed: ClassVar[tuple[str, ...]] = ()
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
@@ -94,6 +97,16 @@ class Variable(Node):
                 yield slot.index
 
     @property
+    def drawn_given(self) -> Iterator[Node]:
+        """Nodes whose values a draw of it needs: its parents."""
+        return self.parents
+
+    @property
+    def stated_with(self) -> Variable:
+        """The variable whose slots hold what stands in its own statement: itself."""
+        return self
+
+    @property
     def density_plates(self) -> tuple[Plate, ...]:
         """Plates over which its log density is a sum of that of each repetition."""
         return self.plates
@@ -141,6 +154,15 @@ class Variable(Node):
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""
 
+    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
+        """Refuse to stand in a slot if it can only be observed.
+
+        Raises
+        ------
+        ConjugacyError
+            If so: the message says why.
+        """
+
     def _states_flat_prior(self) -> bool:
         return False
 
@@ -156,6 +178,8 @@ class Variable(Node):
 def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> None:
     """Refuse a parent whose base measure is no function of its statistics: it can only be observed."""
     node = value.node if isinstance(value, Indexed) else value
+    if isinstance(node, Variable):
+        node.refuse_as_parent(owner, slot)
     if not isinstance(node, Variable) or all(
         f.statistic != "log_carrier" for s in node.base for f in s.factors
     ):

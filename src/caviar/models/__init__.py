@@ -10,6 +10,7 @@ from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
 from .latent_dirichlet_allocation import latent_dirichlet_allocation
 from .linear_regression import linear_regression
+from .logistic_regression import logistic_regression
 from .matrix_factorisation import matrix_factorisation
 from .maximum_likelihood_mixture import maximum_likelihood_mixture
 from .mixed_mixture import mixed_mixture
@@ -18,6 +19,7 @@ from .normal_gamma import normal_gamma
 from .normal_wishart_mixture import normal_wishart_mixture
 from .poisson_mixture import poisson_mixture
 from .probabilistic_pca import probabilistic_pca
+from .probit_regression import probit_regression
 from .relevance_regression import relevance_regression
 from .robust_mixture import robust_mixture
 from .robust_regression import robust_regression
@@ -35,6 +37,7 @@ __all__ = [
     "latent_class_analysis",
     "latent_dirichlet_allocation",
     "linear_regression",
+    "logistic_regression",
     "matrix_factorisation",
     "maximum_likelihood_mixture",
     "mixed_mixture",
@@ -43,6 +46,7 @@ __all__ = [
     "normal_wishart_mixture",
     "poisson_mixture",
     "probabilistic_pca",
+    "probit_regression",
     "relevance_regression",
     "robust_mixture",
     "robust_regression",

@@ -1,0 +1,149 @@
+"""Links stand in the probability of an observed Bernoulli and nowhere else; the message is given word for word."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caviar as cv
+
+OBS, GROUP = cv.Plate("obs"), cv.Plate("group", 3)
+A, W = cv.Normal("a", 0.0, 1.0), cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
+Y = cv.Bernoulli("y", cv.probit(A), plates=OBS)
+BELONGS = "is the probability of an observed yes or no, as in Bernoulli('y', probit(Normal('a')))"
+KNOWN = (
+    "Where the probability is known, give it to the Bernoulli itself; a known array in a predictor is a Constant or a "
+    "Data"
+)
+OBSERVED = (
+    "its probability is a link, so it can only be observed. The hidden 'y.utility' makes the predictor conjugate given "
+    "the answer, and an unknown answer has no update. Let 'y' be a leaf of the model, or give it a Beta."
+)
+
+
+def _y(probability: Any) -> cv.Bernoulli:
+    return cv.Bernoulli("y", probability, plates=OBS)
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "of a number": (
+        lambda: cv.probit(0.3),
+        f"probit takes a predictor, a Normal or sums and products as probit(dot(X, w) + a); got float. {KNOWN}",
+    ),
+    "of an array": (
+        lambda: cv.logistic(np.zeros(3)),
+        f"logistic takes a predictor, a Normal or sums and products as logistic(dot(X, w) + a); got ndarray. {KNOWN}",
+    ),
+    "of a link": (
+        lambda: cv.probit(cv.logistic(A)),
+        "logistic(Normal('a')) is a probability and no part of a predictor; take the link of the whole sum",
+    ),
+    "of a Gamma": (
+        lambda: _y(cv.probit(cv.Gamma("g", 1, 1))),
+        "'probability' of Bernoulli 'y' cannot be the Gamma 'g'. A Normal (or a known value) would do. Its log density "
+        "needs the expected x, xx there; a Gamma has log_x, x.",
+    ),
+    "of a vector": (
+        lambda: _y(cv.logistic(W)),
+        "'probability' of Bernoulli 'y' must be a number, but the MultivariateNormal 'w' is a vector. A Normal (or a "
+        "known value) would do.",
+    ),
+    "of a square": (
+        lambda: _y(cv.probit(A * A)),
+        "'a' stands twice in one product of 'probability' of 'y', whose square would need its fourth moment. Use two "
+        "variables, or square a known column beforehand.",
+    ),
+    "of a plate that is not chosen from": (
+        lambda: _y(cv.probit(cv.Normal("m", 0, 1, plates=GROUP))),
+        "'probability' of Bernoulli 'y' is repeated over plate 'group', but 'y' is not; add plate 'group' to 'y', or "
+        "choose from it with a Categorical: m[z]",
+    ),
+    "in a mean": (
+        lambda: cv.Normal("x", cv.probit(A), 1.0),
+        f"'mean' of Normal 'x' takes no link: probit(Normal('a')) {BELONGS}",
+    ),
+    "in a mean without a precision": (
+        lambda: cv.Normal("x", cv.probit(A)),
+        f"'mean' of Normal 'x' takes no link: probit(Normal('a')) {BELONGS}",
+    ),
+    "in a precision": (
+        lambda: cv.Normal("x", 0.0, cv.probit(A)),
+        f"'precision' of Normal 'x' takes no link: probit(Normal('a')) {BELONGS}",
+    ),
+    "in probabilities": (
+        lambda: cv.Categorical("c", cv.probit(A)),
+        f"'probabilities' of Categorical 'c' takes no link: probit(Normal('a')) {BELONGS}",
+    ),
+    "in a Beta": (
+        lambda: cv.Beta("b", cv.probit(A), 1.0),
+        f"'a' of Beta 'b' takes no link: probit(Normal('a')) {BELONGS}",
+    ),
+    "in a Constant": (
+        lambda: cv.Constant("c", cv.probit(A)),
+        f"Constant 'c' takes no link: probit(Normal('a')) {BELONGS}",
+    ),
+    "in a dot product": (
+        lambda: cv.dot(cv.probit(A), W),
+        "dot takes two vectors, not the probability probit(Normal('a'))",
+    ),
+    "in a sum": (
+        lambda: 1.0 + cv.probit(A),
+        "probit(Normal('a')) is a probability and no part of a predictor; take the link of the whole sum",
+    ),
+    "in a product": (
+        lambda: A * cv.probit(A),
+        "probit(Normal('a')) is a probability and no part of a predictor; take the link of the whole sum",
+    ),
+    "of a latent answer": (
+        lambda: cv.Normal("x", Y, 1.0, plates=OBS),
+        f"'mean' of Normal 'x' cannot be the Bernoulli 'y': {OBSERVED}",
+    ),
+    "of an answer that is the probability of another": (
+        lambda: cv.Bernoulli("second", Y, plates=OBS),
+        f"'probability' of Bernoulli 'second' cannot be the Bernoulli 'y': {OBSERVED}",
+    ),
+    "of a hidden variable with another child": (
+        lambda: cv.Normal("x", Y.hidden, 1.0, plates=OBS),
+        "'mean' of Normal 'x' cannot be 'y.utility', which is hidden behind 'y': state a Normal, and let both depend "
+        "on it",
+    ),
+    "with the name of its hidden variable taken": (
+        lambda: cv.Model(_y(cv.probit(cv.Normal("y.utility", 0, 1)))),
+        "two parts of the model are both named 'y.utility': Utility('y.utility', plates=(obs)) and "
+        "Normal('y.utility'); rename one",
+    ),
+    "without its answers": (
+        lambda: cv.Model(Y).fit({"a": 0.3}),
+        "the data lack 'y', an observed variable of the model; pass {'y': array, ...}",
+    ),
+    "with other answers than yes and no": (
+        lambda: cv.Model(Y).fit({"y": [0, 1, 2]}),
+        "'y', a Bernoulli, must hold only 0 and 1",
+    ),
+    "with data for its hidden variable": (
+        lambda: cv.Model(Y).fit({"y": [0, 1], "y.utility": [0.1, 0.2]}),
+        "'y.utility' is a hidden variable: it is inferred, and takes no data; leave it out",
+    ),
+    "with a point mass for its hidden variable": (
+        lambda: cv.Model(cv.Bernoulli("y", cv.logistic(A))).fit({"y": 1}, point=["y.polya_gamma"]),
+        "'y.polya_gamma' is hidden behind 'y' and cannot be a point mass; leave it out of point=",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_link_where_it_has_no_update_or_no_meaning(name: str) -> None:
+    state, message = REFUSED[name]
+    with pytest.raises(cv.CaviarError) as caught:
+        state()
+    assert str(caught.value) == message
+
+
+def test_statements_read_like_the_story() -> None:
+    y = cv.Bernoulli("y", cv.logistic(cv.dot(cv.Data("X", plates=OBS), W) + A), plates=OBS)
+    slots = y.describe()["slots"]
+    assert slots == {
+        "probability": "logistic(dot(Data('X', plates=(obs)), MultivariateNormal('w')) + Normal('a'))"
+    }
+    assert list(cv.Model(y).variables) == ["y", "y.polya_gamma", "w", "a"]
