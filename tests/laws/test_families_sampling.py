@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caviar.families import Beta, Categorical, Dirichlet, Wishart
+from caviar.families import Beta, Categorical, Dirichlet, MultivariateNormalGamma, Wishart
 
 
 def test_moments_of_draws_are_the_expected_statistics(q, laws):
@@ -42,7 +42,9 @@ def test_draws_have_the_shape_asked_for(q, laws, size):
         shapes = [lead + q.batch_shape]
     parts = laws.draw(q, size)
     if len(parts) == 2:
-        shapes.append(shapes[0] + q.event_shape)
+        # of a vector the precision is a matrix, or one number that its noise shares
+        shared = isinstance(q, MultivariateNormalGamma)
+        shapes.append(lead + q.batch_shape if shared else shapes[0] + q.event_shape)
     assert [np.shape(part) for part in parts] == shapes
 
 
