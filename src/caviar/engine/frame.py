@@ -20,7 +20,7 @@ import numpy as np
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
-from ..language.roles import LINEAR, LINEAR_VECTOR
+from ..language.roles import JOINT_LINEAR, JOINT_LINEAR_VECTOR, LINEAR, LINEAR_VECTOR
 from .binding import Binding
 from .moments import moments
 
@@ -169,7 +169,7 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
     multiplied: set[Node] = set()
     for node in binding.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
-            if slot.role in (LINEAR, LINEAR_VECTOR):
+            if slot.role in (LINEAR, LINEAR_VECTOR, JOINT_LINEAR, JOINT_LINEAR_VECTOR):
                 multiplied.add(slot.node)
             if not slot.role.moves:
                 continue

@@ -59,8 +59,8 @@ class MultivariateNormalGamma(ExponentialFamily):
 
     Notes
     -----
-    A value is a pair ``(mean, precision)``, such as the named pair that ``sample`` and ``mode`` return. With D = 1 it is
-    :class:`NormalGamma` with an axis more.
+    A value is a pair ``(mean, precision)``, such as the named pair that ``sample`` and ``mode`` return. With D = 1
+    it is :class:`NormalGamma` with an axis more.
 
     Examples
     --------

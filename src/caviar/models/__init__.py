@@ -1,6 +1,7 @@
 """The classic models, each a page that states it in the language and returns a :class:`caviar.Model`."""
 
 from .bernoulli_mixture import bernoulli_mixture
+from .conjugate_regression import conjugate_regression
 from .dirichlet_categorical import dirichlet_categorical
 from .dirichlet_process_mixture import dirichlet_process_mixture
 from .factor_analysis import factor_analysis
@@ -25,6 +26,7 @@ from .varying_coefficients import varying_coefficients
 __all__ = [
     "bernoulli_mixture",
     "categorical_hidden_markov_model",
+    "conjugate_regression",
     "dirichlet_categorical",
     "dirichlet_process_mixture",
     "factor_analysis",
