@@ -11,14 +11,16 @@ from .. import families
 from .._errors import ModelError
 from .._typing import Array
 from ..language import Variable
+from .frame import Frame, frame_about
 from .locals import CategoricalFactor, Gated, LocalFactor
 from .loop import begin, ready, statistics_of
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .predictive import log_predictive
 from .sums import Summary
 
-__all__ = ["factors_at", "local_distributions", "objective_at"]
+__all__ = ["factors_at", "local_distributions", "objective_at", "predictive_densities"]
 
 
 def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
@@ -30,11 +32,11 @@ def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
     return factors
 
 
-def _in_frame(plan: Plan, factors: Mapping[str, Any]) -> dict[Variable, Any]:
-    """Return the global factors by variable, measured from the plan's reference points."""
+def _in_frame(plan: Plan, factors: Mapping[str, Any], frame: Frame | None = None) -> dict[Variable, Any]:
+    """Return the global factors by variable, measured from the reference points of the plan, or of another frame."""
     q = {}
     for variable in plan.order:
-        reference = plan.frame.of(variable)
+        reference = (frame or plan.frame).of(variable)
         factor = factors[variable.name]
         q[variable] = factor if reference is None else factor.translate(-reference)
     return q
@@ -55,6 +57,18 @@ def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) 
                     found.setdefault(variable, []).append(distribution)
     others = {variable.name: _translated(plan, variable, _joined(parts)) for variable, parts in found.items()}
     return {**paths, **others}
+
+
+def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
+    """Return the log density under the global factors of each row of the plan's data, shape (rows,).
+
+    Raises
+    ------
+    ModelError
+        If it has no closed form.
+    """
+    frame = frame_about(plan.frame, factors)
+    return log_predictive(plan.binding, frame, _in_frame(plan, factors, frame))
 
 
 def _joined(parts: list[Any]) -> Any:

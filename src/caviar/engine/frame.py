@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -227,6 +228,37 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
 
 def _unit(mean: Array, spread: Array) -> float:
     return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0
+
+
+def frame_about(frame: Frame, factors: Mapping[str, Any]) -> Frame:
+    """Return the frame with each group measured from where its factors are, by name, instead of from the data.
+
+    Then what a row gives does not depend, in its digits, on the rows beside it.
+    """
+    groups = tuple(
+        group if (point := _point_of_factors(group, factors)) is None else replace(group, point=point)
+        for group in frame.groups
+    )
+    return replace(frame, groups=groups)
+
+
+def _point_of_factors(group: Group, factors: Mapping[str, Any]) -> Array | None:
+    """Return the mean of a group's factor or known mean, averaged over the plates that the group does not share."""
+    located = [(v.plates, factors[v.name].mean) for v in group.variables if v.name in factors]
+    for variable in group.variables:
+        node = variable.slots["mean"].node if "mean" in variable.slots else None
+        if isinstance(node, Constant):
+            located.append((node.plates, node.value))
+    for plates, value in located:
+        location = np.asarray(value[0] if isinstance(value, tuple) else value, dtype=np.float64)
+        axes = [Axis(plate) for plate in plates]
+        if not set(group.axes) <= set(axes):
+            continue
+        averaged = location.mean(axis=tuple(i for i, axis in enumerate(axes) if axis not in group.axes))
+        kept = [axis for axis in axes if axis in group.axes]
+        order = [kept.index(axis) for axis in group.axes]
+        return averaged.transpose(*order, *range(len(order), averaged.ndim))
+    return None
 
 
 def refuse_far_priors(binding: Binding, frame: Frame) -> None:

@@ -1,0 +1,60 @@
+"""Known statistics: what the values of an observed variable, a constant or an array of the data give to a term."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._typing import Array
+from ..language import Axis, Constant, Data, Operand, Variable
+from .binding import Binding
+from .frame import Frame
+from .missing import OBSERVED
+
+__all__ = ["known_statistic"]
+
+
+def known_statistic(
+    binding: Binding, frame: Frame, owner: Variable, operand: Operand
+) -> tuple[Array, tuple[Axis, ...]]:
+    """Return a statistic of known values in a term of ``owner``, measured from the frame, and what its axes mean.
+
+    Missing values of an observed variable have the statistic 0.
+    """
+    node, slot = operand.node, operand.slot
+    if slot is None or isinstance(node, Variable):
+        assert isinstance(node, Variable)
+        return _of_observed(binding, frame, node, operand.statistic), operand.axes
+    assert isinstance(node, (Constant, Data))
+    value = np.asarray(binding.values[node], dtype=np.float64)
+    moved = frame.of_known(owner, slot) if slot.role.moves else None
+    n_plates = len(node.plates)
+    plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
+    if moved is not None:
+        reference, reference_plates = moved
+        missing = [axis for axis in reference_plates if axis not in plates]
+        full = (*plates, *missing)
+        own = tuple(slice(None) if axis in plates else None for axis in full)
+        common = tuple(slice(None) if axis in reference_plates else None for axis in full)
+        order = [reference_plates.index(axis) for axis in full if axis in reference_plates]
+        event_axes = range(len(order), reference.ndim)
+        value = value[own] - reference.transpose(*order, *event_axes)[common]
+        plates = full
+    return slot.role.statistics[operand.statistic](value), (*plates, *events)
+
+
+def _of_observed(binding: Binding, frame: Frame, node: Variable, name: str) -> Array:
+    mask = binding.masks.get(node)
+    if name == OBSERVED:
+        assert mask is not None
+        return mask.astype(np.float64)
+    value, reference = binding.values[node], frame.of(node)
+    if reference is not None:
+        if binding.data_plate in node.plates:
+            reference = np.expand_dims(reference, node.plates.index(binding.data_plate))
+        value = value - reference
+    statistic = node.statistic(name, value)
+    return (
+        statistic
+        if mask is None
+        else statistic * mask.reshape(mask.shape + (1,) * (statistic.ndim - mask.ndim))
+    )
