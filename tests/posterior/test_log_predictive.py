@@ -303,12 +303,21 @@ def grouped():
     return cv.Model(cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), theta.mean), theta.precision, plates=OBS))
 
 
-@pytest.mark.parametrize("state", [regression, known_noise, grouped])
+def two_leaves():
+    """Two numbers a row with one factor for both: dependent, although the leaves are not."""
+    theta = cv.NormalGamma("theta", 0.4, 0.3, 1.7, 0.9)
+    x = cv.Normal("x", cv.Data("c", plates=OBS) * theta.mean, theta.precision, plates=OBS)
+    return cv.Model(cv.Normal("y", theta.mean * 1.0, 0.5 * theta.precision, plates=OBS), x)
+
+
+@pytest.mark.parametrize("state", [regression, known_noise, grouped, two_leaves])
 def test_it_is_the_evidence_with_the_row_over_that_without(state):
     """The definition, log p(y*, y) - log p(y), where the ELBO is the evidence."""
     rng = np.random.default_rng(7)
     data = {"X": rng.normal(size=(10, 2)), "y": rng.normal(size=10)}
-    if state is grouped:
+    if state is two_leaves:
+        data = {"x": data["y"], "y": rng.normal(size=10), "c": rng.normal(size=10)}
+    elif state is grouped:
         data["group"] = rng.integers(0, 2, 10)
     else:
         data["noise"] = rng.gamma(2, 1, 10)
@@ -329,6 +338,27 @@ def test_conjugate_regression_is_a_student_t():
     scale = np.sqrt(q.rate / q.shape * (1 + np.einsum("ni,ij,nj->n", X, np.linalg.inv(q.mean_precision), X)))
     expected = stats.t(2 * q.shape, X @ q.mean, scale).logpdf(y)
     np.testing.assert_allclose(posterior.log_predictive({"X": X, "y": y}), expected, rtol=1e-10)
+
+
+def test_a_mixture_of_regressions_is_one_of_student_ts():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] * np.where(np.arange(60) % 3, 4.0, -4.0) + rng.normal(size=60)
+
+    def leaf(component, z):
+        theta = cv.MultivariateNormalGamma("theta", np.zeros(2), PLANE, 1.5, 1.0, plates=component)[z]
+        return cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), theta.mean), theta.precision, plates=OBS)
+
+    posterior = mixture(leaf).fit({"X": X, "y": y}, seed=0)
+    each = []
+    for weight, k in zip(posterior["weights"].mean, range(3), strict=True):
+        q = posterior["theta"][k]
+        spread = 1 + np.einsum("ni,ij,nj->n", X, np.linalg.inv(q.mean_precision), X)
+        each.append(
+            np.log(weight) + stats.t(2 * q.shape, X @ q.mean, np.sqrt(q.rate / q.shape * spread)).logpdf(y)
+        )
+    found = posterior.log_predictive({"X": X, "y": y})
+    np.testing.assert_allclose(found, logsumexp(each, axis=0), rtol=1e-9)
 
 
 def test_known_labels_give_the_joint_density_with_the_label():

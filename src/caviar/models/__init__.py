@@ -6,7 +6,11 @@ from .dirichlet_categorical import dirichlet_categorical
 from .dirichlet_process_mixture import dirichlet_process_mixture
 from .factor_analysis import factor_analysis
 from .gaussian_mixture import gaussian_mixture
-from .hidden_markov_model import categorical_hidden_markov_model, gaussian_hidden_markov_model
+from .hidden_markov_model import (
+    categorical_hidden_markov_model,
+    gaussian_hidden_markov_model,
+    poisson_hidden_markov_model,
+)
 from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
 from .linear_regression import linear_regression
@@ -41,6 +45,7 @@ __all__ = [
     "normal_factorised",
     "normal_gamma",
     "normal_wishart_mixture",
+    "poisson_hidden_markov_model",
     "poisson_mixture",
     "probabilistic_pca",
     "relevance_regression",
