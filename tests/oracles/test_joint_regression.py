@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from bayespy.nodes import GaussianARD, GaussianGamma, SumMultiply
 from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
@@ -62,6 +63,21 @@ def test_the_elbo_is_the_evidence_and_the_factor_the_posterior(seed):
     np.testing.assert_allclose(posterior["theta"].mean, mean, rtol=1e-10)
     rate = RATE + 0.5 * (squares - mean @ matrix @ mean)
     assert posterior["theta"].rate == pytest.approx(rate, rel=1e-10)
+
+
+def test_the_factor_and_the_bound_are_bayespys():
+    X, y = draw(11)
+    node = GaussianGamma(M0, K0, SHAPE, RATE)
+    rows = GaussianARD(SumMultiply("i,i", node, X), 1)
+    rows.observe(y)
+    node.update()
+    posterior = stated().fit({"X": X, "y": y})
+    bound = rows.lower_bound_contribution() + node.lower_bound_contribution()
+    assert posterior.elbo == pytest.approx(float(bound), rel=1e-12)
+    weighted, products, precision, log_precision = node.get_moments()
+    expected = (weighted, products, log_precision, precision)
+    for found, other in zip(posterior["theta"].expected_statistics, expected, strict=True):
+        np.testing.assert_allclose(found, other, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -209,9 +209,9 @@ def poisson_hidden_markov_model(
     The path is one factor as in :func:`gaussian_hidden_markov_model`, with
 
     .. math::
-        \log b_{tk} = \sum_d \bigl( x_{td} \langle\log\lambda_{kd}\rangle - \langle\lambda_{kd}\rangle - \log x_{td}! \bigr),
-        \qquad
-        a_{kd} \leftarrow a + \sum_t q(s_t = k)\, x_{td}, \qquad b_k \leftarrow b + \sum_t q(s_t = k)
+        \log b_{tk} &= \sum_d \bigl( x_{td} \langle\log\lambda_{kd}\rangle - \langle\lambda_{kd}\rangle
+        - \log x_{td}! \bigr) \\
+        a_{kd} &\leftarrow a + \sum_t q(s_t = k)\, x_{td}, \qquad b_k \leftarrow b + \sum_t q(s_t = k)
 
     Parameters
     ----------
