@@ -403,6 +403,17 @@ def test_a_row_does_not_depend_on_the_others_nor_on_the_origin():
     np.testing.assert_allclose(far.log_predictive({"x": x + 1e7}), expected(x), rtol=1e-6)
 
 
+def test_narrow_components_far_apart_keep_their_digits():
+    x = NUMBERS + 1e7 * (np.arange(20) % 2)
+    component = cv.Plate("component", 2)
+    theta = cv.NormalGamma("theta", 0, 1e-16, 1, 1, plates=component)
+    z = cv.Categorical("z", [0.4, 0.6], plates=OBS)
+    q = (posterior := fitted(cv.Normal("x", theta[z], plates=OBS), x, seed=0))["theta"]
+    assert q.rate.max() < 10
+    each = [np.log(w) + student(q[k], x) for k, w in enumerate([0.4, 0.6])]
+    np.testing.assert_allclose(posterior.log_predictive({"x": x}), logsumexp(each, axis=0), rtol=1e-9)
+
+
 def test_blocks_of_rows_do_not_matter(monkeypatch):
     posterior, data = mixed_with_columns()
     one = posterior.log_predictive(data)

@@ -67,8 +67,12 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
     ModelError
         If it has no closed form.
     """
-    frame = frame_about(plan.frame, factors)
-    return log_predictive(plan.binding, frame, _in_frame(plan, factors, frame))
+
+    def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
+        frame = frame_about(plan.frame, factors, gate, category)
+        return frame, _in_frame(plan, factors, frame)
+
+    return log_predictive(plan.binding, measure)
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -230,34 +230,43 @@ def _unit(mean: Array, spread: Array) -> float:
     return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0
 
 
-def frame_about(frame: Frame, factors: Mapping[str, Any]) -> Frame:
+def frame_about(
+    frame: Frame, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Frame:
     """Return the frame with each group measured from where its factors are, by name, instead of from the data.
 
-    Then what a row gives does not depend, in its digits, on the rows beside it.
+    Then what a row gives does not depend, in its digits, on the rows beside it. What a Categorical (``gate``) chooses
+    is measured from where its factors are in one category.
     """
     groups = tuple(
-        group if (point := _point_of_factors(group, factors)) is None else replace(group, point=point)
+        group
+        if (point := _point_of_factors(group, factors, gate, category)) is None
+        else replace(group, point=point)
         for group in frame.groups
     )
     return replace(frame, groups=groups)
 
 
-def _point_of_factors(group: Group, factors: Mapping[str, Any]) -> Array | None:
+def _point_of_factors(
+    group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Array | None:
     """Return the mean of a group's factor or known mean, averaged over the plates that the group does not share."""
-    located = [(v.plates, factors[v.name].mean) for v in group.variables if v.name in factors]
     for variable in group.variables:
-        node = variable.slots["mean"].node if "mean" in variable.slots else None
-        if isinstance(node, Constant):
-            located.append((node.plates, node.value))
-    for plates, value in located:
-        location = np.asarray(value[0] if isinstance(value, tuple) else value, dtype=np.float64)
-        axes = [Axis(plate) for plate in plates]
-        if not set(group.axes) <= set(axes):
+        slot = variable.slots.get("mean")
+        if slot is None or not (isinstance(slot.node, Constant) or slot.node.name in factors):
             continue
-        averaged = location.mean(axis=tuple(i for i, axis in enumerate(axes) if axis not in group.axes))
-        kept = [axis for axis in axes if axis in group.axes]
-        order = [kept.index(axis) for axis in group.axes]
-        return averaged.transpose(*order, *range(len(order), averaged.ndim))
+        value = slot.node.value if isinstance(slot.node, Constant) else factors[slot.node.name].mean
+        location = np.asarray(value[0] if isinstance(value, tuple) else value, dtype=np.float64)
+        axes = [Axis(plate) for plate in slot.node.plates]
+        if isinstance(slot.expression, Indexed) and slot.index is gate:
+            chosen = axes.index(Axis(slot.expression.plate))
+            location = np.take(location, category or 0, axis=chosen)
+            del axes[chosen]
+        if set(group.axes) <= set(axes):
+            averaged = location.mean(axis=tuple(i for i, axis in enumerate(axes) if axis not in group.axes))
+            kept = [axis for axis in axes if axis in group.axes]
+            order = [kept.index(axis) for axis in group.axes]
+            return averaged.transpose(*order, *range(len(order), averaged.ndim))
     return None
 
 

@@ -11,10 +11,10 @@ is summed over: each of its categories is a row of the same kind, with the categ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_letters
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -34,39 +34,49 @@ _ENTRIES = 2**18
 """Numbers of the largest statistic that one block of rows makes."""
 
 _ROW = "row"
-_CATEGORY = "category"
-"""Keys of the two axes that every message has: rows, and the categories of the local Categorical."""
+"""Key of the first axis that every message has."""
 
 _SAMPLES = "posterior.predictive(...) draws from it."
 
 
+Measured: TypeAlias = tuple[Frame, Mapping[Variable, Any]]
+"""A frame, and the global factors measured from its points."""
+
+
 @dataclass
 class _Messages:
-    """What a row tells one global factor: by statistic, of shape (rows, categories, plates of the factor..., event)."""
+    """What a row tells one global factor: by statistic, of shape (rows, plates of the factor..., event)."""
 
-    chosen: Axis | None
-    """The axis of the factor that the local Categorical chooses from: its own is then that of the categories."""
+    chosen: int | None
+    """Place among the plates of the factor of the one that the local Categorical chooses from, which is left out."""
     totals: dict[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A model whose rows have a closed predictive density.
+    """Rows in one category, and what is known of the globals.
 
     Attributes
     ----------
-    binding, frame
-        The rows, and the points they are measured from.
-    q
-        The global factors, measured from the same points.
+    binding
+        The rows.
+    measured
+        The points that locations are measured from, and the global factors measured from these.
     gate
         The local Categorical, if any.
+    category
+        Its value.
     """
 
     binding: Binding
-    frame: Frame
-    q: Mapping[Variable, Any]
+    measured: Measured
     gate: Variable | None
+    category: int | None
+
+    @property
+    def q(self) -> Mapping[Variable, Any]:
+        """The global factors."""
+        return self.measured[1]
 
     @property
     def owners(self) -> list[Variable]:
@@ -89,29 +99,33 @@ class _Row:
         ]
 
 
-def log_predictive(binding: Binding, frame: Frame, q: Mapping[Variable, Any]) -> Array:
+def log_predictive(binding: Binding, measure: Callable[[Variable | None, int | None], Measured]) -> Array:
     """Return the log density of each row under q, shape (rows,).
 
     Parameters
     ----------
     binding
         The model with the rows.
-    frame
-        Reference points of the locations.
-    q
-        Global factors, measured from these.
+    measure
+        Returns the frame in which the rows of a category of the local Categorical lose no digits (None and None where
+        there is no such), and the global factors in it.
 
     Raises
     ------
     ModelError
         If it has no closed form; the message says what stands in the way.
     """
-    row = _Row(binding, frame, q, _gate(binding))
-    _check(row)
+    gate = _gate(binding)
+    categories = [None] if gate is None else range(gate.dimension or 1)
+    each = [_Row(binding, measure(gate, category), gate, category) for category in categories]
+    _check(each[0])
     result = np.empty(binding.n_rows)
-    for start in range(0, binding.n_rows, size := _block_rows(row)):
+    size = _block_rows(each[0])
+    for start in range(0, binding.n_rows, size):
         rows = slice(start, start + size)
-        result[rows] = _block(replace(row, binding=_part(binding, rows)))
+        part = _part(binding, rows)
+        joint = [np.broadcast_to(_block(replace(row, binding=part)), part.n_rows) for row in each]
+        result[rows] = logsumexp(joint, axis=0)
     return result
 
 
@@ -167,12 +181,11 @@ def _refuse(owner: Variable, term: Term, latent: Sequence[Operand]) -> NoReturn:
 
 def _block_rows(row: _Row) -> int:
     """Return how many rows a block has, by the largest message of a row."""
-    categories = (row.gate.dimension or 1) if row.gate is not None else 1
     largest = 1
     for factor in row.q.values():
         if not isinstance(factor, PointMass):
             largest = max(largest, *(np.size(eta) for eta in factor.natural))
-    return max(1, _ENTRIES // (largest * categories))
+    return max(1, _ENTRIES // largest)
 
 
 def _part(binding: Binding, rows: slice) -> Binding:
@@ -195,36 +208,33 @@ def _part(binding: Binding, rows: slice) -> Binding:
 
 
 def _block(row: _Row) -> Array:
-    """Return the log densities of the rows of a block."""
+    """Return the log joint densities of rows and their category, shape (rows,) or (1,)."""
     messages: dict[Variable, _Messages] = {}
-    constant: Array = np.zeros((1, 1))
+    total: Array = np.zeros(1)
     for owner in row.owners:
         for term in row.terms(owner):
             latent = row.latent(term)
-            if not latent:
-                constant = constant + _contract(row, term, ())
-                continue
-            (operand,) = latent
-            assert isinstance(operand.node, Variable)
-            _tell(row, messages, term, operand)
-    total = constant + sum(_gain(row, variable, message) for variable, message in messages.items())
-    by_category = np.broadcast_to(total, (row.binding.n_rows, total.shape[1]))
-    return np.asarray(logsumexp(by_category, axis=1))
+            if latent:
+                _tell(row, messages, term, latent[0])
+            else:
+                total = total + _contract(row, term, ())
+    for variable, message in messages.items():
+        total = total + _gain(row, variable, message)
+    return total
 
 
 def _tell(row: _Row, messages: dict[Variable, _Messages], term: Term, operand: Operand) -> None:
     """Add what a term says about a global factor."""
     node: Any = operand.node
-    gate_axis = None if row.gate is None or term.owner is row.gate else Axis(row.gate, "k")
-    chosen = gate_axis if gate_axis in operand.axes else None
+    gate = _gate_axis(row, term)
+    chosen = operand.axes.index(gate) if gate in operand.axes else None
     message = messages.setdefault(node, _Messages(chosen))
-    if message.chosen is not chosen:
+    if message.chosen != chosen:
         raise ModelError(
             f"the predictive density has no closed form here: '{node.name}' stands in it both with and without the "
             f"choice of a category. {_SAMPLES}"
         )
-    axes = tuple(axis for axis in operand.axes if axis is not chosen)
-    found = _contract(row, term, axes)
+    found = _contract(row, term, [axis for axis in operand.axes if axis is not gate])
     if len(node.letters[operand.statistic]) == 2:
         # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
         found = 0.5 * (found + np.swapaxes(found, -1, -2))
@@ -233,21 +243,22 @@ def _tell(row: _Row, messages: dict[Variable, _Messages], term: Term, operand: O
 
 
 def _contract(row: _Row, term: Term, axes: Sequence[Axis]) -> Array:
-    """Return the known side of a term over (rows, categories, axes...); length 1 where it varies along none of it."""
+    """Return the known side of a term over (rows, axes...); of length 1 along what it does not vary with."""
+    assert row.binding.data_plate is not None
+    data, gate = Axis(row.binding.data_plate), _gate_axis(row, term)
     arrays, meanings = [], []
-    for array, known_axes in _known(row, term):
+    for array, own in _known(row, term):
         arrays.append(array)
-        meanings.append(tuple(_meaning(row, term, axis) for axis in known_axes))
-    out = (_ROW, _CATEGORY, *(_meaning(row, term, axis) for axis in axes))
+        meanings.append(tuple(_ROW if axis is data else axis for axis in own))
+    out: tuple[Hashable, ...] = (_ROW, *axes)
     present = {key for keys in meanings for key in keys}
     coefficient = term.coefficient
     for axis in term.axes:
-        if (key := _meaning(row, term, axis)) not in present and key not in out:
+        if axis not in present and axis not in out and axis is not data and axis is not gate:
             coefficient *= row.binding.size(axis)
-    letters: dict[Hashable, str] = dict(zip(dict.fromkeys((*out, *present)), ascii_letters, strict=False))
-    kept = [key for key in dict.fromkeys(out) if key in present]
+    letters = dict(zip(dict.fromkeys((*out, *present)), ascii_letters, strict=False))
     spec = ",".join("".join(letters[key] for key in keys) for keys in meanings)
-    spec += "->" + "".join(letters[key] for key in kept)
+    spec += "->" + "".join(letters[key] for key in dict.fromkeys(out) if key in present)
     result = coefficient * (np.einsum(spec, *arrays, optimize=len(arrays) > 2) if arrays else np.ones(()))
     result = result[tuple(slice(None) if key in present else None for key in dict.fromkeys(out))]
     if len(set(out)) < len(out):
@@ -257,63 +268,49 @@ def _contract(row: _Row, term: Term, axes: Sequence[Axis]) -> Array:
     return result
 
 
-def _meaning(row: _Row, term: Term, axis: Hashable) -> Hashable:
-    """Return the key of an axis: rows and categories have keys of their own."""
-    if row.binding.data_plate is not None and axis is Axis(row.binding.data_plate):
-        return _ROW
-    # in the density of the category itself, k runs over the probabilities it is drawn with
-    if row.gate is not None and term.owner is not row.gate and axis is Axis(row.gate, "k"):
-        return _CATEGORY
-    return axis
+def _gate_axis(row: _Row, term: Term) -> Axis | None:
+    """Return the axis along which a term's parents are chosen, which the category settles.
+
+    In the density of the category itself that axis runs over the probabilities it is drawn with.
+    """
+    return None if row.gate is None or term.owner is row.gate else Axis(row.gate, "k")
 
 
-def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Hashable, ...]]]:
-    """Yield the arrays that a term multiplies, with the keys of their axes; given the category, its label is known."""
-    owner = term.owner
+def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
+    """Yield the arrays that a term multiplies, with what their axes mean."""
+    owner, gate = term.owner, _gate_axis(row, term)
     for operand in term.operands:
         node: Any = operand.node
         if node in row.binding.values:
-            yield known_statistic(row.binding, row.frame, owner, operand)
+            array, axes = known_statistic(row.binding, row.measured[0], owner, operand)
         elif node is row.gate:
             if owner is row.gate:
-                yield np.eye(node.dimension), (_CATEGORY, Axis(node, "k"))
+                yield np.eye(node.dimension)[row.category], (Axis(node, "k"),)
+            continue
         elif isinstance(row.q.get(node), PointMass):
             place = node.family.statistics.index(operand.statistic)
-            yield row.q[node].expected_statistics[place], operand.axes
+            array, axes = row.q[node].expected_statistics[place], operand.axes
+        else:
+            continue
+        if gate in axes:
+            array = np.take(array, row.category or 0, axis=axes.index(gate))
+            axes = tuple(axis for axis in axes if axis is not gate)
+        yield array, axes
     if owner in row.binding.masks:
         observed = Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))
-        yield known_statistic(row.binding, row.frame, owner, observed)
+        yield known_statistic(row.binding, row.measured[0], owner, observed)
 
 
 def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
-    """Return A(eta + T) - A(eta) summed over the repetitions of a factor, shape (rows or 1, categories or 1)."""
+    """Return A(eta + T) - A(eta) summed over the repetitions of a factor, shape (rows or 1,)."""
     factor = row.q[variable]
-    plate = None if message.chosen is None else _plate_of(row, variable)
-    natural, told = [], []
-    n_plates = len(variable.plates) - (plate is not None)
+    if message.chosen is not None:
+        factor = factor[(slice(None),) * message.chosen + (row.category,)]
+    after, events = [], []
     for name, eta in zip(variable.family.statistics, factor.natural, strict=True):
-        n_events = len(variable.letters[name])
-        own = _category_first(eta, plate)
-        told.append(own + message.totals.get(name, 0.0))
-        natural.append((own, n_events))
-    batch = np.broadcast_shapes(*(t.shape[: t.ndim - n] for t, (_, n) in zip(told, natural, strict=True)))
-    full = tuple(
-        np.broadcast_to(t, batch + t.shape[t.ndim - n :]) for t, (_, n) in zip(told, natural, strict=True)
-    )
-    after = variable.family.from_natural(full).log_partition
-    gain = after - _category_first(factor.log_partition, plate)
-    return gain.reshape(*gain.shape[:2], -1).sum(axis=-1) if n_plates else gain
-
-
-def _plate_of(row: _Row, variable: Variable) -> int:
-    """Return the place among a factor's plates of the one that the category chooses from."""
-    for owner in row.binding.observed:
-        for slot in owner.slots.values():
-            if slot.node is variable and slot.index is row.gate:
-                return variable.plates.index(slot.expression.plate)  # type: ignore[union-attr]
-    raise AssertionError(variable)
-
-
-def _category_first(array: Array, plate: int | None) -> Array:
-    """Return an array over a factor's plates with the axes of rows and of categories in front."""
-    return np.moveaxis(array, plate, 0)[None] if plate is not None else array[None, None]
+        after.append(eta + message.totals.get(name, np.zeros((1,) * (eta.ndim + 1))))
+        events.append(after[-1].ndim - len(variable.letters[name]))
+    batch = np.broadcast_shapes(*(eta.shape[:n] for eta, n in zip(after, events, strict=True)))
+    full = tuple(np.broadcast_to(eta, batch + eta.shape[n:]) for eta, n in zip(after, events, strict=True))
+    gain = variable.family.from_natural(full).log_partition - factor.log_partition
+    return gain.reshape(len(gain), -1).sum(axis=-1)
