@@ -25,6 +25,7 @@ from .language import (
     Indexed,
     Link,
     Node,
+    Part,
     Plate,
     Predictor,
     Slot,
@@ -139,8 +140,10 @@ def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) ->
     return product if matrix is None else product[..., None, None] * matrix
 
 
-def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> AnyArray:
+def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> Any:
     """Return the value of a node, an indexed node or a plain vector, over the plates of the owner."""
+    if isinstance(operand, Part):
+        return getattr(_operand_value(owner, operand.whole, values), operand.which)
     if not isinstance(operand, Node | Indexed):
         return _laid_out(np.asarray(operand, dtype=np.float64), (), owner, {})
     slot = next(s for s in owner.slots.values() if _is_operand(owner, s, operand))
@@ -284,8 +287,9 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
 def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
     """Return a value of a joint factor as (mean, precision)."""
     rank = len(variable.plates)
+    precision_rank: int = getattr(variable, "precision_rank", 0)
     pair = tuple(np.asarray(part) for part in value) if isinstance(value, tuple) else ()
-    if [part.ndim for part in pair] != [rank + variable.value_rank, rank + 2 * variable.value_rank]:
+    if [part.ndim for part in pair] != [rank + variable.value_rank, rank + precision_rank]:
         raise ParameterError(
             f"a value of '{variable.name}', a {type(variable).__name__}, is a pair (mean, precision), each over its "
             f"plates; got {value!r}"

@@ -219,6 +219,14 @@ def _normal_gamma(q: families.NormalGamma, ends: Ends) -> list[_Marginals]:
     return [location, *_gamma(q.precision_marginal, ends, ".precision")]
 
 
+def _multivariate_normal_gamma(q: families.MultivariateNormalGamma, ends: Ends) -> list[_Marginals]:
+    shape, rate = q.shape[..., None], q.rate[..., None]
+    relative = np.linalg.inv(q.mean_precision)
+    scale = np.sqrt(rate / shape * np.diagonal(relative, axis1=-2, axis2=-1))
+    sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
+    return [_student(q.mean, scale, 2 * shape, sd, ends), *_gamma(q.precision_marginal, ends, ".precision")]
+
+
 def _normal_wishart(q: families.NormalWishart, ends: Ends) -> list[_Marginals]:
     df = (q.df - q.mean.shape[-1] + 1)[..., None]
     scale = np.sqrt(np.diagonal(q.inverse_scale, axis1=-2, axis2=-1) / (q.mean_precision[..., None] * df))
@@ -245,6 +253,7 @@ _READERS: Mapping[type, Callable[[Any, Ends], list[_Marginals]]] = {
     families.Gamma: _gamma,
     families.Wishart: _wishart,
     families.NormalGamma: _normal_gamma,
+    families.MultivariateNormalGamma: _multivariate_normal_gamma,
     families.NormalWishart: _normal_wishart,
     families.Beta: _beta,
     families.Dirichlet: _dirichlet,

@@ -201,6 +201,22 @@ def items() -> cv.Model:
     return cv.Model(cv.Bernoulli("x", cv.logistic(predictor), plates=(obs, item)))
 
 
+def conjugate_regression() -> cv.Model:
+    obs, feature = cv.Plate("obs"), cv.Plate("feature", 2)
+    spread = cv.diagonal(cv.Gamma("spread", 1.5, 1.0, plates=feature))
+    theta = cv.NormalGamma("theta", np.array([0.5, -0.2]), spread, 1.5, 1.0)
+    mean = cv.dot(cv.Data("X", plates=obs), theta.mean) + cv.Normal("shift", 0.0, 0.3)
+    return cv.Model(cv.Normal("x", mean, theta.precision, plates=obs))
+
+
+def mixed_regressions() -> cv.Model:
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    theta = cv.NormalGamma("theta", np.array([0.5, -0.2]), 0.4 * np.eye(2), 1.5, 1.0, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    mean = cv.dot(cv.Data("X", plates=obs), theta[z].mean)
+    return cv.Model(cv.Normal("x", mean, theta[z].precision, plates=obs))
+
+
 def robust() -> cv.Model:
     return cv.models.robust_mixture(2, 2, prior_precision=0.1)
 
@@ -260,6 +276,10 @@ def _solved(rng: np.random.Generator, n: int) -> Data:
     return {"x": (rng.normal(size=(n, 4)) < ability + ease) * 1}
 
 
+def _lined(rng: np.random.Generator, n: int) -> Data:
+    return {"x": _clusters(rng, n, 1)[:, 0], "X": rng.normal(size=(n, 2))}
+
+
 CASES = {
     "known-variance": Case(known_variance, _one(None)),
     "independent": Case(independent, _one(2)),
@@ -283,6 +303,8 @@ CASES = {
     "odds": Case(odds, _decided),
     "experts": Case(experts, _decided),
     "items": Case(items, _solved),
+    "conjugate-regression": Case(conjugate_regression, _lined),
+    "mixed-regressions": Case(mixed_regressions, _lined),
     "robust": Case(robust, _one(2)),
     "factors": Case(factors, _one(3)),
     "map": Case(independent, _one(2), {"point": ["mean", "precision"]}),

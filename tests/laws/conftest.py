@@ -12,6 +12,7 @@ from caviar.families import (
     Dirichlet,
     Gamma,
     MultivariateNormal,
+    MultivariateNormalGamma,
     Normal,
     NormalGamma,
     NormalWishart,
@@ -42,6 +43,11 @@ CASES = {
     "normal-wishart-batch": NormalWishart(
         [[1.0, 0.0], [0.0, 2.0]], [1.0, 5.0], [5.5, 9.0], [PLANE, OTHER_PLANE]
     ),
+    "multivariate-normal-gamma": MultivariateNormalGamma([1.0, -2.0], PLANE, 3.0, 1.5),
+    "multivariate-normal-gamma-batch": MultivariateNormalGamma(
+        [[1.0, 0.0, 2.0], [0.0, -1.0, 0.5]], SPACE, [2.5, 9.0], [2.0, 0.7]
+    ),
+    "multivariate-normal-gamma-line": MultivariateNormalGamma([0.5], [[2.0]], 3.0, 1.5),
     "dirichlet": Dirichlet([1.5, 2.0, 4.0]),
     "dirichlet-batch": Dirichlet([[[1.0, 3.0], [2.0, 2.0]], [[9.0, 1.5], [40.0, 5.0]]]),
     "beta": Beta(2.0, 3.5),

@@ -12,6 +12,7 @@ from caviar.families import (
     Dirichlet,
     Gamma,
     MultivariateNormal,
+    MultivariateNormalGamma,
     Normal,
     NormalGamma,
     NormalWishart,
@@ -92,6 +93,10 @@ def log_density_in_scipy(q, value):
             location, precision = value
             conditional = stats.norm(q.mean, 1.0 / np.sqrt(q.mean_precision * precision))
             return conditional.logpdf(location) + stats.gamma(q.shape, scale=1.0 / q.rate).logpdf(precision)
+        case MultivariateNormalGamma():
+            location, precision = value
+            conditional = stats.multivariate_normal(q.mean, np.linalg.inv(q.mean_precision * precision))
+            return conditional.logpdf(location) + stats.gamma(q.shape, scale=1.0 / q.rate).logpdf(precision)
         case NormalWishart():
             location, precision = value
             conditional = stats.multivariate_normal(q.mean, np.linalg.inv(q.mean_precision * precision))
@@ -126,6 +131,11 @@ def test_entropy(q):
             marginal = single.precision_marginal
             given = 0.5 * size * np.log(2 * np.pi * np.e / single.mean_precision)
             expected = in_scipy(marginal).entropy() + given - 0.5 * marginal.expected_statistics[0]
+        elif isinstance(single, MultivariateNormalGamma):
+            precision = stats.gamma(single.shape, scale=1.0 / single.rate)
+            at_one = stats.multivariate_normal(single.mean, np.linalg.inv(single.mean_precision)).entropy()
+            log_precision = digamma(single.shape) - np.log(single.rate)
+            expected = precision.entropy() + at_one - 0.5 * len(single.mean) * log_precision
         elif isinstance(single, StickBreaking):
             # of the shares, and E log of the volume s_2 ... s_{K-1}, where each 1 - v_j stands K - 1 - j times
             times = np.arange(len(single.a) - 1, -1, -1)
@@ -137,7 +147,7 @@ def test_entropy(q):
 
 
 def test_mean_and_variance(q):
-    if isinstance(q, (NormalGamma, NormalWishart)):
+    if isinstance(q, (NormalGamma, NormalWishart, MultivariateNormalGamma)):
         pytest.skip("the moments of joint distributions are tested by their draws")
     for single in singles(q):
         if isinstance(q, StickBreaking):
@@ -174,6 +184,22 @@ def test_stick_breaking_is_a_dirichlet_where_its_concentrations_add_up():
     np.testing.assert_allclose(sticks.mode(), dirichlet.mode(), rtol=1e-14)
 
 
+def test_a_vector_of_one_with_its_precision_is_the_number_with_its_own():
+    number = NormalGamma([0.5, -1.0], 2.0, 3.0, [1.5, 4.0])
+    vector = MultivariateNormalGamma([[0.5], [-1.0]], [[2.0]], 3.0, [1.5, 4.0])
+    location, precision = number.sample(4, seed=0)
+    np.testing.assert_allclose(
+        vector.log_density((location[..., None], precision)),
+        number.log_density((location, precision)),
+        rtol=1e-13,
+    )
+    np.testing.assert_allclose(vector.entropy(), number.entropy(), rtol=1e-13)
+    np.testing.assert_allclose(vector.log_partition, number.log_partition, rtol=1e-13)
+    np.testing.assert_allclose(vector.kl(vector[::-1]), number.kl(number[::-1]), rtol=1e-12)
+    for one, other in zip(vector.mode(), number.mode(), strict=True):
+        np.testing.assert_allclose(np.squeeze(one), other, rtol=1e-14)
+
+
 def test_covariance_of_weights():
     q = Dirichlet([1.5, 2.0, 4.0])
     np.testing.assert_allclose(q.covariance, stats.dirichlet([1.5, 2.0, 4.0]).cov(), rtol=1e-12)
@@ -189,6 +215,10 @@ def test_variance_of_the_location_given_no_precision():
     student = stats.multivariate_t([1.0, -1.0], scale / (0.7 * 5.0), df=5.0)
     np.testing.assert_allclose(joint.covariance, student.shape * 5.0 / 3.0, rtol=1e-12)
     assert np.all(NormalWishart([0.0, 0.0], 1.0, 3.0, scale).covariance == np.inf)
+    shared = MultivariateNormalGamma([1.0, -1.0], scale, 3.0, 4.0)
+    student = stats.multivariate_t([1.0, -1.0], 4.0 / 3.0 * np.linalg.inv(scale), df=6.0)
+    np.testing.assert_allclose(shared.covariance, student.shape * 6.0 / 4.0, rtol=1e-12)
+    assert np.all(np.isinf(MultivariateNormalGamma([0.0, 0.0], scale, 1.0, 1.0).covariance))
 
 
 @pytest.mark.parametrize(
@@ -201,6 +231,7 @@ def test_variance_of_the_location_given_no_precision():
         (Wishart(3.0, np.eye(2)), -np.eye(2)),
         (NormalGamma(0.0, 1.0, 2.0, 1.0), (0.0, -1.0)),
         (NormalWishart([0.0, 0.0], 1.0, 3.0, np.eye(2)), ([0.0, 0.0], -np.eye(2))),
+        (MultivariateNormalGamma([0.0, 0.0], np.eye(2), 2.0, 1.0), ([0.0, 0.0], -1.0)),
         (Bernoulli(0.5), 0.5),
         (TruncatedNormal(0.5, 1.0), -0.1),
         (PolyaGamma(0.5), -0.1),

@@ -13,6 +13,7 @@ from caviar.families import (
     Dirichlet,
     Gamma,
     MultivariateNormal,
+    MultivariateNormalGamma,
     Normal,
     NormalGamma,
     NormalWishart,
@@ -91,6 +92,13 @@ def form(q):
             expected = [s / r * m, 1 / k + s / r * m**2, mp.digamma(s) - mp.log(r), s / r]
             partition = mp.loggamma(s) - s * mp.log(r) - mp.log(k / (2 * mp.pi)) / 2
             return eta, [zero, zero, -one, zero], expected, partition
+        case MultivariateNormalGamma():
+            m, k, s, r = mp.matrix(p["mean"]), p["mean_precision"], p["shape"], p["rate"]
+            quadratic = (m.T * k * m)[0]
+            eta = flat(k * m, k / -2, s + half * m.rows, -(r + quadratic / 2))
+            expected = flat(m * (s / r), k**-1 + m * m.T * (s / r), mp.digamma(s) - mp.log(r), s / r)
+            partition = mp.loggamma(s) - s * mp.log(r) - log_det(k / (2 * mp.pi)) / 2
+            return eta, [zero] * (len(eta) - 2) + [-one, zero], expected, partition
         case NormalWishart():
             m, k, df, scale = mp.matrix(p["mean"]), p["mean_precision"], p["df"], p["inverse_scale"]
             _, base, expected, partition = wishart_form(df, scale)
@@ -159,6 +167,8 @@ EXTREME = {
     "normal-gamma-large": NormalGamma(0.5, 1e12, 1e8, 1e8),
     "normal-wishart-edge": NormalWishart([1.0, 0.0, -1.0], 1e-8, 2.0 + 1e-7, SPACE),
     "normal-wishart-large": NormalWishart([1.0, 0.0, -1.0], 1e8, 1e8, 1e8 * SPACE),
+    "multivariate-normal-gamma-graded": MultivariateNormalGamma([0.0, -2.0, 3.0], GRADED, 1e-8, 1e-3),
+    "multivariate-normal-gamma-tilted": MultivariateNormalGamma([1.0, -2.0], TILTED, 1e8, 1e8),
     "dirichlet-tiny": Dirichlet([1e-8, 1e-8, 1e-8]),
     "dirichlet-large": Dirichlet([1e8, 2e8, 3e8]),
     "dirichlet-mixed": Dirichlet([1e8, 1e-8, 1.0]),
@@ -295,6 +305,14 @@ PAIRS = [
     (Wishart(1e8, 1e8 * SPACE), Wishart(3.0, SPACE)),
     (NormalGamma(0.0, 1e12, 1e8, 1e8), NormalGamma(1e-9, 1e12 * NEAR, 1e8 + 1.0, 1e8)),
     (NormalGamma(0.0, 1e-12, 1e-8, 1.0), NormalGamma(1.0, 1.0, 1.0, 1.0)),
+    (
+        MultivariateNormalGamma([1.0, 0.0, -1.0], 1e8 * SPACE, 1e8, 1e8),
+        MultivariateNormalGamma([1.0, 1e-8, -1.0], 1e8 * SPACE * NEAR, 1e8 + 1.0, 1e8),
+    ),
+    (
+        MultivariateNormalGamma([1.0, 0.0, 0.0], SPACE, 1e-8, 1.0),
+        MultivariateNormalGamma([0.0, 0.0, 0.0], GRADED, 4.0, 1.0),
+    ),
     (
         NormalWishart([1.0, 0.0, -1.0], 1e8, 1e8, 1e8 * SPACE),
         NormalWishart([1.0, 1e-8, -1.0], 1e8, 1e8, 1e8 * SPACE * NEAR),

@@ -12,6 +12,7 @@ from caviar.families import (
     Dirichlet,
     Gamma,
     MultivariateNormal,
+    MultivariateNormalGamma,
     Normal,
     NormalGamma,
     NormalWishart,
@@ -53,6 +54,7 @@ MOVES = {
     Gamma: (moved_positive,),
     Wishart: (moved_matrix,),
     NormalGamma: (moved_number, moved_positive),
+    MultivariateNormalGamma: (moved_number, moved_positive),
     NormalWishart: (moved_number, moved_matrix),
     Dirichlet: (moved_weights,),
     Beta: (moved_fraction,),
@@ -116,6 +118,7 @@ def test_statistics_of_a_mode_on_the_edge_are_finite(family):
         (StickBreaking([2.0, 1.0], [1.5, 2.0]), "b less than K - k by 0.5"),
         (Wishart(2.9, PLANE), "at least 3, got 2.9"),
         (NormalGamma(0.0, 1.0, 0.5, 1.0), "greater than 1/2, got 0.5"),
+        (MultivariateNormalGamma([0.0], [[1.0]], 0.5, 1.0), "greater than 0.5, got 0.5"),
         (NormalWishart([0.0, 0.0], 1.0, 2.0, PLANE), "greater than 2, got 2.0"),
     ],
 )

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from caviar.families import Beta, Categorical, Dirichlet, PolyaGamma, TruncatedNormal, Wishart
+from caviar.families import (
+    Beta,
+    Categorical,
+    Dirichlet,
+    MultivariateNormalGamma,
+    PolyaGamma,
+    TruncatedNormal,
+    Wishart,
+)
 
 
 def test_moments_of_draws_are_the_expected_statistics(q, laws):
@@ -43,7 +51,9 @@ def test_draws_have_the_shape_asked_for(q, laws, size):
         shapes = [lead + q.batch_shape]
     parts = laws.draw(q, size)
     if len(parts) == 2:
-        shapes.append(shapes[0] + q.event_shape)
+        # of a vector the precision is a matrix, or one number that its noise shares
+        shared = isinstance(q, MultivariateNormalGamma)
+        shapes.append(lead + q.batch_shape if shared else shapes[0] + q.event_shape)
     assert [np.shape(part) for part in parts] == shapes
 
 

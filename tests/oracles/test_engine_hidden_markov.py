@@ -4,10 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
+from scipy.special import digamma, gammaln, logsumexp
+from scipy.stats import multivariate_normal, poisson
 
 import caviar as cv
+import caviar.models
 from oracles.reference.hidden_markov import (
     Dirichlets,
     ascend,
@@ -170,3 +171,80 @@ def test_a_chain_without_memory_is_a_mixture():
     assert chain.elbo == pytest.approx(mixture.elbo, rel=1e-12)
     found, expected = (p.local({"x": x})["z"].probabilities for p in (chain, mixture))
     np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def counted(seed: int, n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return two columns of counts whose level changes, with two beginnings, and a prior of the transitions."""
+    rng = np.random.default_rng(seed)
+    level = np.where(np.arange(n)[:, None] < n // 2, [1.0, 6.0], [5.0, 3.0])
+    starts = np.isin(np.arange(n), [0, n - 3])
+    return {"x": rng.poisson(level), "starts": starts}, rng.uniform(0.5, 2, (2, 2))
+
+
+def test_known_rates_give_the_exact_evidence_and_path():
+    data, _ = counted(0, 7)
+    time, state, feature = cv.Plate("time"), cv.Plate("state", 3), cv.Plate("feature", 2)
+    rng = np.random.default_rng(0)
+    initial, transition = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3)
+    rates = np.array([[1.0, 6.0], [5.0, 3.0], [0.1, 12.0]])
+    s = cv.MarkovChain("s", initial, transition, along=time, starts=data["starts"])
+    known = cv.Constant("rate", rates, plates=(state, feature))
+    posterior = cv.Model(cv.Poisson("x", known[s], plates=(time, feature))).fit({"x": data["x"]})
+    logits = poisson.logpmf(data["x"][:, None, :], rates).sum(axis=-1)
+    exact = enumerate_paths(logits, data["starts"], np.log(initial), np.log(transition))
+    assert posterior.elbo == pytest.approx(exact.log_partition, rel=1e-12)
+    path = posterior.local({"x": data["x"]})["s"]
+    np.testing.assert_allclose(path.probabilities, exact.marginals, atol=1e-12)
+    np.testing.assert_array_equal(path.mode(), exact.best)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_elbo_of_counts_is_below_the_exact_evidence_and_close(seed):
+    """The evidence of the counts of a state: those of a Gamma of rates, a column each; summed over all paths."""
+    data, transition = counted(seed, 9)
+    a, b = 1.3, 0.4
+    model = cv.models.poisson_hidden_markov_model(
+        2, 2, transition_concentration=transition, shape=a, rate=b, with_starts=True
+    )
+    posterior = model.fit(data, seed=0, n_restarts=5)
+    each = []
+    for path in map(np.array, product(range(2), repeat=9)):
+        value = _log_prior_of_path(path, data["starts"], np.ones(2), transition)
+        for state in range(2):
+            own = data["x"][path == state]
+            total = a + own.sum(axis=0)
+            normaliser = a * np.log(b) - gammaln(a) + gammaln(total) - total * np.log(b + len(own))
+            value += normaliser.sum() - gammaln(own + 1).sum()
+        each.append(value)
+    evidence = logsumexp(each)
+    assert evidence - 3.0 < posterior.elbo < evidence
+    assert np.diff(posterior.elbo_trace).min() > -1e-11
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_updates_of_counts_are_those_over_all_paths(missing):
+    """Three iterations from given rates: the path by enumeration, then each factor by its formula."""
+    data, transition = counted(5, 8)
+    seen = np.ones((8, 2))
+    if missing:
+        seen[2] = seen[5, 1] = 0.0
+    a, b = np.array([[2.0, 5.0], [4.0, 3.0]]), np.ones((2, 2))
+    concentrations = {"initial": np.ones(2), "transition": transition}
+    model = cv.models.poisson_hidden_markov_model(
+        2, 2, transition_concentration=transition, shape=1.3, rate=0.4, with_starts=True
+    )
+    init = {"rate": cv.families.Gamma(a, b)}
+    init |= {name: cv.families.Dirichlet(value) for name, value in concentrations.items()}
+    given = {**data, "x": np.where(seen > 0, data["x"], np.nan)} if missing else data
+    posterior = model.fit(given, init=init, max_iter=3, tol=0.0)
+    for _ in range(3):
+        expected, logs = a / b, digamma(a) - np.log(b)
+        logits = np.einsum("td,tkd->tk", seen, data["x"][:, None, :] * logs - expected)
+        log_probabilities = [digamma(v) - digamma(v.sum(-1, keepdims=True)) for v in concentrations.values()]
+        paths = enumerate_paths(logits, data["starts"], *log_probabilities)
+        a, b = 1.3 + paths.marginals.T @ (seen * data["x"]), 0.4 + paths.marginals.T @ seen
+        concentrations = {"initial": 1.0 + paths.first, "transition": transition + paths.pairs}
+    np.testing.assert_allclose(posterior["rate"].shape, a, rtol=1e-9)
+    np.testing.assert_allclose(posterior["rate"].rate, b, rtol=1e-9)
+    for name, value in concentrations.items():
+        np.testing.assert_allclose(posterior[name].concentration, value, rtol=1e-9)

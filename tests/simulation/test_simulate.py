@@ -173,6 +173,33 @@ def test_the_log_joint_is_the_sum_of_the_densities():
         model.log_joint({name: value for name, value in values.items() if name != "y"})
 
 
+def test_the_parts_of_a_joint_factor_are_those_of_its_value():
+    """Against SciPy: coefficients and precision of each group in a predictor, times known relative precisions."""
+    obs, group = cv.Plate("obs"), cv.Plate("group", 2)
+    prior = np.array([[2.0, 0.5], [0.5, 1.0]])
+    theta = cv.MultivariateNormalGamma("theta", np.zeros(2), prior, 3.0, 2.0, plates=group)
+    of = cv.Data("of", plates=obs)
+    mean = 1.0 + cv.dot(cv.Data("X", plates=obs), theta[of].mean)
+    model = cv.Model(cv.Normal("y", mean, cv.Data("noise", plates=obs) * theta.precision[of], plates=obs))
+    rng = np.random.default_rng(0)
+    known = {"X": rng.normal(size=(3, 2)), "of": np.array([1, 0, 1]), "noise": rng.gamma(2, 1, 3)}
+    w, tau = rng.normal(size=(2, 2)), np.array([0.5, 3.0])
+    y = rng.normal(size=3)
+    expected = stats.gamma(3.0, scale=0.5).logpdf(tau).sum()
+    expected += sum(
+        stats.multivariate_normal(np.zeros(2), np.linalg.inv(tau[g] * prior)).logpdf(w[g]) for g in range(2)
+    )
+    location = 1.0 + (known["X"] * w[known["of"]]).sum(axis=1)
+    spread = (known["noise"] * tau[known["of"]]) ** -0.5
+    expected += stats.norm(location, spread).logpdf(y).sum()
+    assert model.log_joint({"theta": (w, tau), "y": y, **known}) == pytest.approx(expected, rel=1e-12)
+    drawn = np.array([model.simulate(s, data=known, given={"theta": (w, tau)})["y"] for s in range(2000)])
+    np.testing.assert_allclose(drawn.mean(axis=0), location, atol=5 * spread.max() / np.sqrt(2000))
+    np.testing.assert_allclose(drawn.std(axis=0), spread, rtol=0.1)
+    with pytest.raises(cv.ParameterError, match=r"'theta', a MultivariateNormalGamma, is a pair"):
+        model.simulate(0, data=known, given={"theta": (w, np.ones((2, 2, 2)))})
+
+
 def test_errors_name_what_is_missing():
     obs = cv.Plate("obs")
     model = cv.Model(cv.Normal("x", cv.Normal("m", 0.0, 1.0), 1.0, plates=obs))
@@ -207,6 +234,7 @@ FLAT = {
     "Gamma of rate 0": lambda: cv.Gamma("v", 2, 0),
     "Wishart": lambda: cv.Wishart("v", 3, np.zeros((2, 2))),
     "NormalGamma": lambda: cv.NormalGamma("v", 0, 0, 0.5, 0),
+    "NormalGamma of a vector": lambda: cv.NormalGamma("v", np.zeros(2), np.zeros((2, 2)), 0, 0),
     "NormalWishart": lambda: cv.NormalWishart("v", np.zeros(2), 0, 2, np.zeros((2, 2))),
 }
 

@@ -17,7 +17,6 @@ from .._typing import Array
 from ..language import (
     Axis,
     Categorical,
-    Constant,
     Data,
     Node,
     Operand,
@@ -26,11 +25,11 @@ from ..language import (
     base_terms_of,
     terms_of,
 )
-from ..language.roles import Role, labels_of
 from .binding import Binding
 from .contraction import Contraction, Factor
 from .features import Feature, FeatureTable, Source
 from .frame import Frame
+from .known import known_statistic, role_of
 from .locals import GatedFactor, Key, LocalFactor
 from .missing import OBSERVED
 
@@ -142,7 +141,7 @@ class _Compiler:
             else:
                 (rows if along_rows else constants).append(operand)
         factors = [Factor((op.node, op.statistic), op.axes) for op in globals_]
-        known = [self._constant(term.owner, op) for op in constants]
+        known = [known_statistic(self.binding, self.frame, term.owner, op) for op in constants]
         axes = [axis for axis in term.axes if axis != self.data_axis]
         if self.data_axis in term.axes:
             elsewhere = {axis for f in factors for axis in f.axes} | {
@@ -161,43 +160,6 @@ class _Compiler:
         if owner not in self.binding.masks or any(operand.node is owner for operand in term.operands):
             return []
         return [Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))]
-
-    def _constant(self, owner: Variable, operand: Operand) -> tuple[Array, tuple[Axis, ...]]:
-        node, slot = operand.node, operand.slot
-        value = np.asarray(self.binding.values[node], dtype=np.float64)
-        if isinstance(node, Variable):
-            reference = self.frame.of(node)
-            value = self.binding.values[node] if reference is None else value - reference
-            mask = self.binding.masks.get(node)
-            if operand.statistic == OBSERVED:
-                assert mask is not None
-                return mask.astype(np.float64), operand.axes
-            statistic = node.statistic(operand.statistic, value)
-            if mask is not None:
-                statistic = statistic * mask.reshape(mask.shape + (1,) * (statistic.ndim - mask.ndim))
-            return statistic, operand.axes
-        assert isinstance(node, (Constant, Data))
-        role = self._role(operand)
-        if slot is None:
-            return role.statistics[operand.statistic](value), operand.axes
-        moved = self.frame.of_known(owner, slot) if role.moves else None
-        n_plates = len(node.plates)
-        plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
-        if moved is not None:
-            reference, reference_plates = moved
-            missing = [axis for axis in reference_plates if axis not in plates]
-            full = (*plates, *missing)
-            own = tuple(slice(None) if axis in plates else None for axis in full)
-            common = tuple(slice(None) if axis in reference_plates else None for axis in full)
-            order = [reference_plates.index(axis) for axis in full if axis in reference_plates]
-            event_axes = range(len(order), reference.ndim)
-            value = value[own] - reference.transpose(*order, *event_axes)[common]
-            plates = full
-        return role.statistics[operand.statistic](value), (*plates, *events)
-
-    def _role(self, operand: Operand) -> Role:
-        """Return the role of a known array; labels choose from a plate, whose size the data may have settled."""
-        return labels_of(self.binding.size(operand.axes[-1])) if operand.slot is None else operand.slot.role
 
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
@@ -222,7 +184,7 @@ class _Compiler:
             feature = Feature(None)
         else:
             node = operand.node
-            role = None if isinstance(node, Variable) else self._role(operand)
+            role = None if isinstance(node, Variable) else role_of(self.binding, operand)
             feature = Feature(self._source(owner, operand), operand.statistic, role, self._n_labels(operand))
         return self.features.setdefault(feature.key, feature)
 

@@ -11,16 +11,18 @@ from .. import families
 from .._errors import ModelError
 from .._typing import Array
 from ..language import Variable
+from .frame import Frame, frame_about
 from .locals import CategoricalFactor, Gated, LocalFactor
 from .loop import Settings, ascend, begin, ready, statistics_of
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .predictive import log_predictive
 from .priors import prior_start
 from .ragged import nested_plates
 from .sums import Summary
 
-__all__ = ["factors_at", "local_distributions", "objective_at"]
+__all__ = ["factors_at", "local_distributions", "objective_at", "predictive_densities"]
 
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
@@ -35,11 +37,16 @@ def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
     return factors
 
 
-def _in_frame(plan: Plan, factors: Mapping[str, Any], variables: Iterable[Variable]) -> dict[Variable, Any]:
-    """Return the factors of global variables by variable, measured from the plan's reference points."""
+def _in_frame(
+    plan: Plan,
+    factors: Mapping[str, Any],
+    variables: Iterable[Variable] | None = None,
+    frame: Frame | None = None,
+) -> dict[Variable, Any]:
+    """Return factors of global variables, by default all, from the reference points of a frame, by default the plan's."""
     q = {}
-    for variable in variables:
-        reference = plan.frame.of(variable)
+    for variable in plan.order if variables is None else variables:
+        reference = (frame or plan.frame).of(variable)
         factor = factors[variable.name]
         q[variable] = factor if reference is None else factor.translate(-reference)
     return q
@@ -92,6 +99,23 @@ def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
             )
 
 
+def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
+    """Return the log density under the global factors of each row of the plan's data, shape (rows,).
+
+    Raises
+    ------
+    ModelError
+        If it has no closed form.
+    """
+    _check_sizes(plan, factors)
+
+    def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
+        frame = frame_about(plan.frame, factors, gate, category)
+        return frame, _in_frame(plan, factors, frame=frame)
+
+    return log_predictive(plan.binding, measure)
+
+
 def _joined(parts: list[Any]) -> Any:
     """Return the distributions of consecutive blocks of rows as one batch."""
     first = parts[0]
@@ -125,7 +149,7 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
             f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}"
         )
     _check_sizes(plan, factors)
-    q = _in_frame(plan, factors, plan.order)
+    q = _in_frame(plan, factors)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():
         if not given:

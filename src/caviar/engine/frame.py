@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
-from ..language.roles import LINEAR, LINEAR_VECTOR
+from ..language.roles import JOINT_LINEAR, JOINT_LINEAR_VECTOR, LINEAR, LINEAR_VECTOR
 from .binding import Binding
 from .moments import moments
 
@@ -169,7 +170,7 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
     multiplied: set[Node] = set()
     for node in binding.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
-            if slot.role in (LINEAR, LINEAR_VECTOR):
+            if slot.role in (LINEAR, LINEAR_VECTOR, JOINT_LINEAR, JOINT_LINEAR_VECTOR):
                 multiplied.add(slot.node)
             if not slot.role.moves:
                 continue
@@ -227,6 +228,46 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
 
 def _unit(mean: Array, spread: Array) -> float:
     return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0
+
+
+def frame_about(
+    frame: Frame, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Frame:
+    """Return the frame with each group measured from where its factors are, by name, instead of from the data.
+
+    Then what a row gives does not depend, in its digits, on the rows beside it. What a Categorical (``gate``) chooses
+    is measured from where its factors are in one category.
+    """
+    groups = tuple(
+        group
+        if (point := _point_of_factors(group, factors, gate, category)) is None
+        else replace(group, point=point)
+        for group in frame.groups
+    )
+    return replace(frame, groups=groups)
+
+
+def _point_of_factors(
+    group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Array | None:
+    """Return the mean of a group's factor or known mean, averaged over the plates that the group does not share."""
+    for variable in group.variables:
+        slot = variable.slots.get("mean")
+        if slot is None or not (isinstance(slot.node, Constant) or slot.node.name in factors):
+            continue
+        value = slot.node.value if isinstance(slot.node, Constant) else factors[slot.node.name].mean
+        location = np.asarray(value[0] if isinstance(value, tuple) else value, dtype=np.float64)
+        axes = [Axis(plate) for plate in slot.node.plates]
+        if isinstance(slot.expression, Indexed) and slot.index is gate:
+            chosen = axes.index(Axis(slot.expression.plate))
+            location = np.take(location, category or 0, axis=chosen)
+            del axes[chosen]
+        if set(group.axes) <= set(axes):
+            averaged = location.mean(axis=tuple(i for i, axis in enumerate(axes) if axis not in group.axes))
+            kept = [axis for axis in axes if axis in group.axes]
+            order = [kept.index(axis) for axis in group.axes]
+            return averaged.transpose(*order, *range(len(order), averaged.ndim))
+    return None
 
 
 def refuse_far_priors(binding: Binding, frame: Frame) -> None:

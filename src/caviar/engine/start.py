@@ -15,7 +15,7 @@ import numpy as np
 from .._errors import ImproperError, ParameterError
 from .._typing import Array
 from ..families import ExponentialFamily
-from ..language import Indexed, MultivariateNormal, Normal, Predictor, Variable
+from ..language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from .clusters import cluster, location_points
 from .draws import drawn
 from .frame import refuse_far_priors
@@ -76,10 +76,12 @@ def _multiplied(plan: Plan) -> list[Variable]:
         if isinstance(stated, Predictor)
     )
     for addend in (addend for predictor in predictors for addend in predictor.addends):
-        nodes = [operand.node if isinstance(operand, Indexed) else operand for operand in addend.operands]
-        together = [n for n in nodes if n in plan.order and isinstance(n, Normal | MultivariateNormal)]
+        nodes = [op.node if isinstance(op, Indexed | Part) else op for op in addend.operands]
+        locations = [n for n in nodes if isinstance(n, Normal | MultivariateNormal | NormalGamma)]
+        together = [n for n in locations if n in plan.order]
         if len(together) > 1:
-            found.update(dict.fromkeys(together))
+            # one of them away from 0 is enough: a joint factor may stay
+            found.update(dict.fromkeys(n for n in together if not isinstance(n, NormalGamma)))
     return list(found)
 
 

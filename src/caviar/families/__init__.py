@@ -8,6 +8,7 @@ from caviar.families.dirichlet import Dirichlet
 from caviar.families.gamma import Gamma
 from caviar.families.markov_chain import MarkovChain
 from caviar.families.multivariate_normal import MultivariateNormal
+from caviar.families.multivariate_normal_gamma import MultivariateNormalGamma
 from caviar.families.normal import Normal
 from caviar.families.normal_gamma import NormalGamma
 from caviar.families.normal_wishart import NormalWishart
@@ -28,6 +29,7 @@ __all__ = [
     "MarkovChain",
     "MeanPrecision",
     "MultivariateNormal",
+    "MultivariateNormalGamma",
     "Normal",
     "NormalGamma",
     "NormalWishart",
@@ -47,6 +49,7 @@ FAMILIES: dict[str, type[ExponentialFamily]] = {
         Dirichlet,
         Gamma,
         MultivariateNormal,
+        MultivariateNormalGamma,
         Normal,
         NormalGamma,
         NormalWishart,

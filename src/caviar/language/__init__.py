@@ -3,9 +3,11 @@
 from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .chains import MarkovChain
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
+from .joint_normals import MultivariateNormalGamma, NormalGamma, NormalWishart
 from .links import logistic, probit
 from .nodes import Constant, Data, Indexed, Node
-from .normals import MultivariateNormal, Normal, NormalGamma, NormalWishart
+from .normals import MultivariateNormal, Normal
+from .parts import Part
 from .plates import Plate
 from .positive import Gamma, Wishart
 from .simplex import Beta, Dirichlet, StickBreaking
@@ -28,11 +30,13 @@ __all__ = [
     "MarkovChain",
     "Multinomial",
     "MultivariateNormal",
+    "MultivariateNormalGamma",
     "Node",
     "Normal",
     "NormalGamma",
     "NormalWishart",
     "Operand",
+    "Part",
     "Plate",
     "Poisson",
     "Predictor",

@@ -7,17 +7,19 @@ left is multilinear, or refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .algebra import Addend, Diagonal, Predictor
+from .joining import joined
 from .nodes import Constant, Data, Indexed, Node, as_known, placed
+from .parts import Part
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, Role
-from .slots import Slot, agreed_dimension
+from .slots import Slot, agreed_dimension, parts_remedy
 from .templates import Density, Factor, Summand
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def expand(owner: Variable, density: Density, stated: Mapping[str, Predictor | D
         expansion.slots |= writer.slots
         expansion.letter_sizes |= writer.letter_sizes
         expansion.density = _rewritten(expansion.density, name, writer)
+    expansion.slots, expansion.density = joined(owner, expansion.slots, expansion.density)
     return expansion
 
 
@@ -106,7 +109,9 @@ class _Operands:
 
     def add(self, value: Any, role: Role, dimension: int | None = None) -> str:
         """Return the key of an operand's slot."""
-        expression: Node | Indexed = placed(value, self.owner)
+        part = value if isinstance(value, Part) else None
+        whole: Node | Indexed = value.whole if isinstance(value, Part) else value
+        expression = placed(whole, self.owner)
         is_chosen = isinstance(expression, Indexed)
         node, index = (expression.node, expression.by) if is_chosen else (expression, None)
         identity = (id(node), id(index))
@@ -120,8 +125,13 @@ class _Operands:
                 )
         key = f"{self.name}.{len(self.slots)}"
         self._keys[identity] = key
-        self.slots[key] = Slot(self.name, expression, role, dimension)
+        self.slots[key] = Slot(self.name, expression, role, dimension, part=part)
         return key
+
+    def refuse(self, part: Part) -> NoReturn:
+        """Say that a part of a joint factor does not stand where it may."""
+        where = f"'{self.name}' of {type(self.owner).__name__} '{self.owner.name}'"
+        raise ConjugacyError(f"{where} cannot hold {part!r} like this. {parts_remedy(part)}")
 
 
 class _LocationSum:
@@ -156,6 +166,8 @@ class _LocationSum:
             used[key] = pair
 
         for number in addend.numbers:
+            if isinstance(number, Part) and (number.which, number.event_rank) != ("mean", 0):
+                operands.refuse(number)
             use(operands.add(number, LINEAR), ("", ""))
         for one, other in addend.dots:
             vectors = (_vector(operands, one), _vector(operands, other))
@@ -199,7 +211,7 @@ def _product(one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, 
     return tuple(factors)
 
 
-def _vector(operands: _Operands, value: Any) -> Node | Indexed:
+def _vector(operands: _Operands, value: Any) -> Node | Indexed | Part:
     """Return an operand of a dot product as a node; a plain vector becomes a constant.
 
     Raises
@@ -208,6 +220,10 @@ def _vector(operands: _Operands, value: Any) -> Node | Indexed:
         If it is no vector.
     """
     where = f"dot in '{operands.name}' of '{operands.owner.name}'"
+    if isinstance(value, Part):
+        if (value.which, value.event_rank, value.node.precision_rank) != ("mean", 1, 0):
+            operands.refuse(value)
+        return value
     if not isinstance(value, Node | Indexed):
         known = as_known(value, where)
         if known.ndim == 1:
@@ -230,8 +246,8 @@ def _vector(operands: _Operands, value: Any) -> Node | Indexed:
     )
 
 
-def _length(operands: _Operands, vectors: tuple[Node | Indexed, Node | Indexed]) -> int:
-    nodes = [vector.node if isinstance(vector, Indexed) else vector for vector in vectors]
+def _length(operands: _Operands, vectors: Sequence[Node | Indexed | Part]) -> int:
+    nodes = [vector.node if isinstance(vector, Indexed | Part) else vector for vector in vectors]
     sizes = [node.dimension for node in nodes if node.dimension is not None]
     where = f"dot in '{operands.name}' of '{operands.owner.name}'"
     if not sizes:
@@ -274,7 +290,9 @@ class _PrecisionProduct:
         matrices: list[str] = []
         self._numbers: list[str] = []
         for factor in addend.numbers:
-            node: Any = factor.node if isinstance(factor, Indexed) else factor
+            if isinstance(factor, Part) and (factor.which, factor.event_rank) != ("precision", 0):
+                operands.refuse(factor)
+            node: Any = factor.node if isinstance(factor, Indexed | Part) else factor
             if isinstance(node, Constant) and not np.any(node.value):
                 raise ModelError(f"{where} must be positive; '{node.name}' is zero")
             before = len(self.slots)

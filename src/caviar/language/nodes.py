@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from .._errors import ModelError, ParameterError, PlateError
 from .._typing import Array
 from .algebra import Algebra, Link, Predictor
+from .parts import Part
 from .plates import Plate, Plates, as_plates
 
 if TYPE_CHECKING:
@@ -215,6 +216,25 @@ class Indexed(Algebra):
         """The plate that is chosen from."""
         (plate,) = self.candidates
         return plate
+
+    @property
+    def mean(self) -> Part:
+        """Its location, where the node is a joint factor."""
+        return self._part("mean")
+
+    @property
+    def precision(self) -> Part:
+        """Its precision, where the node is a joint factor."""
+        return self._part("precision")
+
+    def _part(self, which: Literal["mean", "precision"]) -> Part:
+        if not hasattr(self.node, "precision_rank"):
+            kind = f"{type(self.node).__name__} '{self.node.name}'"
+            raise ModelError(
+                f"{self!r}.{which} does not exist: the {kind} has no parts; a joint factor, a NormalGamma or "
+                f"NormalWishart, has .mean and .precision"
+            )
+        return Part(self, which)
 
     def within(self, owner: Node) -> Indexed:
         """Return this as it stands in a slot of ``owner``: with one candidate.

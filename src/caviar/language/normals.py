@@ -1,4 +1,4 @@
-"""Normal distributions, and their joint priors with a precision."""
+"""Normal distributions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import families
+from .joining import whole_if_together
 from .nodes import Expression
 from .plates import Plates
 from .roles import (
@@ -17,13 +18,11 @@ from .roles import (
     LOCATION_VECTOR,
     PRECISION,
     PRECISION_MATRIX,
-    SHAPE,
-    degrees_of_freedom,
 )
 from .templates import LOG_2PI, template
 from .variable import Variable
 
-__all__ = ["MultivariateNormal", "Normal", "NormalGamma", "NormalWishart"]
+__all__ = ["MultivariateNormal", "Normal"]
 
 
 class Normal(Variable):
@@ -38,9 +37,11 @@ class Normal(Variable):
     name
         Unique within the model; under which data and posterior are found.
     mean
-        Number, array, Normal, or a whole NormalGamma (then without ``precision``).
+        Number, array, Normal, a sum or product of these, or a whole NormalGamma (then without ``precision``). With
+        ``theta.mean`` in it, a part of a NormalGamma, ``theta.precision`` must be the precision, or a factor of it.
     precision
-        Inverse variance: number, array or Gamma. ``mean=0, precision=0`` states the flat improper prior.
+        Inverse variance: number, array, Gamma, or a product of these. ``mean=0, precision=0`` states the flat improper
+        prior.
     plates
         Its repetitions.
 
@@ -71,6 +72,7 @@ class Normal(Variable):
     def __init__(
         self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()
     ) -> None:
+        mean, precision = whole_if_together(mean, precision, self.value_rank)
         if precision is None:
             self._state(
                 name,
@@ -147,6 +149,7 @@ class MultivariateNormal(Variable):
     def __init__(
         self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()
     ) -> None:
+        mean, precision = whole_if_together(mean, precision, self.value_rank)
         if precision is None:
             self._state(
                 name, plates, {"mean": (mean, LOCATION_AND_PRECISION_MATRIX)}, density=self.joint_density
@@ -174,151 +177,6 @@ class MultivariateNormal(Variable):
         return families.MultivariateNormal(np.zeros((*plates, size)), np.eye(size) * spread**-2.0)
 
 
-class NormalGamma(Variable):
-    r"""A location and a precision with their joint conjugate prior.
-
-    .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu \mid \tau \sim N(m, (\kappa\tau)^{-1})
-
-    Parameters
-    ----------
-    name
-        Unique within the model.
-    mean, mean_precision, shape, rate
-        :math:`m`, :math:`\kappa`, :math:`a` and :math:`b`. ``mean_precision=0, shape=1/2, rate=0`` is the flat prior.
-    plates
-        Its repetitions.
-
-    Examples
-    --------
-    >>> NormalGamma("theta", mean=0, mean_precision=0.1, shape=1, rate=1)
-    NormalGamma('theta')
-    """
-
-    family = families.NormalGamma
-    letters: ClassVar = {"precision_x": "", "precision_xx": "", "log_precision": "", "precision": ""}
-    base = template((-1, "self.log_precision"))
-    density = template(
-        (1 / 2, "self.log_precision"),
-        (1 / 2, "mean_precision.log_x"),
-        (-1 / 2 * LOG_2PI, ""),
-        (-1 / 2, "mean_precision.x self.precision_xx"),
-        (1, "mean_precision.x mean.x self.precision_x"),
-        (-1 / 2, "mean_precision.x mean.xx self.precision"),
-        (1, "shape.x self.log_precision"),
-        (-1, "rate.x self.precision"),
-        (1, "shape.x rate.log_x"),
-        (-1, "shape.gammaln"),
-    )
-
-    def __init__(
-        self,
-        name: str,
-        mean: Expression,
-        mean_precision: Expression,
-        shape: Expression,
-        rate: Expression,
-        *,
-        plates: Plates = (),
-    ) -> None:
-        arguments = {
-            "mean": (mean, LOCATION),
-            "mean_precision": (mean_precision, PRECISION),
-            "shape": (shape, SHAPE),
-            "rate": (rate, PRECISION),
-        }
-        self._state(name, plates, arguments, dimension=1)
-
-    def _states_flat_prior(self) -> bool:
-        return _is_zero(self, "mean_precision") and _is_zero(self, "rate") and _is_value(self, "shape", 1 / 2)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data."""
-        return families.MeanPrecision(np.zeros(plates), np.full(plates, spread**-2.0))
-
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalGamma:
-        """Return a factor as broad as the data."""
-        return families.NormalGamma(np.zeros(plates), 1.0, 1.0, spread**2.0)
-
-
-class NormalWishart(Variable):
-    r"""A location vector and a precision matrix with their joint conjugate prior.
-
-    .. math:: \Lambda \sim \mathrm{Wishart}(\nu, B), \qquad \mu \mid \Lambda \sim N(m, (\kappa\Lambda)^{-1})
-
-    Parameters
-    ----------
-    name
-        Unique within the model.
-    mean, mean_precision, df, inverse_scale
-        :math:`m` (D), :math:`\kappa`, :math:`\nu > D - 1` and :math:`B` (D x D; the expected precision is
-        :math:`\nu B^{-1}`). ``mean_precision=0, df=D, inverse_scale=0`` is the flat prior.
-    plates
-        Its repetitions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> NormalWishart("theta", mean=np.zeros(2), mean_precision=0.1, df=3, inverse_scale=np.eye(2))
-    NormalWishart('theta')
-    """
-
-    family = families.NormalWishart
-    value_rank = 1
-    letters: ClassVar = {"precision_x": "i", "precision_xx": "", "log_det": "", "precision": "ij"}
-    base = template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det"))
-    density = template(
-        (1 / 2, "self.log_det"),
-        (1 / 2, "mean_precision.log_x [i]"),
-        (-1 / 2 * LOG_2PI, "[i]"),
-        (-1 / 2, "mean_precision.x self.precision_xx"),
-        (1, "mean_precision.x mean.x[i] self.precision_x[i]"),
-        (-1 / 2, "mean_precision.x mean.xx[ij] self.precision[ij]"),
-        (1 / 2, "df.x self.log_det"),
-        (-1 / 2, "inverse_scale.x[ij] self.precision[ij]"),
-        (1 / 2, "df.x inverse_scale.log_det"),
-        (-1 / 2 * np.log(2), "df.x [i]"),
-        (-1, "df.log_gamma"),
-    )
-
-    def __init__(
-        self,
-        name: str,
-        mean: Expression,
-        mean_precision: Expression,
-        df: Expression,
-        inverse_scale: Expression,
-        *,
-        plates: Plates = (),
-    ) -> None:
-        arguments = {
-            "mean": (mean, LOCATION_VECTOR),
-            "mean_precision": (mean_precision, PRECISION),
-            "df": (df, degrees_of_freedom),
-            "inverse_scale": (inverse_scale, PRECISION_MATRIX),
-        }
-        self._state(name, plates, arguments)
-
-    def _states_flat_prior(self) -> bool:
-        flat = _is_zero(self, "mean_precision") and _is_zero(self, "inverse_scale")
-        return flat and _is_value(self, "df", self.dimension or 0)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data on the diagonal."""
-        size = self.dimension or 1
-        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))
-        return families.MeanPrecision(np.zeros((*plates, size)), precision)
-
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalWishart:
-        """Return a factor as broad as the data."""
-        size = self.dimension or 1
-        scale = (size + 1) * spread**2.0 * np.eye(size)
-        return families.NormalWishart(np.zeros((*plates, size)), 1.0, size + 1.0, scale)
-
-
-def _is_value(variable: Variable, slot: str, value: float) -> bool:
-    known = variable.known(slot)
-    return known is not None and bool(np.all(known == value))
-
-
 def _is_zero(variable: Variable, slot: str) -> bool:
-    return _is_value(variable, slot, 0.0)
+    known = variable.known(slot)
+    return known is not None and bool(np.all(known == 0))

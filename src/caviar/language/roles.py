@@ -21,6 +21,8 @@ __all__ = [
     "AUGMENTING",
     "BEGINNING",
     "CONCENTRATION",
+    "JOINT_LINEAR",
+    "JOINT_LINEAR_VECTOR",
     "LINEAR",
     "LINEAR_VECTOR",
     "LOCATION",
@@ -39,6 +41,7 @@ __all__ = [
     "degrees_of_freedom",
     "labels_of",
     "one_hot",
+    "shape_with_vector",
 ]
 
 
@@ -180,6 +183,8 @@ LOCATION_AND_PRECISION_MATRIX = Role(
     moves=True,
 )
 AUGMENTING = Role(0, {"x": _identity})
+JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))
+JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))
 PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex)
 PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta",), _no_probability)
 RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)
@@ -213,3 +218,12 @@ def degrees_of_freedom(dimension: int) -> Role:
     """Return the role of a Wishart's degrees of freedom, whose normaliser depends on the dimension."""
     statistics = {"x": _identity, "log_gamma": partial(_log_gamma, dimension)}
     return Role(0, statistics, (), partial(_not_above, dimension - 1))
+
+
+def _no_shape(flat: float, value: Array) -> str:
+    return "" if np.all(value == flat) else _not_positive(value)
+
+
+def shape_with_vector(dimension: int) -> Role:
+    """Return the role of the shape of a Gamma beside a vector: positive, or that of the density 1."""
+    return Role(0, SHAPE.statistics, (), partial(_no_shape, 1 - dimension / 2))

@@ -10,8 +10,9 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
-from .algebra import Diagonal, Predictor
+from .algebra import Diagonal, Predictor, as_predictor
 from .nodes import Constant, Data, Expression, Indexed, Node, as_known, placed, refuse_link
+from .parts import Part
 from .plates import Plate
 from .roles import (
     LOCATION,
@@ -33,6 +34,7 @@ __all__ = [
     "agreed_dimension",
     "as_expression",
     "check_slot",
+    "parts_remedy",
     "resolve_role",
     "slot_of",
 ]
@@ -55,6 +57,8 @@ class Slot:
     """Length that a vector in a dot product must have."""
     along: Plate | None = None
     """The plate that runs along the event axis of the owner: of a diagonal."""
+    part: Part | None = None
+    """The part of a joint factor that was stated here."""
 
     @property
     def node(self) -> Node:
@@ -84,6 +88,10 @@ def as_expression(
     if isinstance(value, Node | Indexed):
         return value
     where = _where(owner, slot)
+    if isinstance(value, Part):
+        if value.event_rank or role not in (LOCATION, PRECISION):
+            raise ConjugacyError(f"{where} cannot be {value!r}. {parts_remedy(value)}")
+        return as_predictor(value)
     if isinstance(value, Predictor | Diagonal) and role not in _JOINT:
         if role not in _TAKE_SUMS:
             raise ModelError(f"{where} takes no sum or product; give a variable, a number or an array")
@@ -97,6 +105,18 @@ def as_expression(
             f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
         )
     return as_known(value, where)
+
+
+def parts_remedy(part: Part) -> str:
+    """Return where the parts of this joint factor may stand."""
+    name = part.whole_name
+    if part.node.precision_rank:
+        return f"They stand together: MultivariateNormal('x', {name}.mean, {name}.precision), nowhere else."
+    mean = f"dot(X, {name}.mean)" if part.node.value_rank else f"{name}.mean"
+    return (
+        f"The parts of a joint factor stand together, as mean and precision of one Normal: Normal('y', {mean}, "
+        f"{name}.precision). For a mean and a precision that are independent, state a Normal and a Gamma."
+    )
 
 
 def agreed_dimension(

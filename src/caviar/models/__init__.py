@@ -1,11 +1,16 @@
 """The classic models, each a page that states it in the language and returns a :class:`caviar.Model`."""
 
 from .bernoulli_mixture import bernoulli_mixture
+from .conjugate_regression import conjugate_regression
 from .dirichlet_categorical import dirichlet_categorical
 from .dirichlet_process_mixture import dirichlet_process_mixture
 from .factor_analysis import factor_analysis
 from .gaussian_mixture import gaussian_mixture
-from .hidden_markov_model import categorical_hidden_markov_model, gaussian_hidden_markov_model
+from .hidden_markov_model import (
+    categorical_hidden_markov_model,
+    gaussian_hidden_markov_model,
+    poisson_hidden_markov_model,
+)
 from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
 from .latent_dirichlet_allocation import latent_dirichlet_allocation
@@ -28,6 +33,7 @@ from .varying_coefficients import varying_coefficients
 __all__ = [
     "bernoulli_mixture",
     "categorical_hidden_markov_model",
+    "conjugate_regression",
     "dirichlet_categorical",
     "dirichlet_process_mixture",
     "factor_analysis",
@@ -44,6 +50,7 @@ __all__ = [
     "normal_factorised",
     "normal_gamma",
     "normal_wishart_mixture",
+    "poisson_hidden_markov_model",
     "poisson_mixture",
     "probabilistic_pca",
     "probit_regression",

@@ -5,10 +5,24 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from .._model import Model
-from ..language import Categorical, Data, Dirichlet, MarkovChain, MultivariateNormal, Plate, Wishart
+from ..language import (
+    Categorical,
+    Data,
+    Dirichlet,
+    Gamma,
+    MarkovChain,
+    MultivariateNormal,
+    Plate,
+    Poisson,
+    Wishart,
+)
 from ._broadcast import as_matrix, as_vector
 
-__all__ = ["categorical_hidden_markov_model", "gaussian_hidden_markov_model"]
+__all__ = [
+    "categorical_hidden_markov_model",
+    "gaussian_hidden_markov_model",
+    "poisson_hidden_markov_model",
+]
 
 
 def _chain(
@@ -172,3 +186,69 @@ def categorical_hidden_markov_model(
     emission = Dirichlet("emission", as_vector(emission_concentration, n_categories), plates=state)
     s = _chain(n_states, initial_concentration, transition_concentration, time, state, with_starts)
     return Model(Categorical("x", emission[s], plates=time))
+
+
+def poisson_hidden_markov_model(
+    n_features: int,
+    n_states: int,
+    *,
+    initial_concentration: ArrayLike = 1.0,
+    transition_concentration: ArrayLike = 1.0,
+    shape: ArrayLike = 1.0,
+    rate: ArrayLike = 1.0,
+    with_starts: bool = False,
+) -> Model:
+    r"""Return the hidden Markov model whose K states emit D counts.
+
+    .. math::
+        \pi \sim \mathrm{Dir}(\alpha), \quad A_k \sim \mathrm{Dir}(\beta_k), \quad
+        \lambda_{kd} \sim \mathrm{Gamma}(a, b) \\
+        s_1 \sim \mathrm{Cat}(\pi), \quad s_t \mid s_{t-1} \sim \mathrm{Cat}(A_{s_{t-1}}), \quad
+        x_{td} \mid s_t \sim \mathrm{Poi}(\lambda_{s_t d})
+
+    The path is one factor as in :func:`gaussian_hidden_markov_model`, with
+
+    .. math::
+        \log b_{tk} &= \sum_d \bigl( x_{td} \langle\log\lambda_{kd}\rangle - \langle\lambda_{kd}\rangle
+        - \log x_{td}! \bigr) \\
+        a_{kd} &\leftarrow a + \sum_t q(s_t = k)\, x_{td}, \qquad b_k \leftarrow b + \sum_t q(s_t = k)
+
+    Parameters
+    ----------
+    n_features, n_states
+        D and K.
+    initial_concentration, transition_concentration, with_starts
+        As in :func:`gaussian_hidden_markov_model`.
+    shape, rate
+        a and b, as in :func:`poisson_mixture`.
+
+    Returns
+    -------
+    Model
+        Variables ``initial``, ``transition`` (plate ``state``), ``rate`` (plates ``state``, ``feature``), ``s`` (plate
+        ``time``) and ``x`` (plates ``time``, ``feature``). Counts that are missing (NaN) are left out.
+
+    Raises
+    ------
+    ModelError
+        If an argument is impossible, or of the wrong shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> path = np.arange(600) // 30 % 2
+    >>> data = {"x": rng.poisson(np.array([2.0, 7.0])[path])[:, None]}
+    >>> posterior = poisson_hidden_markov_model(1, 2).fit(data, seed=0, n_restarts=5)
+    >>> order = posterior["rate"].mean[:, 0].argsort()
+    >>> posterior["rate"].mean[order].round(1)
+    array([[2. ],
+           [6.9]])
+    >>> found = order.argsort()[posterior.local(data)["s"].mode()]
+    >>> print((found == path).mean().round(2))
+    0.99
+    """
+    state, feature, time = Plate("state", n_states), Plate("feature", n_features), Plate("time")
+    rates = Gamma("rate", shape, rate, plates=(state, feature))
+    s = _chain(n_states, initial_concentration, transition_concentration, time, state, with_starts)
+    return Model(Poisson("x", rates[s], plates=(time, feature)))

@@ -1,0 +1,272 @@
+"""The joint Normal-Gamma distribution of a vector and the precision that it shares with the noise of its data."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caviar._errors import ImproperError, ParameterError
+from caviar._gamma_function import ratio_excess
+from caviar._linalg import (
+    cholesky,
+    inverse,
+    inverse_from_factor,
+    log_determinant,
+    outer,
+    positive_definite,
+    relative_spectrum,
+    times_vector,
+)
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._parameters import (
+    read_parameters,
+    refuse_improper,
+    require,
+    require_positive_definite,
+)
+from caviar.families.gamma import Gamma
+
+_LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultivariateNormalGamma(ExponentialFamily):
+    r"""Joint distributions of a location vector :math:`w \in R^D` and one precision :math:`\tau`.
+
+    .. math:: w \mid \tau \sim N(m,\, (\tau K)^{-1}), \quad \tau \sim \mathrm{Gamma}(s, r), \qquad
+              t = (\tau w,\, \tau w w',\, \log\tau,\, \tau), \quad
+              \eta = (K m,\, -K/2,\, s + \tfrac D2,\, -(r + m' K m/2)), \quad c = (0, 0, -1, 0)
+
+    The conjugate prior of linear regression with unknown noise: coefficients w, noise of precision :math:`\tau`.
+
+    Parameters
+    ----------
+    mean
+        Location m, shape (..., D).
+    mean_precision
+        Precision matrix K of the location in units of :math:`\tau`, shape (..., D, D), positive definite.
+    shape, rate
+        Parameters s > 0 and r > 0 of the Gamma distribution of the precision.
+
+    Raises
+    ------
+    ParameterError
+        If a matrix is not symmetric and positive definite, shape or rate is not positive, or the shapes do not fit.
+
+    Notes
+    -----
+    A value is a pair ``(mean, precision)``, such as the named pair that ``sample`` and ``mode`` return. With D = 1
+    it is :class:`NormalGamma` with an axis more.
+
+    Examples
+    --------
+    >>> q = MultivariateNormalGamma([1.0, 0.0], [[2.0, 0.0], [0.0, 4.0]], 3.0, 4.0)
+    >>> q.covariance  # of the location, whatever the precision
+    array([[1. , 0. ],
+           [0. , 0.5]])
+    >>> print(q.mode().precision)
+    0.75
+    """
+
+    mean: Array
+    mean_precision: Array
+    shape: Array
+    rate: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
+    parameter_ndims: ClassVar[tuple[int, ...]] = (1, 2, 0, 0)
+
+    def __init__(self, mean: ArrayLike, mean_precision: ArrayLike, shape: ArrayLike, rate: ArrayLike) -> None:
+        family = "MultivariateNormalGamma"
+        values = {"mean": mean, "mean_precision": mean_precision, "shape": shape, "rate": rate}
+        parameters = read_parameters(family, values, self.parameter_ndims)
+        matrix = require_positive_definite(family, "mean_precision", parameters["mean_precision"])
+        size = parameters["mean"].shape[-1]
+        if matrix.shape[-1] != size:
+            raise ParameterError(
+                f"{family}: mean_precision must have shape (..., {size}, {size}) to go with a mean of {size} "
+                f"entries, got shape {matrix.shape}."
+            )
+        for name in ("shape", "rate"):
+            require(parameters[name] > 0, parameters[name], f"{family}: {name} must be positive")
+        vars(self).update(parameters, mean_precision=matrix)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of the four statistics: (D,), (D, D), () and ()."""
+        return event_shape, event_shape * 2, (), ()
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with natural parameters (K m, -K/2, s + D/2, -(r + m' K m/2))."""
+        linear, quadratic, log_precision, negative_rate = natural
+        matrix = -2.0 * quadratic
+        try:
+            lower = cholesky(matrix)
+        except np.linalg.LinAlgError:
+            good = positive_definite(matrix)
+            refuse_improper(cls.__name__, good, "mean_precision must be positive definite")
+        inverse_lower = inverse(lower)
+        whitened = times_vector(inverse_lower, linear)
+        mean = times_vector(inverse_lower.swapaxes(-1, -2), whitened)
+        if not np.logical_and.reduce(np.isfinite(mean), axis=None):
+            good = positive_definite(matrix) & np.isfinite(linear).all(axis=-1)
+            refuse_improper(cls.__name__, good, "mean_precision and mean must be finite")
+        rate = -negative_rate - 0.5 * (whitened**2).sum(axis=-1)
+        marginal = Gamma._checked(log_precision - 0.5 * mean.shape[-1], rate, cls.__name__)
+        batch = np.broadcast_shapes(marginal.shape.shape, mean.shape[:-1], matrix.shape[:-2])
+        size = mean.shape[-1]
+        if marginal.shape.shape != batch:
+            marginal = Gamma._trusted(
+                shape=np.broadcast_to(marginal.shape, batch), rate=np.broadcast_to(marginal.rate, batch)
+            )
+        matrices = (np.broadcast_to(m, (*batch, size, size)) for m in (matrix, lower, inverse_lower))
+        matrix, lower, inverse_lower = matrices
+        return cls._trusted(
+            mean=np.broadcast_to(mean, (*batch, size)),
+            mean_precision=matrix,
+            shape=marginal.shape,
+            rate=marginal.rate,
+            natural=natural,
+            precision_marginal=marginal,
+            _lower=lower,
+            _inverse_lower=inverse_lower,
+        )
+
+    @classmethod
+    def statistics_of(cls, value: Any) -> Statistics:
+        """Return the four statistics of a pair (mean, precision)."""
+        location, precision = (as_value(part) for part in value)
+        weighted = precision[..., np.newaxis] * location
+        products = precision[..., np.newaxis, np.newaxis] * outer(location)
+        return weighted, products, safe_log(precision), precision
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(D,), the shape of the location."""
+        return self.mean.shape[-1:]
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """1 / precision."""
+        return (0.0, 0.0, -1.0, 0.0)
+
+    @cached_property
+    def precision_marginal(self) -> Gamma:
+        """Distribution of the precision alone."""
+        return Gamma._trusted(shape=self.shape, rate=self.rate)
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """(K m, -K/2, s + D/2, -(r + m' K m/2))."""
+        linear = times_vector(self.mean_precision, self.mean)
+        quadratic = np.add.reduce(linear * self.mean, axis=-1)
+        size = self.mean.shape[-1]
+        return (
+            linear,
+            -0.5 * self.mean_precision,
+            self.shape + 0.5 * size,
+            -(self.rate + 0.5 * quadratic),
+        )
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(E tau m, K^-1 + E tau m m', digamma(s) - log r, s / r)."""
+        expected_log, expected = self.precision_marginal.expected_statistics
+        products = expected[..., np.newaxis, np.newaxis] * outer(self.mean)
+        return expected[..., np.newaxis] * self.mean, self._inverse + products, expected_log, expected
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Log-partition of the Gamma marginal, minus half of log|K / 2 pi|."""
+        location = self._log_determinant - self.mean.shape[-1] * _LOG_TWO_PI
+        return self.precision_marginal.log_partition - 0.5 * location
+
+    @property
+    def covariance(self) -> Array:
+        """Marginal covariance of the location, shape (..., D, D); infinite entries where shape <= 1."""
+        surplus = np.maximum(self.shape - 1.0, 0.0)
+        with np.errstate(divide="ignore"):
+            factor = (self.rate / surplus)[..., np.newaxis, np.newaxis]
+        matrix = self._inverse
+        return np.where(matrix == 0, 0.0, matrix) * np.where((matrix == 0) & np.isinf(factor), 1.0, factor)
+
+    @cached_property
+    def _lower(self) -> Array:
+        return cholesky(self.mean_precision)
+
+    @cached_property
+    def _inverse_lower(self) -> Array:
+        return inverse(self._lower)
+
+    @cached_property
+    def _inverse(self) -> Array:
+        return inverse_from_factor(self._inverse_lower)
+
+    @cached_property
+    def _log_determinant(self) -> Array:
+        return log_determinant(self._lower)
+
+    def _distance(self, deviation: Array) -> Array:
+        """Return d' K d."""
+        return (times_vector(self._lower.swapaxes(-1, -2), deviation) ** 2).sum(axis=-1)
+
+    def log_density(self, value: Any) -> Array:
+        """Return the log-density at a pair (mean, precision)."""
+        location, precision = (as_value(part) for part in value)
+        positive = np.where(precision > 0, precision, 1.0)
+        size = self.mean.shape[-1]
+        conditional = size * (np.log(positive) - _LOG_TWO_PI) + self._log_determinant
+        distance = positive * self._distance(location - self.mean)
+        return self.precision_marginal.log_density(precision) + 0.5 * (conditional - distance)
+
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
+        return self.entropy() - self.expected_statistics[2]
+
+    def entropy(self) -> Array:
+        """Return the entropy of the precision plus that expected of the location given it."""
+        size = self.mean.shape[-1]
+        expected_log = self._log_determinant + size * self.expected_statistics[2]
+        return self.precision_marginal.entropy() + 0.5 * (size * (1.0 + _LOG_TWO_PI) - expected_log)
+
+    def _divergence(self, other: Self) -> Array:
+        spectrum, excess = relative_spectrum(
+            self.mean_precision, self._inverse_lower, other.mean_precision, other._lower
+        )
+        spread = ratio_excess(spectrum, np.ones_like(spectrum), excess).sum(axis=-1)
+        distance = self.expected_statistics[3] * other._distance(self.mean - other.mean)
+        return self.precision_marginal.kl(other.precision_marginal) + 0.5 * (spread + distance)
+
+    def mode(self) -> MeanPrecision:
+        """Return the joint mode: the mean, and (shape + D/2 - 1) / rate.
+
+        Raises
+        ------
+        ImproperError
+            If shape <= 1 - D/2, which D = 1 allows: there is no largest density at a positive precision.
+        """
+        surplus = self.shape + (0.5 * self.mean.shape[-1] - 1.0)
+        if (surplus <= 0).any():
+            raise ImproperError(
+                f"A Normal-Gamma distribution of a vector of {self.mean.shape[-1]} has a mode if its shape is greater "
+                f"than {1 - 0.5 * self.mean.shape[-1]:g}, got {self.shape.min()}. Use the mean, or a prior with a "
+                f"larger shape."
+            )
+        return MeanPrecision(self.mean, surplus / self.rate)
+
+    def sample(self, size: Size = None, seed: Seed = None) -> MeanPrecision:
+        """Return draws of (mean, precision), of shapes size + batch + (D,) and size + batch."""
+        generator = np.random.default_rng(seed)
+        precision = self.precision_marginal.sample(size, generator)
+        noise = generator.standard_normal(draw_shape(size, self.mean.shape))
+        deviation = times_vector(self._inverse_lower.swapaxes(-1, -2), noise)
+        return MeanPrecision(self.mean + deviation / np.sqrt(precision)[..., np.newaxis], precision)
+
+    def translate(self, delta: ArrayLike) -> Self:
+        """Return the distribution of (location + delta, precision)."""
+        return type(self)(self.mean + as_value(delta), self.mean_precision, self.shape, self.rate)
