@@ -132,12 +132,17 @@ def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -
 
 def _seen_below(plan: Plan, variable: Variable, rows: Rows) -> Array:
     """Return a value of a gated variable for each row: what its child in the same group shows, or one."""
+    plates = [plate for plate in variable.plates if plate is not plan.binding.data_plate]
+    event = (variable.dimension or 1,) * variable.value_rank
+    shape = (rows.n_rows, *(plan.binding.sizes[plate] for plate in plates), *event)
     for group in plan.frame.groups:
-        if variable in group.variables:
-            leaf = next(v for v in group.variables if v in plan.compiled.sources)
-            return np.moveaxis(plan.compiled.sources[leaf].values(rows.columns[leaf.name]), -1, 0)
-    shape = (
-        tuple(plan.binding.sizes[p] for p in variable.plates[1:])
-        + (variable.dimension or 1,) * variable.value_rank
-    )
-    return np.ones((rows.n_rows, *shape))
+        leaves = [v for v in group.variables if v in plan.compiled.sources and variable in v.parents]
+        if variable not in group.variables or not leaves:
+            continue
+        values = plan.compiled.sources[leaves[0]].values(rows.columns[leaves[0].name])
+        below = [plate for plate in leaves[0].plates if plate is not plan.binding.data_plate]
+        mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
+        kept = [plate for plate in below if plate in plates]
+        order = [kept.index(plate) for plate in plates]
+        return np.moveaxis(mean.transpose(*order, *range(len(order), mean.ndim)), -1, 0)
+    return np.ones(shape)
