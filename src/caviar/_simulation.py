@@ -16,7 +16,7 @@ from ._typing import AnyArray
 from .engine.binding import as_values
 from .engine.missing import filled
 from .families import ExponentialFamily, MeanPrecision
-from .language import Categorical, Constant, Data, Diagonal, Indexed, Node, Plate, Predictor, Slot, Variable
+from .language import Constant, Data, Diagonal, Indexed, Node, Plate, Predictor, Slot, Variable
 from .language.algebra import Addend
 from .language.roles import labels_of
 
@@ -135,6 +135,9 @@ def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
     node = slot.node
     value = node.value if isinstance(node, Constant) else values[node.name]
     labels: dict[Plate, AnyArray] = {}
+    if slot.index is owner:
+        # a chain's transitions, chosen by its own state of the step before: those from every state
+        return np.asarray(value)
     if isinstance(slot.expression, Indexed):
         by = slot.expression.by
         labels[slot.expression.plate] = _laid_out(values[by.name], by.plates, owner, {})
@@ -245,7 +248,7 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
                 f"'{name}' must have {rank} axes (its plates, then its event); got shape {held[name].shape}"
             )
         # other values off their support have density zero; labels off theirs would choose a wrong row
-        problem = variable.problem_with(held[name]) if isinstance(variable, Categorical) else ""
+        problem = variable.problem_with(held[name]) if hasattr(variable, "categories") else ""
         if problem:
             raise ParameterError(f"the given '{name}', a {type(variable).__name__}, {problem}")
     return held
