@@ -212,3 +212,22 @@ def test_missing_entries_are_refused_and_not_reported_as_a_failure():
     data["x"][3] = np.nan
     with pytest.raises(cv.ParameterError, match="no missing entries, and 'x' has some"):
         check_model(CASES["joint"].state(), data)
+
+
+def test_joint_factors_of_rows_on_any_axis():
+    obs, feature = cv.Plate("obs"), cv.Plate("feature", 3)
+    theta = cv.NormalGamma("theta", 0.0, 1.0, 2.0, 1.0, plates=(feature, obs))
+    model = cv.Model(cv.Normal("x", theta, plates=(feature, obs)))
+    check_model(model, {"x": np.random.default_rng(0).normal(size=(3, 4))}).raise_if_failed()
+
+
+def test_a_category_beyond_doubt_is_stationary():
+    """Its standard deviation is that of a coin that never falls on the other side: no unit for a step."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    z = cv.Categorical("z", [0.5, 0.5])
+    mean = cv.Normal("mean", np.array([-3.0, 3.0]), 4.0, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=obs))
+    data = {"x": np.array([2.5, 3.0, 3.2])}
+    posterior = model.fit(data, tol=1e-13, max_iter=2000)
+    assert 0 < posterior["z"].probabilities.min() < 1e-9
+    assert elbo_slopes(posterior, data)["z"] < 1e-4

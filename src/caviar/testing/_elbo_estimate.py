@@ -64,7 +64,7 @@ def elbo_estimate(
     for i in range(n_draws):
         values, log_q = _draw(posterior, local, rng)
         for name, axis in rows_at.items():
-            values[name] = np.moveaxis(values[name], 0, axis)
+            values[name] = _rows_to(values[name], axis)
         samples[i] = posterior.model.log_joint({**data, **values}) - log_q
     return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
 
@@ -88,6 +88,13 @@ def _draw(
             values[name] = chosen.sample(None, rng)
             log_q += float(np.sum(chosen.log_density(values[name])))
     return values, log_q
+
+
+def _rows_to(value: Any, axis: int) -> Any:
+    """Return values whose rows are the first axis with the rows at ``axis``; a joint factor's are a pair."""
+    if isinstance(value, tuple):
+        return type(value)(*(np.moveaxis(part, 0, axis) for part in value))
+    return np.moveaxis(value, 0, axis)
 
 
 def _gate_of(posterior: Posterior, name: str, local: Mapping[str, Any]) -> str:
