@@ -221,6 +221,19 @@ def test_joint_factors_of_rows_on_any_axis():
     check_model(model, {"x": np.random.default_rng(0).normal(size=(3, 4))}).raise_if_failed()
 
 
+@pytest.mark.parametrize("names", [("y", "z"), ("z", "y")])
+def test_a_hidden_value_below_two_gates_of_different_width(names):
+    """Its factor is joint with one of them; the other has another number of categories."""
+    obs, two, three = cv.Plate("obs"), cv.Plate("two", 2), cv.Plate("three", 3)
+    of_mean = cv.Categorical(names[0], [0.2, 0.3, 0.5], plates=obs)
+    of_scale = cv.Categorical(names[1], [0.3, 0.7], plates=obs)
+    u = cv.Gamma("u", 2.0, cv.Gamma("rate", 2.0, 1.0, plates=two)[of_scale], plates=obs)
+    mean = cv.Normal("mean", 0.0, 0.5, plates=three)
+    data = {"x": np.random.default_rng(2).normal(size=5)}
+    model = cv.Model(cv.Normal("x", mean[of_mean], u, plates=obs))
+    check_model(model, data, tol=1e-11, n_draws=200, n_directions=4).raise_if_failed()
+
+
 def test_a_category_beyond_doubt_is_stationary():
     """Its standard deviation is that of a coin that never falls on the other side: no unit for a step."""
     obs, component = cv.Plate("obs"), cv.Plate("component", 2)

@@ -102,7 +102,8 @@ def _gate_of(posterior: Posterior, name: str, local: Mapping[str, Any]) -> str:
     chosen_by = [gate.name for gate in posterior.model.variables[name].indices if gate.name in local]
     others = [other for other, q in local.items() if isinstance(q, Categorical)]
     for gate in [*chosen_by, *others]:
-        if np.allclose(local[gate].probabilities, local[name].probabilities, rtol=1e-9, atol=1e-12):
+        one, other = local[gate].probabilities, local[name].probabilities
+        if one.shape == other.shape and np.allclose(one, other, rtol=1e-9, atol=1e-12):
             return gate
     raise ParameterError(f"no local Categorical has the probabilities that the factor of '{name}' has")
 
