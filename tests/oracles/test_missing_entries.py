@@ -251,7 +251,9 @@ def test_what_cannot_be_missing_is_refused(data: dict[str, list[float]], message
 
 
 def test_a_part_of_a_single_vector_is_refused() -> None:
-    model = cv.Model(cv.MultivariateNormal("x", cv.MultivariateNormal("m", np.zeros(2), np.eye(2)), np.eye(2)))
+    model = cv.Model(
+        cv.MultivariateNormal("x", cv.MultivariateNormal("m", np.zeros(2), np.eye(2)), np.eye(2))
+    )
     with pytest.raises(cv.DataError, match=r"has a missing value \(NaN\), where the rest of the vector"):
         model.fit({"x": [1.0, np.nan]})
     single = cv.Model(cv.Normal("y", cv.Data("m"), 1.0))
