@@ -223,6 +223,18 @@ def test_a_latent_with_an_unknown_prior_needs_an_observation_below_it() -> None:
         scaled(cv.Gamma("rate", 1.0, 1.0)).fit({"x": [[1.0, np.nan], [2.0, 1.0]]}, data_plate="obs")
 
 
+def test_an_empty_row_of_labels_for_each_column_is_left_out() -> None:
+    obs, column, component = cv.Plate("obs"), cv.Plate("column", 2), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=(obs, column))
+    mean = cv.Normal("mean", np.array([-2.0, 2.0]), 1.0, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(obs, column)))
+    seen = np.array([[1.0, -2.0], [0.5, 3.0]])
+    padded = np.concatenate([seen[:1], [[np.nan, np.nan]], seen[1:]])
+    assert model.fit({"x": padded}).elbo == pytest.approx(model.fit({"x": seen}).elbo, rel=1e-10)
+    with pytest.raises(cv.DataError, match="row 2 leaves the latent 'z' without an observation"):
+        model.fit({"x": np.where(padded == 3.0, np.nan, padded)})
+
+
 def test_a_label_of_another_leaf_needs_an_observation_of_it() -> None:
     """Two mixtures over the same rows: a row without the second leaf would count as a label of the second."""
     obs = cv.Plate("obs")

@@ -45,8 +45,9 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     if missing is None or not missing.any():
         return array, None
     if isinstance(node, Data):
+        place = _in_row(np.argwhere(missing)[0])
         raise DataError(
-            f"'{node.name}' has a missing value (NaN){_in_row(np.argwhere(missing)[0])}; only observed variables may have missing "
+            f"'{node.name}' has a missing value (NaN){place}; only observed variables may have missing "
             f"entries: drop or impute such rows, or model '{node.name}' as a variable"
         )
     events = tuple(range(array.ndim - event_rank, array.ndim))
@@ -135,7 +136,7 @@ def check_latents(
         has_any = np.any([_over(masks[leaf], leaf.plates, variable.plates) for leaf in below], axis=0)
         by_row = np.moveaxis(has_any, variable.plates.index(plate), 0)
         empty = ~by_row.reshape(len(by_row), -1).all(axis=1)
-        if len(variable.plates) == 1 and seen is not None:
+        if seen is not None:
             empty &= seen > 0
         if empty.any():
             names = ", ".join(f"'{leaf.name}'" for leaf in below)
