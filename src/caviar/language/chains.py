@@ -123,7 +123,7 @@ class MarkovChain(Variable):
         """None: that its own state chooses the transitions is in its density."""
         return ()
 
-    def distribution_given(self, slots: Mapping[str, Any]) -> Paths:
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of its states given the probabilities of the first one and of each step."""
         starts = np.asarray(slots.get("starts", [False]), dtype=bool)
         return Paths(slots["initial"][0], slots["transition"], starts)
