@@ -223,6 +223,24 @@ def test_a_latent_with_an_unknown_prior_needs_an_observation_below_it() -> None:
         scaled(cv.Gamma("rate", 1.0, 1.0)).fit({"x": [[1.0, np.nan], [2.0, 1.0]]}, data_plate="obs")
 
 
+def test_empty_rows_change_no_start() -> None:
+    """Also where the first columns are the same in all rows, and chance decides the labels."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    known = cv.Multinomial("a", None, [0.2, 0.3, 0.5], plates=obs)
+    p = cv.Beta("p", 1.0, 1.0, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    count = cv.Gamma("rate", 2.0, 1.0, plates=component)
+    model = cv.Model(known, cv.Bernoulli("b", p[z], plates=obs), cv.Poisson("c", count[z], plates=obs))
+    data = {"a": np.zeros((6, 3)), "b": np.array([0, 1, 1, 0, 1, 0]), "c": np.array([1, 0, 4, 2, 3, 7])}
+    padded = {
+        name: np.concatenate([value, np.full_like(value, np.nan, dtype=float)])
+        for name, value in data.items()
+    }
+    for seed in range(3):
+        one, other = (model.fit(each, seed=seed, max_iter=3, tol=0.0) for each in (data, padded))
+        np.testing.assert_allclose(other.elbo_trace, one.elbo_trace, rtol=1e-12)
+
+
 def test_an_empty_row_of_labels_for_each_column_is_left_out() -> None:
     obs, column, component = cv.Plate("obs"), cv.Plate("column", 2), cv.Plate("component", 2)
     z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=(obs, column))
