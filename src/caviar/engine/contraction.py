@@ -60,6 +60,7 @@ class Contraction:
             if axis not in present:
                 coefficient *= size(axis)
         self._letter = {axis: ascii_letters[i] for i, axis in enumerate(dict.fromkeys((*axes, *present)))}
+        self.size = size
         self.constant, self.constant_axes = self._fold(coefficient, constants)
 
     def _spell(self, axes: Sequence[Axis]) -> str:
@@ -119,6 +120,7 @@ class Derivative:
         self._is_full = None not in self._expand
         repeated = [axis for axis in axes if target.axes.count(axis) > 1]
         self._repeated = axes.index(repeated[0]) if repeated else None
+        self._repeats = contraction.size(repeated[0]) if repeated else 1
 
     def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
         """Return the derivative, with length-one axes where it does not vary."""
@@ -128,6 +130,6 @@ class Derivative:
         if self._repeated is None:
             return result
         # of a trace, the sum over a repeated axis: zero off the diagonal
-        size = result.shape[self._repeated]
+        size = self._repeats
         diagonal = np.eye(size).reshape(size, size, *(1,) * (result.ndim - self._repeated - 1))
         return np.expand_dims(result, self._repeated + 1) * diagonal
