@@ -67,7 +67,13 @@ class Writer:
     def parent(
         self, path: str, plates: tuple[cv.Plate, ...], make: Callable[..., Any], *, gated: bool = True
     ) -> Any:
-        """Return a global node over some of the plates; a gate may choose from one more."""
+        """Return a node over some of the plates: global, where a gate may choose from one more, or one a row."""
+        if (
+            self.obs in plates
+            and not self.has_chain
+            and self.pick(f"{path}/a row", (False, False, False, True))
+        ):
+            return make(path, self._local_plates(path, plates))
         gates = [None, *(pair for pair in self.gates if set(pair[0].plates) <= set(plates))]
         chosen = self.pick(f"{path}/gate", gates) if gated else None
         own = self.within(path, [p for p in plates if p is not self.obs])
