@@ -25,7 +25,7 @@ def _assert_refused(call: Callable[[], Any], what: str) -> None:
 
 
 @pytest.mark.parametrize("breakage", OF_STATEMENTS)
-@examples(12)
+@examples(25)
 @given(drawn=models())
 def test_wrong_statements(breakage: str, drawn: Drawn):
     for number, call in enumerate(OF_STATEMENTS[breakage](drawn.stated)):
@@ -33,7 +33,7 @@ def test_wrong_statements(breakage: str, drawn: Drawn):
 
 
 @pytest.mark.parametrize("breakage", OF_DATA)
-@examples(12)
+@examples(25)
 @given(drawn=models())
 def test_wrong_data(breakage: str, drawn: Drawn):
     data = drawn.data
@@ -45,7 +45,7 @@ def test_wrong_data(breakage: str, drawn: Drawn):
             )
 
 
-@examples(12)
+@examples(25)
 @given(drawn=models())
 def test_wrong_arguments(drawn: Drawn):
     data = drawn.data

@@ -28,7 +28,7 @@ from .strategy import Drawn, examples, models
 FEW = {"max_iter": 4, "tol": 0.0, "seed": 0}
 
 
-@examples(50)
+@examples(100)
 @given(models(), st.sampled_from(["auto", "prior"]), st.integers(0, 3), st.booleans())
 def test_a_fit_ends_at_a_stationary_point_of_the_elbo(drawn: Drawn, init: str, plate: int, apart: bool):
     """It rises to where no global factor can be improved, and is what the families' densities say."""
@@ -48,7 +48,7 @@ def test_a_fit_ends_at_a_stationary_point_of_the_elbo(drawn: Drawn, init: str, p
         assert_stationary(posterior, data)
 
 
-@examples(40)
+@examples(80)
 @given(models())
 def test_rows_in_any_order_and_by_weight(drawn: Drawn):
     """Permuted rows, and rows as often as their weight says, are fitted in the same way."""
@@ -65,7 +65,7 @@ def test_rows_in_any_order_and_by_weight(drawn: Drawn):
     assert_same_trace(repeated, stated.model.fit(data, sample_weight=times, **given_plate))
 
 
-@examples(30)
+@examples(60)
 @given(models())
 def test_names_and_order_of_a_statement_do_not_matter(drawn: Drawn):
     """Other names, leaves passed the other way round: the same updates from the same start."""
@@ -84,7 +84,7 @@ def test_names_and_order_of_a_statement_do_not_matter(drawn: Drawn):
         assert_same_trace(one, backwards.fit(data, order=list(one), **start))
 
 
-@examples(30)
+@examples(60)
 @given(models(), st.sampled_from([-3.0, 1e3]))
 def test_the_origin_does_not_matter(drawn: Drawn, shift: float):
     """Data and prior means moved by the same amount have the same ELBO."""
@@ -101,7 +101,7 @@ def test_the_origin_does_not_matter(drawn: Drawn, shift: float):
     assert_same_trace(stated.model.fit(data, **start), far.fit(moved, **start), rtol=1e-7)
 
 
-@examples(40)
+@examples(80)
 @given(models())
 def test_missing_entries_and_labels_known_in_part(drawn: Drawn):
     """Entries are left out of the densities, labels are what is told; empty rows are not there at all."""
@@ -123,7 +123,7 @@ def test_missing_entries_and_labels_known_in_part(drawn: Drawn):
         assert has_coupled_rows(stated, posterior)
 
 
-@examples(25)
+@examples(50)
 @given(models())
 def test_rows_with_nothing_observed_are_not_there(drawn: Drawn):
     """Rows without an entry, between and behind the others, change no iteration."""
@@ -141,7 +141,7 @@ def test_rows_with_nothing_observed_are_not_there(drawn: Drawn):
     assert_same_trace(stated.model.fit(data, **fixed), stated.model.fit(padded, **fixed))
 
 
-@examples(30)
+@examples(60)
 @given(models(), st.integers(0, 2**16))
 def test_starts_at_the_truth(drawn: Drawn, which: int):
     """Any of the hidden variables may be given as they were drawn; the fit goes up from there."""
@@ -163,7 +163,7 @@ def test_starts_at_the_truth(drawn: Drawn, which: int):
             raise
 
 
-@examples(40)
+@examples(80)
 @given(models(), st.integers(0, 2**16))
 def test_point_masses(drawn: Drawn, which: int):
     """With any of the globals at points the objective is still that of the densities; a missing mode is said."""
@@ -183,7 +183,7 @@ def test_point_masses(drawn: Drawn, which: int):
         assert has_coupled_rows(stated, posterior)
 
 
-@examples(60)
+@examples(120)
 @given(models(known_only=True, most_rows=4))
 def test_the_elbo_of_labels_is_bounded_by_the_sum_over_them(drawn: Drawn):
     """Where all but labels is known; with one label a row, or a chain, it is that sum."""
@@ -209,7 +209,7 @@ def test_the_elbo_of_a_conjugate_pair_is_the_evidence(pair: str, seed: int, n_ro
     assert model.fit({"x": x}).elbo == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
-@examples(25)
+@examples(50)
 @given(models())
 def test_what_a_posterior_gives(drawn: Drawn):
     """Draws have the shapes of their plates, tables name every global, pickles and copies give the same objective."""
@@ -234,4 +234,5 @@ def test_what_a_posterior_gives(drawn: Drawn):
     for name in stated.leaves:
         assert np.shape(new[name]) == (2, *np.shape(data[name]))
     again = pickle.loads(pickle.dumps(posterior))
-    assert again.elbo_at({}, data) == posterior.elbo_at({}, data)
+    # arrays may lie in memory in another order, which sums see in their last digit
+    assert again.elbo_at({}, data) == pytest.approx(posterior.elbo_at({}, data), rel=1e-12, abs=1e-12)
