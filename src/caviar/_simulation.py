@@ -18,7 +18,6 @@ from .engine.missing import filled
 from .engine.ragged import flattened
 from .families import ExponentialFamily, MeanPrecision
 from .language import (
-    Categorical,
     Constant,
     Data,
     Diagonal,
@@ -162,6 +161,9 @@ def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
     node = slot.node
     value = node.value if isinstance(node, Constant) else values[node.name]
     labels: dict[Plate, AnyArray] = {}
+    if slot.index is owner:
+        # a chain's transitions, chosen by its own state of the step before: those from every state
+        return np.asarray(value)
     if isinstance(slot.expression, Indexed):
         by = slot.expression.by
         labels[slot.expression.plate] = _laid_out(values[by.name], by.plates, owner, {})
@@ -278,7 +280,7 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
                 f"'{name}' must have {rank} axes (its plates, then its event); got shape {held[name].shape}"
             )
         # other values off their support have density zero; labels off theirs would choose a wrong row
-        problem = variable.problem_with(held[name]) if isinstance(variable, Categorical) else ""
+        problem = variable.problem_with(held[name]) if hasattr(variable, "categories") else ""
         if problem:
             raise ParameterError(f"the given '{name}', a {type(variable).__name__}, {problem}")
     return held

@@ -1,7 +1,10 @@
 """What a fit with a Markov chain owes: the same bits on any threads, ascent, sequences in any order."""
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import caviar as cv
 
@@ -109,3 +112,30 @@ def test_weights_of_one_are_no_weights():
     data, _ = draw(6, 300)
     plain, weighted = (model().fit(data, seed=0, max_iter=5, sample_weight=w) for w in (None, np.ones(300)))
     assert plain.elbo == pytest.approx(weighted.elbo, rel=1e-12)
+
+
+def test_parameters_at_points_reach_the_posterior_density_of_their_values():
+    """With point masses the objective is log p(x, parameters): the sum over all paths, and a mode of it."""
+    time, state = cv.Plate("time"), cv.Plate("state", 2)
+    initial = cv.Dirichlet("initial", [2.0, 2.0])
+    transition = cv.Dirichlet("transition", [2.0, 2.0], plates=state)
+    s = cv.MarkovChain("s", initial, transition, along=time)
+    mean = cv.Normal("mean", np.array([-1.0, 1.0]), 0.5, plates=state)
+    stated = cv.Model(cv.Normal("x", mean[s], 1.0, plates=time))
+    data, names = {"x": np.array([-1.3, -0.2, 1.9, 2.2, 0.4, -2.0])}, ["initial", "transition", "mean"]
+    posterior = stated.fit(data, point=names, seed=0, tol=1e-13, max_iter=5_000)
+
+    def log_posterior(values: dict[str, np.ndarray]) -> float:
+        paths = itertools.product(range(2), repeat=6)
+        return float(logsumexp([stated.log_joint({**data, **values, "s": np.array(path)}) for path in paths]))
+
+    at = {name: posterior[name].value for name in names}
+    assert np.diff(posterior.elbo_trace[1:]).min() > -1e-12
+    assert posterior.elbo == pytest.approx(log_posterior(at), abs=1e-9)
+    towards = np.array([1.0, -1.0]) * 1e-3
+    for name in names:
+        first_only = np.multiply.outer([1.0, 0.0], towards)
+        moves = [towards] if name != "transition" else [first_only, first_only[::-1]]
+        for move in moves:
+            for sign in (1, -1):
+                assert log_posterior({**at, name: at[name] + sign * move}) < posterior.elbo

@@ -212,3 +212,35 @@ def test_missing_entries_are_refused_and_not_reported_as_a_failure():
     data["x"][3] = np.nan
     with pytest.raises(cv.ParameterError, match="no missing entries, and 'x' has some"):
         check_model(CASES["joint"].state(), data)
+
+
+def test_joint_factors_of_rows_on_any_axis():
+    obs, feature = cv.Plate("obs"), cv.Plate("feature", 3)
+    theta = cv.NormalGamma("theta", 0.0, 1.0, 2.0, 1.0, plates=(feature, obs))
+    model = cv.Model(cv.Normal("x", theta, plates=(feature, obs)))
+    check_model(model, {"x": np.random.default_rng(0).normal(size=(3, 4))}).raise_if_failed()
+
+
+@pytest.mark.parametrize("names", [("y", "z"), ("z", "y")])
+def test_a_hidden_value_below_two_gates_of_different_width(names):
+    """Its factor is joint with one of them; the other has another number of categories."""
+    obs, two, three = cv.Plate("obs"), cv.Plate("two", 2), cv.Plate("three", 3)
+    of_mean = cv.Categorical(names[0], [0.2, 0.3, 0.5], plates=obs)
+    of_scale = cv.Categorical(names[1], [0.3, 0.7], plates=obs)
+    u = cv.Gamma("u", 2.0, cv.Gamma("rate", 2.0, 1.0, plates=two)[of_scale], plates=obs)
+    mean = cv.Normal("mean", 0.0, 0.5, plates=three)
+    data = {"x": np.random.default_rng(2).normal(size=5)}
+    model = cv.Model(cv.Normal("x", mean[of_mean], u, plates=obs))
+    check_model(model, data, tol=1e-11, n_draws=200, n_directions=4).raise_if_failed()
+
+
+def test_a_category_beyond_doubt_is_stationary():
+    """Its standard deviation is that of a coin that never falls on the other side: no unit for a step."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    z = cv.Categorical("z", [0.5, 0.5])
+    mean = cv.Normal("mean", np.array([-3.0, 3.0]), 4.0, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=obs))
+    data = {"x": np.array([2.5, 3.0, 3.2])}
+    posterior = model.fit(data, tol=1e-13, max_iter=2000)
+    assert 0 < posterior["z"].probabilities.min() < 1e-9
+    assert elbo_slopes(posterior, data)["z"] < 1e-4

@@ -180,3 +180,23 @@ def test_precise_measurements_leave_the_mixture_itself():
     exact = plain.fit({"x": rows}, init={"z": labels}, tol=1e-12)
     assert noisy.elbo == pytest.approx(exact.elbo, abs=1e-4)
     np.testing.assert_allclose(noisy["mean"].mean, exact["mean"].mean, atol=1e-4)
+
+
+@pytest.mark.parametrize("sticks", [False, True])
+def test_weights_of_a_row_are_joint_with_its_label(sticks):
+    """With the rest known, q(label, weights) is exact: the weights integrate to their mean."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+
+    if sticks:
+        weights, mean = cv.StickBreaking("weights", 2.0, 3, plates=obs), np.array([1 / 3, 2 / 9, 4 / 9])
+    else:
+        weights, mean = cv.Dirichlet("weights", [1.0, 2.0, 0.5], plates=obs), np.array([1.0, 2.0, 0.5]) / 3.5
+    z = cv.Categorical("z", weights, plates=obs)
+    centres = cv.Constant("centres", [-1.0, 0.0, 2.0], plates=component)
+    model = cv.Model(cv.Normal("x", centres[z], 1.0, plates=obs))
+    x = np.array([0.5, -2.0, 1.0, 3.0])
+    densities = norm(np.array([-1.0, 0.0, 2.0]), 1.0).pdf(x[:, None])
+    posterior = model.fit({"x": x}, seed=0)
+    assert posterior.elbo == pytest.approx(np.log(densities @ mean).sum(), rel=1e-12)
+    expected = densities * mean / (densities @ mean)[:, None]
+    np.testing.assert_allclose(posterior.local({"x": x})["z"].probabilities, expected, rtol=1e-12)

@@ -238,3 +238,24 @@ def test_small_types_of_counts_do_not_overflow(kind):
     leaf = cv.Multinomial("x", x.sum(axis=1), cv.Dirichlet("p", [0.5, 2.0]), plates=OBS)
     multinomial = cv.Model(leaf).fit({"x": x.astype(kind)})
     assert multinomial.elbo == pytest.approx(Tallies((0.5, 2.0)).log_evidence(x.tolist()), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["labels", "probabilities"])
+def test_labels_for_each_column_to_start_from(kind):
+    """A label for each row and column: the first update counts them."""
+    obs, column, component = cv.Plate("obs"), cv.Plate("column", 2), cv.Plate("component", 3)
+    weights = cv.Dirichlet("weights", np.ones(3), plates=column)
+    z = cv.Categorical("z", weights, plates=(column, obs))
+    mean = cv.Normal("mean", 0.0, 1.0, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(obs, column)))
+    labels = np.array([[0, 1], [2, 1], [0, 0], [0, 2]])
+    given = labels if kind == "labels" else np.eye(3)[labels]
+    x = np.arange(8.0).reshape(4, 2)
+    posterior = model.fit({"x": x}, init={"z": given}, max_iter=0)
+    np.testing.assert_allclose(posterior["weights"].concentration, [[4, 1, 2], [2, 3, 2]])
+    sums = np.array([x[labels == k].sum() for k in range(3)])
+    counts = np.bincount(labels.ravel(), minlength=3)
+    np.testing.assert_allclose(posterior["mean"].mean, sums / (1 + counts), rtol=1e-12)
+    wrong = r"must have shape \(N, 2\) for labels or \(N, 2, 3\) for probabilities; got \(4,\)"
+    with pytest.raises(cv.ParameterError, match=wrong):
+        model.fit({"x": x}, init={"z": labels[:, 0]})

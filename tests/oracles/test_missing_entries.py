@@ -223,6 +223,36 @@ def test_a_latent_with_an_unknown_prior_needs_an_observation_below_it() -> None:
         scaled(cv.Gamma("rate", 1.0, 1.0)).fit({"x": [[1.0, np.nan], [2.0, 1.0]]}, data_plate="obs")
 
 
+def test_empty_rows_change_no_start() -> None:
+    """Also where the first columns are the same in all rows, and chance decides the labels."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    known = cv.Multinomial("a", None, [0.2, 0.3, 0.5], plates=obs)
+    p = cv.Beta("p", 1.0, 1.0, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    count = cv.Gamma("rate", 2.0, 1.0, plates=component)
+    model = cv.Model(known, cv.Bernoulli("b", p[z], plates=obs), cv.Poisson("c", count[z], plates=obs))
+    data = {"a": np.zeros((6, 3)), "b": np.array([0, 1, 1, 0, 1, 0]), "c": np.array([1, 0, 4, 2, 3, 7])}
+    padded = {
+        name: np.concatenate([value, np.full_like(value, np.nan, dtype=float)])
+        for name, value in data.items()
+    }
+    for seed in range(3):
+        one, other = (model.fit(each, seed=seed, max_iter=3, tol=0.0) for each in (data, padded))
+        np.testing.assert_allclose(other.elbo_trace, one.elbo_trace, rtol=1e-12)
+
+
+def test_an_empty_row_of_labels_for_each_column_is_left_out() -> None:
+    obs, column, component = cv.Plate("obs"), cv.Plate("column", 2), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=(obs, column))
+    mean = cv.Normal("mean", np.array([-2.0, 2.0]), 1.0, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(obs, column)))
+    seen = np.array([[1.0, -2.0], [0.5, 3.0]])
+    padded = np.concatenate([seen[:1], [[np.nan, np.nan]], seen[1:]])
+    assert model.fit({"x": padded}).elbo == pytest.approx(model.fit({"x": seen}).elbo, rel=1e-10)
+    with pytest.raises(cv.DataError, match="row 2 leaves the latent 'z' without an observation"):
+        model.fit({"x": np.where(padded == 3.0, np.nan, padded)})
+
+
 def test_a_label_of_another_leaf_needs_an_observation_of_it() -> None:
     """Two mixtures over the same rows: a row without the second leaf would count as a label of the second."""
     obs = cv.Plate("obs")
@@ -248,6 +278,17 @@ def test_what_cannot_be_missing_is_refused(data: dict[str, list[float]], message
     model = cv.Model(cv.Normal("y", cv.Normal("w", 0, 1) * cv.Data("X", plates=obs), 1.0, plates=obs))
     with pytest.raises(cv.DataError, match=message):
         model.fit(data)
+
+
+def test_a_part_of_a_single_vector_is_refused() -> None:
+    model = cv.Model(
+        cv.MultivariateNormal("x", cv.MultivariateNormal("m", np.zeros(2), np.eye(2)), np.eye(2))
+    )
+    with pytest.raises(cv.DataError, match=r"has a missing value \(NaN\), where the rest of the vector"):
+        model.fit({"x": [1.0, np.nan]})
+    single = cv.Model(cv.Normal("y", cv.Data("m"), 1.0))
+    with pytest.raises(cv.DataError, match=r"'m' has a missing value \(NaN\); only observed"):
+        single.fit({"y": 1.0, "m": np.nan})
 
 
 def test_only_labels_may_be_known_in_part() -> None:

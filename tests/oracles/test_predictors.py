@@ -223,3 +223,15 @@ def test_products_in_precisions() -> None:
         expected += np.log(0.5 * known[n]) + log_t[G[n]] + 0.5 * np.linalg.slogdet(scale)[1]
         expected -= np.log(2 * np.pi) + 0.25 * known[n] * t[G[n]] * (away @ scale @ away)
     assert posterior.elbo == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_a_product_may_stand_in_a_rate():
+    """Waiting times with a rate of each row and a common one: the kit's densities know nothing of products."""
+    obs = cv.Plate("obs")
+    common = cv.Gamma("common", 3.0, 2.0)
+    x = cv.Gamma("x", 2.0, cv.Data("speed", plates=obs) * common, plates=obs)
+    speed, times = np.array([0.5, 1.0, 4.0]), np.array([3.0, 0.4, 1.0])
+    posterior = cv.Model(x).fit({"x": times, "speed": speed})
+    assert posterior["common"].shape == 3.0 + 2.0 * 3
+    assert posterior["common"].rate == pytest.approx(2.0 + speed @ times)
+    cv.testing.check_model(cv.Model(x), {"x": times, "speed": speed}).raise_if_failed()

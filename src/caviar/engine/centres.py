@@ -47,6 +47,7 @@ class Centres:
         self.group = group
         self.factor = factor
         self._leaves = tuple(leaves)
+        self._axes = plan.frame.groups[group].axes
         self._table = plan.compiled.tables[factor]
         offsets = plan.frame.centres.get(group)
         self._own: dict[int, tuple[FeatureTable, AnyArray]] = {}
@@ -139,8 +140,8 @@ class Centres:
                 counts = value
             elif part.feature.source.node is self._leaves[0] and part.feature.statistic == "x":
                 sums = value
-            elif part.feature.source.node is self._leaves[0]:
-                squares = np.einsum("kii->ki", value) if part.feature.is_packed else value
+            elif part.feature.source.node is self._leaves[0] and part.feature.statistic == "xx":
+                squares = np.einsum("...ii->...i", value) if part.feature.is_square else value
         if counts is None or sums is None or squares is None:
             return None
         share = _by_category(1.0 / np.maximum(counts, np.finfo(float).tiny), sums)
@@ -156,11 +157,14 @@ class Centres:
             feature, columns = self._table.features[i], self._table.slices[i]
             if feature.statistic != "xx":
                 continue
-            precision = -2 * matrix[:, columns.start : columns.start + away[0].size]
-            scaled = np.abs(away.reshape(len(away), -1)) * np.sqrt(np.maximum(precision, 0.0))
-            loss = np.maximum(
-                loss, scaled.sum(axis=1) ** 2 if feature.is_packed else np.max(scaled, axis=1) ** 2
-            )
+            if feature.is_square and not feature.is_packed:
+                precision = -2 * np.einsum("k...ii->k...i", matrix[:, columns].reshape(-1, *feature.shape))
+            else:
+                precision = -2 * matrix[:, columns.start : columns.start + away[0].size]
+            scaled = np.abs(away) * np.sqrt(np.maximum(precision.reshape(away.shape), 0.0))
+            # a vector's coordinates add up; repetitions and numbers are each a form of their own
+            size = scaled.sum(axis=-1) if feature.is_square else scaled
+            loss = np.maximum(loss, size.reshape(len(away), -1).max(axis=1) ** 2)
         return np.finfo(float).eps * loss
 
     def _means(self, plan: Plan, q: Mapping[Variable, Any]) -> Array:
@@ -170,11 +174,20 @@ class Centres:
         if isinstance(slot.node, Variable):
             mean = q[slot.node].mean
             mean = mean[0] if isinstance(mean, tuple) else mean
-            return np.moveaxis(mean, slot.node.plates.index(slot.expression.plate), 0)
+            return self._turned(mean, slot.node.plates, slot.expression.plate)
         moved = plan.frame.of_known(self._leaves[0], slot)
         assert moved is not None
-        value = np.moveaxis(plan.binding.values[slot.node], slot.node.plates.index(slot.expression.plate), 0)
-        return value - moved[0]
+        return (
+            self._turned(plan.binding.values[slot.node], slot.node.plates, slot.expression.plate) - moved[0]
+        )
+
+    def _order(self, plates: Sequence[Plate], chosen: Plate) -> list[int]:
+        """Return where the chosen plate, and those of the reference point in their order, stand among plates."""
+        return [plates.index(chosen), *(list(map(Axis, plates)).index(axis) for axis in self._axes)]
+
+    def _turned(self, array: AnyArray, plates: Sequence[Plate], chosen: Plate) -> AnyArray:
+        """Return an array over the plates of a location with the categories first, then as the point has them."""
+        return array.transpose(*self._order(plates, chosen), *range(len(plates), array.ndim))
 
     def translated(self, q: Mapping[Variable, Any], offsets: Array) -> dict[Variable, Any]:
         """Return the factors with those of the location measured from the displaced centres."""
@@ -182,7 +195,8 @@ class Centres:
         if not isinstance(slot.node, Variable):
             return dict(q)
         assert isinstance(slot.expression, Indexed)
-        aligned = np.moveaxis(offsets, 0, slot.node.plates.index(slot.expression.plate))
+        back = np.argsort(self._order(slot.node.plates, slot.expression.plate))
+        aligned = offsets.transpose(*back, *range(len(back), offsets.ndim))
         return {**q, slot.node: q[slot.node].translate(-aligned)}
 
 
@@ -219,7 +233,7 @@ def _can_move(plan: Plan, factor: LocalFactor, gate: Variable, group: Group, lea
         if plates != group.axes or len(leaf.indices) != 1:
             return False
         assert isinstance(slot.expression, Indexed)
-        if _other_plates(slot.node.plates, slot.expression.plate) != group.axes:
+        if _other_plates(slot.node.plates, slot.expression.plate) != set(group.axes):
             return False
     elsewhere = [table for other, table in plan.compiled.tables.items() if other is not factor]
     uses = [f.source.node for table in elsewhere for f in table.features if f.source is not None]
@@ -236,5 +250,5 @@ def _by_category(values: AnyArray, like: Array) -> AnyArray:
     return values.reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def _other_plates(plates: Sequence[Plate], chosen: Plate) -> tuple[Axis, ...]:
-    return tuple(Axis(plate) for plate in plates if plate is not chosen)
+def _other_plates(plates: Sequence[Plate], chosen: Plate) -> set[Axis]:
+    return {Axis(plate) for plate in plates if plate is not chosen}

@@ -59,6 +59,7 @@ class Contraction:
             if axis not in present:
                 coefficient *= size(axis)
         self._axes = tuple(dict.fromkeys((*axes, *present)))
+        self.size = size
         self.constant, self.constant_axes = self._fold(coefficient, constants)
         self._is_scalar = not any(factor.axes for factor in factors) and not self.constant_axes
 
@@ -134,12 +135,18 @@ class Derivative:
         # axes that only the target has: the derivative is the same all along them
         self._expand = tuple(slice(None) if axis in present else None for axis in axes)
         self._is_full = None not in self._expand
-        self._diagonal = len(axes) < len(target.axes)
+        repeated = [axis for axis in axes if target.axes.count(axis) > 1]
+        self._repeated = axes.index(repeated[0]) if repeated else None
+        self._repeats = contraction.size(repeated[0]) if repeated else 1
 
     def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
         """Return the derivative, with length-one axes where it does not vary."""
         result = self._contraction._contract(self._spec, [arrays[key] for key in self._keys])
         if not self._is_full:
             result = result[self._expand]
-        # of a trace, the sum over a repeated last axis
-        return result[..., None] * np.eye(result.shape[-1]) if self._diagonal else result
+        if self._repeated is None:
+            return result
+        # of a trace, the sum over a repeated axis: zero off the diagonal
+        size = self._repeats
+        diagonal = np.eye(size).reshape(size, size, *(1,) * (result.ndim - self._repeated - 1))
+        return np.expand_dims(result, self._repeated + 1) * diagonal

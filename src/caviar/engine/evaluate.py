@@ -43,7 +43,7 @@ def _in_frame(
     variables: Iterable[Variable] | None = None,
     frame: Frame | None = None,
 ) -> dict[Variable, Any]:
-    """Return factors of global variables, by default all, from the reference points of a frame, by default the plan's."""
+    """Return factors of global variables (all), from the reference points of a frame (the plan's)."""
     q = {}
     for variable in plan.order if variables is None else variables:
         reference = (frame or plan.frame).of(variable)

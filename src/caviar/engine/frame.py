@@ -128,7 +128,9 @@ class Frame:
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
         event = group.point.shape[len(group.axes) :]
-        aligned = group.point[tuple(slice(None) if axis in group.axes else None for axis in axes)]
+        order = [group.axes.index(axis) for axis in axes if axis in group.axes]
+        turned = group.point.transpose(*order, *range(len(order), group.point.ndim))
+        aligned = turned[tuple(slice(None) if axis in group.axes else None for axis in axes)]
         return np.broadcast_to(aligned, tuple(self.binding.size(axis) for axis in axes) + event)
 
     def _spread_centres(self, group: Group, axes: tuple[Axis, ...], offsets: Array, position: int) -> Array:
@@ -137,7 +139,9 @@ class Frame:
         )
         # offsets lead with the category; its place among the axes is ``position``
         before = sum(1 for axis in axes[:position] if axis in group.axes)
-        return np.moveaxis(offsets, 0, before)[index]
+        order = [1 + group.axes.index(axis) for axis in axes if axis in group.axes]
+        turned = offsets.transpose(0, *order, *range(1 + len(order), offsets.ndim))
+        return np.moveaxis(turned, 0, before)[index]
 
 
 def _plate_chosen_by(

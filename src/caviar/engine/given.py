@@ -72,28 +72,26 @@ def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArra
         raise ParameterError(f"init of '{variable.name}' has {len(array)} rows; the data have {n_rows}")
     if not np.isfinite(array).all():
         raise ParameterError(f"init of '{variable.name}' must be finite")
+    plates = [plan.binding.sizes[p] for p in variable.plates if p is not plan.binding.data_plate]
     if hasattr(variable, "categories"):
-        _check_categories(variable, array)
+        _check_categories(variable, array, (n_rows, *plates))
     else:
-        expected = (
-            n_rows,
-            *(plan.binding.sizes[p] for p in variable.plates if p is not plan.binding.data_plate),
-            *(variable.dimension or 1,) * variable.value_rank,
-        )
+        expected = (n_rows, *plates, *(variable.dimension or 1,) * variable.value_rank)
         if array.shape != expected:
             raise ParameterError(f"init of '{variable.name}' must have shape {expected}; got {array.shape}")
     return array
 
 
-def _check_categories(variable: Variable, array: AnyArray) -> None:
-    if array.ndim == 1:
+def _check_categories(variable: Variable, array: AnyArray, labels: tuple[int, ...]) -> None:
+    if array.shape == labels:
         problem = variable.problem_with(array)
         if problem:
             raise ParameterError(f"init of '{variable.name}' {problem}")
-    elif array.shape[1:] != (variable.dimension,):
-        shapes = f"(N,) for labels or (N, {variable.dimension}) for probabilities"
+    elif array.shape != (*labels, variable.dimension):
+        behind = "".join(f" {size}," for size in labels[1:])
+        shapes = f"(N,{behind[:-1]}) for labels or (N,{behind} {variable.dimension}) for probabilities"
         raise ParameterError(f"init of '{variable.name}' must have shape {shapes}; got {array.shape}")
-    elif (array < 0).any() or not np.allclose(array.sum(axis=1), 1, rtol=0, atol=1e-6):
+    elif (array < 0).any() or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-6):
         raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
 
 
@@ -114,9 +112,10 @@ def _expected(plan: Plan, factor: LocalFactor, variable: Variable, values: AnyAr
 def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -> Array:
     """Return expected statistics of a factor whose Categorical is known; see :func:`_seen_below` for the others."""
     gate = factor.variables[0]
-    one_hot = gate.statistics_of(labels)[0].T if labels.ndim == 1 else np.ascontiguousarray(labels.T)
+    probabilities = gate.statistics_of(labels)[0] if labels.ndim == len(gate.plates) else labels
+    one_hot = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
     if isinstance(factor, CategoricalFactor):
-        return np.array(one_hot, dtype=np.float64)
+        return np.array(one_hot.reshape(factor.n_rows, -1))
     assert isinstance(factor, GatedFactor)
     expected = np.zeros((factor.n_rows, len(labels)))
     factor.view(expected, (gate, "x"))[...] = one_hot
@@ -132,12 +131,17 @@ def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -
 
 def _seen_below(plan: Plan, variable: Variable, rows: Rows) -> Array:
     """Return a value of a gated variable for each row: what its child in the same group shows, or one."""
+    plates = [plate for plate in variable.plates if plate is not plan.binding.data_plate]
+    event = (variable.dimension or 1,) * variable.value_rank
+    shape = (rows.n_rows, *(plan.binding.sizes[plate] for plate in plates), *event)
     for group in plan.frame.groups:
-        if variable in group.variables:
-            leaf = next(v for v in group.variables if v in plan.compiled.sources)
-            return np.moveaxis(plan.compiled.sources[leaf].values(rows.columns[leaf.name]), -1, 0)
-    shape = (
-        tuple(plan.binding.sizes[p] for p in variable.plates[1:])
-        + (variable.dimension or 1,) * variable.value_rank
-    )
-    return np.ones((rows.n_rows, *shape))
+        leaves = [v for v in group.variables if v in plan.compiled.sources and variable in v.parents]
+        if variable not in group.variables or not leaves:
+            continue
+        values = plan.compiled.sources[leaves[0]].values(rows.columns[leaves[0].name])
+        below = [plate for plate in leaves[0].plates if plate is not plan.binding.data_plate]
+        mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
+        kept = [plate for plate in below if plate in plates]
+        order = [kept.index(plate) for plate in plates]
+        return np.moveaxis(mean.transpose(*order, *range(len(order), mean.ndim)), -1, 0)
+    return np.ones(shape)

@@ -88,6 +88,11 @@ class LocalFactor(ABC):
         """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
         return values[self.rows[key]].reshape(*self.shapes[key], -1)
 
+    def own(self, natural: Array, variable: Variable, statistic: str) -> Array:
+        """Return one natural parameter of (E, B) values, (shape..., B)."""
+        view = self.view(natural, (variable, statistic))
+        return view if len(variable.letters[statistic]) < 2 else _symmetric(view)
+
     def restrict(self, natural: Array, columns: Mapping[str, AnyArray]) -> None:
         """Leave of the natural parameters (E, B) of a Categorical that is known in part the known labels."""
         if self.labelled is not None:
@@ -106,6 +111,11 @@ def own_axes(variable: Variable, statistic: str, data_axis: Axis) -> tuple[Axis,
     """Return the axes of a variable's statistic: its plates but the data plate, then its event axes."""
     plates = tuple(Axis(plate) for plate in variable.plates if Axis(plate) != data_axis)
     return plates + tuple(Axis(variable, letter) for letter in variable.letters[statistic])
+
+
+def _symmetric(matrices: Array) -> Array:
+    """Return the symmetric part of (..., D, D, B): of m_i x_j, which is all that a symmetric statistic sees."""
+    return 0.5 * (matrices + np.swapaxes(matrices, -3, -2))
 
 
 _EXCLUDED = 2_000.0
@@ -196,10 +206,11 @@ class FamilyFactor(LocalFactor):
     def _once(self, natural: Array, variable: Variable, statistic: str) -> Array:
         """Return one natural parameter, (shape..., B), or (shape..., 1) of a matrix that is the same for every row."""
         view = self.view(natural, (variable, statistic))
-        is_shared = len(variable.letters[statistic]) == 2 and np.array_equal(
-            view, np.broadcast_to(view[..., :1], view.shape)
-        )
-        return view[..., :1] if is_shared else view
+        if len(variable.letters[statistic]) < 2:
+            return view
+        # factors of a linear model share one precision, which is then factorised once
+        is_shared = np.array_equal(view, np.broadcast_to(view[..., :1], view.shape))
+        return _symmetric(view[..., :1] if is_shared else view)
 
     def infer_shared(self, leading: Array, rest: Array, weights: Array | None) -> tuple[Array, Array]:
         """Overwrite leading natural parameters, (E', B), by expected statistics; the rest are the same for all rows.
@@ -224,7 +235,9 @@ class FamilyFactor(LocalFactor):
             rows, is_own = self.rows[key], self.rows[key].stop <= start
             values = leading[rows] if is_own else rest[rows.start - start : rows.stop - start]
             (own if is_own else shared).append(statistic)
-            natural.append(np.moveaxis(values.reshape(*self.shapes[key], -1), -1, 0))
+            values = values.reshape(*self.shapes[key], -1)
+            is_matrix = len(variable.letters[statistic]) == 2
+            natural.append(np.moveaxis(_symmetric(values) if is_matrix else values, -1, 0))
         distribution = variable.family.from_natural(tuple(natural))
         entropy = distribution.entropy_about_base().reshape(leading.shape[1], -1).sum(axis=1)
         sums = [distribution.summed_statistic(statistic, weights).ravel() for statistic in shared]
@@ -236,7 +249,7 @@ class FamilyFactor(LocalFactor):
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each row, batch (B, plates...)."""
         (variable,) = self.variables
-        arrays = (self.view(natural, (variable, s)) for s in variable.family.statistics)
+        arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
         return {variable: variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))}
 
 
@@ -288,7 +301,7 @@ class GatedFactor(LocalFactor):
         """Return the family member of each gated variable, batch (K, B, plates...)."""
         conditionals = {}
         for variable in self.variables[1:]:
-            arrays = (self.view(natural, (variable, s)) for s in variable.family.statistics)
+            arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
             conditionals[variable] = variable.family.from_natural(
                 tuple(np.moveaxis(a, -1, 1) for a in arrays)
             )
@@ -323,7 +336,7 @@ class GatedFactor(LocalFactor):
         probabilities = np.ascontiguousarray(logits.T)
         found: dict[Variable, Any] = {self.gate: families.Categorical(probabilities)}
         for variable in self.variables[1:]:
-            arrays = (self.view(natural, (variable, s)) for s in variable.family.statistics)
+            arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
             by_row = variable.family.from_natural(tuple(np.moveaxis(a, -1, 0) for a in arrays))
             found[variable] = Gated(probabilities, by_row)
         return found

@@ -45,17 +45,17 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     if missing is None or not missing.any():
         return array, None
     if isinstance(node, Data):
-        where = np.argwhere(missing)[0]
+        place = _in_row(np.argwhere(missing)[0])
         raise DataError(
-            f"'{node.name}' has a missing value (NaN) in row {where[0]}; only observed variables may have missing "
+            f"'{node.name}' has a missing value (NaN){place}; only observed variables may have missing "
             f"entries: drop or impute such rows, or model '{node.name}' as a variable"
         )
     events = tuple(range(array.ndim - event_rank, array.ndim))
     gone = np.asarray(missing.any(axis=events))
     if not np.array_equal(gone, missing.all(axis=events)):
-        where = np.argwhere(gone & ~missing.all(axis=events))[0]
+        place = _in_row(np.argwhere(gone & ~missing.all(axis=events))[0])
         raise DataError(
-            f"'{node.name}', a {type(node).__name__}, has a missing value (NaN) in row {where[0]}, where the rest of "
+            f"'{node.name}', a {type(node).__name__}, has a missing value (NaN){place}, where the rest of "
             f"the vector is observed. State the columns as numbers, Normal(..., plates=(obs, column)), whose missing "
             f"entries are marginalised exactly; or drop or impute such rows"
         )
@@ -68,6 +68,11 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
         mean = seen.mean(axis=0, dtype=np.float64)
     replaced[gone] = mean if is_location and np.isfinite(mean).all() else seen[0]
     return replaced, ~gone
+
+
+def _in_row(where: AnyArray) -> str:
+    """Return the row of an index in words; nothing of a single value."""
+    return f" in row {where[0]}" if len(where) else ""
 
 
 def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
@@ -131,7 +136,7 @@ def check_latents(
         has_any = np.any([_over(masks[leaf], leaf.plates, variable.plates) for leaf in below], axis=0)
         by_row = np.moveaxis(has_any, variable.plates.index(plate), 0)
         empty = ~by_row.reshape(len(by_row), -1).all(axis=1)
-        if len(variable.plates) == 1 and seen is not None:
+        if seen is not None:
             empty &= seen > 0
         if empty.any():
             names = ", ".join(f"'{leaf.name}'" for leaf in below)

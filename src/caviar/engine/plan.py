@@ -80,9 +80,11 @@ class Plan:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode."""
         try:
             if variable in self.point:
-                return PointMass(variable.family, variable.mode_of(natural))
+                return PointMass.of(variable, variable.mode_of(natural))
             return variable.family.from_natural(natural)
         except ImproperError as error:
+            if variable in self.point and _is_proper(variable, natural):
+                raise ImproperError(_why_no_mode(variable, str(error))) from error
             raise ImproperError(_why_improper(variable, str(error))) from error
 
     def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
@@ -112,7 +114,8 @@ class Plan:
             arrays = self.statistics(variable, factor)
             return sum(contraction.value(arrays) for contraction in self.base_terms[variable])
         if isinstance(factor, PointMass):
-            return -np.inf
+            # among labels a point is a distribution like any other
+            return -np.inf if factor.n_categories is None else 0.0
         return float(np.sum(factor.entropy_about_base()))
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
@@ -159,6 +162,21 @@ class Plan:
         if frame is self.frame:
             return self, factors
         return Plan(self.binding, frame, self.factors, self.order, self.point), factors
+
+
+def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
+    try:
+        variable.family.from_natural(natural)
+    except ImproperError:
+        return False
+    return True
+
+
+def _why_no_mode(variable: Variable, reason: str) -> str:
+    return (
+        f"the point mass of '{variable.name}' has nowhere to stand: {reason} Leave '{variable.name}' out of point=, "
+        f"so that it has a distribution, or give it a prior whose density vanishes at the edge of its domain"
+    )
 
 
 def _why_improper(variable: Variable, reason: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._typing import Statistics
-from ..families import ExponentialFamily
+from ..families import Categorical, ExponentialFamily
+from ..language import Variable
 
 __all__ = ["PointMass"]
 
@@ -24,14 +25,24 @@ class PointMass:
         Family that the factor would have.
     value
         The point; a named tuple (mean, precision) for the joint families.
+    n_categories
+        Of labels, how many categories there are.
     """
 
     family: type[ExponentialFamily]
     value: Any
+    n_categories: int | None = None
+
+    @classmethod
+    def of(cls, variable: Variable, value: Any) -> PointMass:
+        """Return the point mass of a variable at a value."""
+        return cls(variable.family, value, getattr(variable, "categories", None))
 
     @cached_property
     def expected_statistics(self) -> Statistics:
         """Sufficient statistics of the point."""
+        if issubclass(self.family, Categorical):
+            return self.family.statistics_of(self.value, self.n_categories)
         return self.family.statistics_of(self.value)
 
     @property

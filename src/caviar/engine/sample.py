@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import AnyArray, Array
+from .missing import OBSERVED
 from .passes import RowSource
 
 __all__ = ["Sample", "sample_of"]
@@ -89,7 +90,7 @@ def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return the lexicographic order of the rows, which other units of the columns do not change."""
     keys = [
         key
-        for name in sorted(columns)
+        for name in _values_first(columns)
         for key in columns[name].reshape(len(columns[name]), -1).T[:_SORT_KEYS]
     ]
     return np.lexsort(keys[_SORT_KEYS - 1 :: -1])
@@ -114,12 +115,23 @@ def _hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return a 64-bit hash of each row's values; equal values of any type hash alike, and -0 like 0."""
     (n_rows,) = {len(rows) for rows in columns.values()} or {0}
     state = np.full(n_rows, 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for name in sorted(columns):
+    for name in _values_first(columns):
         rows = columns[name].reshape(n_rows, -1)
         for j in range(rows.shape[1]):
             bits = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
-            state = _mix(state ^ bits)
+            mixed = _mix(state ^ bits)
+            state = np.where(rows[:, j], state, mixed) if _is_mask(name) else mixed
     return state
+
+
+def _is_mask(name: str) -> bool:
+    """Whether a column tells what was observed; where everything was, its row is like any other."""
+    return name.endswith(f" {OBSERVED}")
+
+
+def _values_first(columns: Mapping[str, AnyArray]) -> list[str]:
+    """Return the names in alphabetical order, those of masks last."""
+    return sorted(columns, key=lambda name: (_is_mask(name), name))
 
 
 def _mix(x: AnyArray) -> AnyArray:

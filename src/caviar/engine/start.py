@@ -194,7 +194,7 @@ def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
 def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
     plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
     if isinstance(value, tuple):
-        return PointMass(variable.family, value)
+        return PointMass.of(variable, value)
     shape = plates + (variable.dimension or 1,) * variable.value_rank
     try:
         point = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
@@ -203,4 +203,4 @@ def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
     problem = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
     if problem:
         raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {problem}")
-    return PointMass(variable.family, point)
+    return PointMass.of(variable, point)

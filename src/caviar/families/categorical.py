@@ -159,6 +159,10 @@ class Categorical(ExponentialFamily):
         # the logarithm of a probability close to one is lost in its last digit, but not in those of the others
         return np.where(dominant, -p * np.log1p(-np.minimum(others, 0.5)), entr(p)).sum(axis=-1)
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy: the base measure counts, and a probability of zero adds nothing here either."""
+        return self.entropy()
+
     def _divergence(self, other: Self) -> Array:
         return relative_entropy(self.probabilities, other.probabilities).sum(axis=-1)
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array
+from caviar.families._base import Seed, Size, draw_shape
 
 __all__ = ["MarkovChain", "Smoothing", "smooth"]
 
@@ -144,6 +146,37 @@ class MarkovChain:
             path[pieces.order[rows]] = chosen
             chosen = origin[rows][np.arange(len(chosen)), chosen]
         return path
+
+    def sample(self, size: Size = None, seed: Seed = None) -> AnyArray:
+        """Return paths, shape size + (N,): forward over the rows, then each state given the one after it."""
+        rng = np.random.default_rng(seed)
+        first = np.asarray(self.starts, dtype=bool)
+        shifted, _ = _shifted(self.logits)
+        forward = np.empty(shifted.shape)
+        for t in range(len(shifted)):
+            before = self.log_initial
+            if t and not first[t]:
+                before = _log_product(forward[t - 1 : t], self.log_transition)[0]
+            forward[t] = before + shifted[t]
+            forward[t] -= logsumexp(forward[t])
+        paths = np.empty(draw_shape(size, (len(shifted),)), dtype=np.intp)
+        for t in reversed(range(len(shifted))):
+            logits = forward[t]
+            if t + 1 < len(shifted) and not first[t + 1]:
+                logits = logits + self.log_transition.T[paths[..., t + 1]]
+            # the largest of logits with Gumbel noise is a draw
+            paths[..., t] = (logits + rng.gumbel(size=(*paths.shape[:-1], logits.shape[-1]))).argmax(axis=-1)
+        return paths
+
+    def log_density(self, value: Any) -> Array:
+        """Return the log-probability of paths (..., N), of shape (...)."""
+        paths = np.asarray(value, dtype=np.intp)
+        first = np.asarray(self.starts, dtype=bool).copy()
+        first[0] = True
+        steps = np.empty(paths.shape)
+        steps[..., first] = self.log_initial[paths[..., first]]
+        steps[..., ~first] = self.log_transition[paths[..., :-1][..., ~first[1:]], paths[..., ~first]]
+        return (steps + self.logits[np.arange(len(first)), paths]).sum(axis=-1) - self.log_partition
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from .nodes import Constant, Expression, Indexed, Node, as_known
+from .paths import Paths
 from .plates import Plate
 from .roles import BEGINNING, PROBABILITIES, one_hot
 from .templates import template
@@ -121,6 +122,11 @@ class MarkovChain(Variable):
     def indices(self) -> tuple[Variable, ...]:
         """None: that its own state chooses the transitions is in its density."""
         return ()
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
+        """Return the distribution of its states given the probabilities of the first one and of each step."""
+        starts = np.asarray(slots.get("starts", [False]), dtype=bool)
+        return Paths(slots["initial"][0], slots["transition"], starts)
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the labels one-hot."""

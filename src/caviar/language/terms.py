@@ -89,7 +89,27 @@ def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
 
     for leaf in leaves:
         visit(leaf)
-    return list(found.values())
+    return _children_first(list(found.values()))
+
+
+def _children_first(nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes as they are, but each only after everything that depends on it."""
+    waiting = dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for parent in _parents(node):
+            waiting[parent] += 1
+    ordered: list[Node] = []
+    while waiting:
+        node = next(node for node, children in waiting.items() if not children)
+        del waiting[node]
+        ordered.append(node)
+        for parent in _parents(node):
+            waiting[parent] -= 1
+    return ordered
+
+
+def _parents(node: Node) -> Iterable[Node]:
+    return dict.fromkeys(node.parents) if isinstance(node, Variable) else ()
 
 
 def terms_of(variable: Variable) -> tuple[Term, ...]:

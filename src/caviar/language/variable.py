@@ -118,8 +118,8 @@ class Variable(Node):
         return tuple({id(by): by for by in chosen if not isinstance(by, Data)}.values())
 
     def known(self, slot: str) -> Array | None:
-        """Return the value of a slot if it is a constant."""
-        node = self.slots[slot].node
+        """Return the value of a slot if it is a constant; of a sum or product there is no such slot."""
+        node = self.slots[slot].node if slot in self.slots else None
         return node.value if isinstance(node, Constant) else None
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:

@@ -64,7 +64,7 @@ def elbo_estimate(
     for i in range(n_draws):
         values, log_q = _draw(posterior, local, rng)
         for name, axis in rows_at.items():
-            values[name] = np.moveaxis(values[name], 0, axis)
+            values[name] = _rows_to(values[name], axis)
         samples[i] = posterior.model.log_joint({**data, **values}) - log_q
     return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
 
@@ -90,12 +90,20 @@ def _draw(
     return values, log_q
 
 
+def _rows_to(value: Any, axis: int) -> Any:
+    """Return values whose rows are the first axis with the rows at ``axis``; a joint factor's are a pair."""
+    if isinstance(value, tuple):
+        return type(value)(*(np.moveaxis(part, 0, axis) for part in value))
+    return np.moveaxis(value, 0, axis)
+
+
 def _gate_of(posterior: Posterior, name: str, local: Mapping[str, Any]) -> str:
     """Return the Categorical whose value a local factor is given for: the one it shares its probabilities with."""
     chosen_by = [gate.name for gate in posterior.model.variables[name].indices if gate.name in local]
     others = [other for other, q in local.items() if isinstance(q, Categorical)]
     for gate in [*chosen_by, *others]:
-        if np.allclose(local[gate].probabilities, local[name].probabilities, rtol=1e-9, atol=1e-12):
+        one, other = local[gate].probabilities, local[name].probabilities
+        if one.shape == other.shape and np.allclose(one, other, rtol=1e-9, atol=1e-12):
             return gate
     raise ParameterError(f"no local Categorical has the probabilities that the factor of '{name}' has")
 

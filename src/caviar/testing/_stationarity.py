@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["elbo_slopes"]
 
 _STEP = 0.01
+_SMALLEST_SPREAD = 0.03
+"""Of a category: a step in its logit is then at most a third of a nat."""
 
 
 def elbo_slopes(
@@ -102,7 +104,8 @@ def _directions(
 def _scales(factor: ExponentialFamily, rng: np.random.Generator) -> list[Array]:
     """Return the inverse standard deviation of each sufficient statistic, 0 where it does not vary."""
     if isinstance(factor, Categorical):
-        spreads = [np.sqrt(factor.variance)]
+        # an improbable category hardly varies, and a step of that length would be no small one
+        spreads = [np.maximum(np.sqrt(factor.variance), _SMALLEST_SPREAD) * (factor.variance > 0)]
     else:
         statistics = type(factor).statistics_of(factor.sample(400, rng))
         spreads = [statistic.std(axis=0) for statistic in statistics]

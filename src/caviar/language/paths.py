@@ -1,0 +1,57 @@
+"""Paths: the distribution of a chain's states given its probabilities, to be drawn from and evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import families
+from .._typing import AnyArray, Array
+
+__all__ = ["Paths"]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """States of N successive rows, before anything of them was observed.
+
+    Attributes
+    ----------
+    initial
+        Probabilities of the first state of a sequence, shape (K,).
+    transition
+        Probabilities of the next state, a row for each present one, shape (K, K).
+    starts
+        Whether a sequence begins at each row, shape (N,), or of one row that stands for all; the first row always
+        begins one.
+    """
+
+    initial: Array
+    transition: Array
+    starts: AnyArray
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the rows."""
+        return self.starts.shape
+
+    def __getitem__(self, index: Any) -> Paths:
+        """Return the distribution of the rows at ``index``."""
+        return Paths(self.initial, self.transition, self.starts[index])
+
+    @cached_property
+    def _chain(self) -> families.MarkovChain:
+        logits = np.zeros((len(self.starts), len(self.initial)))
+        with np.errstate(divide="ignore"):
+            return families.MarkovChain(logits, self.starts, np.log(self.initial), np.log(self.transition))
+
+    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
+        """Return states of shape size + (N,)."""
+        return self._chain.sample(size, seed)
+
+    def log_density(self, value: AnyArray) -> Array:
+        """Return the log-probability of all states (..., N) together."""
+        return self._chain.log_density(value)

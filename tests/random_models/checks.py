@@ -1,0 +1,113 @@
+"""What must hold of every model: none of it is computed by the formulas of the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar._simulation import conditional
+from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
+from caviar.testing._elbo_estimate import _draw, _row_axes, _rows_to
+
+from .statement import Stated
+
+__all__ = [
+    "assert_elbo_is_that_of_the_densities",
+    "assert_same_trace",
+    "assert_sane",
+    "assert_stationary",
+    "has_coupled_rows",
+    "rows_of",
+]
+
+
+def assert_sane(posterior: cv.Posterior) -> None:
+    """Check that the ELBO rises, is finite, and is the sum of its parts."""
+    trace = posterior.elbo_trace
+    size = sum(abs(value) for value in posterior.elbo_terms.values()) + 1.0
+    assert posterior.status.value in ("converged", "max_iter")
+    assert np.isfinite(trace[1:]).all()
+    assert np.diff(trace).min(initial=0.0) > -1e-9 * size
+    assert trace[-1] == posterior.elbo
+    assert sum(posterior.elbo_terms.values()) == pytest.approx(posterior.elbo, abs=1e-9 * size)
+
+
+def has_coupled_rows(stated: Stated, posterior: cv.Posterior) -> bool:
+    """Whether a row has several hidden variables: elsewhere than in a fit they are found from a cold start."""
+    return sum(name not in posterior for name in stated.latent) > 1
+
+
+def assert_stationary(posterior: cv.Posterior, data: dict[str, Any], n_directions: int = 6) -> None:
+    """Check by finite differences that no global factor can be improved."""
+    slopes = elbo_slopes(posterior, data, n_directions=n_directions)
+    steep = {name: slope for name, slope in slopes.items() if not slope < 2e-3}
+    assert not steep, f"slopes of {steep} where the ELBO is {posterior.elbo}"
+
+
+def assert_elbo_is_that_of_the_densities(
+    posterior: cv.Posterior, data: dict[str, Any], n_draws: int = 60
+) -> None:
+    """Check that a Monte-Carlo estimate from the families' densities agrees; what looks off is estimated again."""
+    has_missing = any(np.isnan(np.asarray(value, dtype=float)).any() for value in data.values())
+    estimate_of = _estimate_of_observed if has_missing else elbo_estimate
+    for times, errors in ((1, 4.0), (40, 5.0)):
+        estimate = estimate_of(posterior, data, n_draws=times * n_draws, seed=times)
+        off = abs(estimate.value - posterior.elbo)
+        if off <= errors * estimate.error + 1e-6 * max(1.0, abs(posterior.elbo)):
+            return
+    raise AssertionError(f"the ELBO is {posterior.elbo}, by its densities {estimate}")
+
+
+def _estimate_of_observed(
+    posterior: cv.Posterior, data: dict[str, Any], n_draws: int, seed: int
+) -> ElboEstimate:
+    """Return the estimate for data with missing entries: without the densities of these."""
+    rng, variables = np.random.default_rng(seed), posterior.model.variables
+    gaps = {
+        leaf.name: np.isnan(np.asarray(data[leaf.name], dtype=float)).reshape(
+            *np.shape(data[leaf.name])[: len(leaf.plates)], -1
+        )[..., 0]
+        for leaf in posterior.model.leaves
+    }
+    full = {name: _without_gaps(data[name], gaps[name]) if name in gaps else data[name] for name in data}
+    local = posterior.local(data)
+    rows_at, samples = _row_axes(posterior, local), np.empty(n_draws)
+    for i in range(n_draws):
+        values, log_q = _draw(posterior, local, rng)
+        values |= {name: _rows_to(values[name], axis) for name, axis in rows_at.items()}
+        samples[i] = posterior.model.log_joint({**full, **values}) - log_q
+        for name, gap in gaps.items():
+            member = conditional(variables[name], {**full, **values})
+            samples[i] -= np.broadcast_to(member.log_density(full[name]), gap.shape)[gap].sum()
+    return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
+
+
+def _without_gaps(array: Any, gap: np.ndarray) -> np.ndarray:
+    """Return the values with gaps filled by one that was observed."""
+    filled = np.array(array)
+    filled[gap] = filled[~gap][0]
+    return filled.astype(np.intp) if np.array_equal(filled, np.floor(filled)) else filled
+
+
+def assert_same_trace(
+    one: cv.Posterior, other: cv.Posterior, *, rtol: float = 1e-8, shift: float = 0.0
+) -> None:
+    """Check that two fits went the same way, for the first few iterations: later ones enlarge rounding."""
+    n = min(4, len(one.elbo_trace), len(other.elbo_trace))
+    size = sum(abs(value) for value in one.elbo_terms.values()) + 1.0
+    np.testing.assert_allclose(other.elbo_trace[1:n] + shift, one.elbo_trace[1:n], rtol=0, atol=rtol * size)
+
+
+def rows_of(stated: Stated, data: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    """Return data with these rows, in this order, of everything along the data plate."""
+    nodes = {node.name: node for node in stated.model.nodes}
+    plate = stated.data_plate
+    return {
+        name: np.take(value, rows, axis=nodes[name].plates.index(plate))
+        if plate in nodes[name].plates
+        else value
+        for name, value in data.items()
+    }

@@ -1,0 +1,236 @@
+"""Statements: gates, leaves and known arrays around the parents that the writer makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import caviar as cv
+
+from .choices import Choices
+from .writer import Writer
+
+__all__ = ["Stated", "state"]
+
+_LEAVES = ("Normal", "MultivariateNormal", "Gamma", "Categorical", "Bernoulli", "Poisson", "Multinomial")
+_GATES = ("none", "Categorical", "labels", "two", "nested", "chain", "global")
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A model, and what its checks need to know of its statement.
+
+    Attributes
+    ----------
+    model
+        The model.
+    writer
+        Who stated it.
+    leaves
+        Names of the leaves before renaming.
+    gates
+        Names of the latent gates that have a label a row, before renaming.
+    """
+
+    model: cv.Model
+    writer: Writer
+    leaves: tuple[str, ...]
+    gates: tuple[str, ...]
+
+    @property
+    def data_plate(self) -> cv.Plate | None:
+        """The plate of the rows: the one without a size."""
+        return self.writer.obs
+
+    @property
+    def latent(self) -> list[str]:
+        """Names of the hidden variables."""
+        leaves = {self.writer.rename(leaf) for leaf in self.leaves}
+        return [name for name in self.model.variables if name not in leaves]
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The known arrays that the model uses, of those that the writer stated."""
+        used = {node.name for node in self.model.nodes}
+        return {name: what for name, what in self.writer.data.items() if self.writer.rename(name) in used}
+
+    def simulate(self, seed: int, n_rows: int) -> dict[str, np.ndarray]:
+        """Return values of the leaves and of the known arrays, by name."""
+        values = self.simulate_all(seed, n_rows)
+        names = (*self.leaves, *self.known)
+        return {self.writer.rename(name): values[self.writer.rename(name)] for name in names}
+
+    def simulate_all(self, seed: int, n_rows: int) -> dict[str, Any]:
+        """Return values of all variables and known arrays, by name."""
+        rng = np.random.default_rng(seed)
+        known = {
+            self.writer.rename(name): _known_array(rng, *what, n_rows) for name, what in self.known.items()
+        }
+        sizes = {} if self.data_plate is None else {self.data_plate.name: n_rows}
+        return {**self.model.simulate(rng, sizes=sizes, data=known), **known}
+
+
+def _known_array(
+    rng: np.random.Generator, holds: str, plates: tuple[cv.Plate, ...], size: int, n_rows: int
+) -> np.ndarray:
+    shape = tuple(plate.size or n_rows for plate in plates)
+    if holds == "labels":
+        return rng.integers(0, size, shape)
+    if holds == "starts":
+        return np.arange(n_rows) % 4 == 0
+    event = (size,) if size else ()
+    if holds == "positive":
+        return rng.gamma(4.0, 0.3, shape + event)
+    return rng.normal(size=shape + event)
+
+
+def state(
+    choices: Choices,
+    *,
+    known_only: bool = False,
+    rename: Callable[[str], str] = str,
+    shift: float = 0.0,
+    backwards: bool = False,
+) -> Stated:
+    """Return the model of these choices.
+
+    Parameters
+    ----------
+    backwards
+        Whether the leaves are passed to the model in the opposite order.
+    """
+    writer = Writer(choices, known_only=known_only, rename=rename, shift=shift)
+    pick = choices.pick
+    has_rows = pick("has rows", (True, True, True, False))
+    writer.obs = writer.plate("obs", None) if has_rows else None
+    writer.extras = [writer.plate(f"plate {i}", 2 + i) for i in range(pick("extra plates", (0, 1, 2)))]
+    gates = _gates(writer) if has_rows else ()
+    leaves: list[Any] = []
+    names = [f"x{i}" for i in range(pick("leaves", (1, 2, 3)))]
+    for name in names:
+        leaves.append(_leaf(writer, name, gates if not leaves else ()))
+    model = cv.Model(*(reversed(leaves) if backwards else leaves))
+    latent = tuple(gate for gate in gates if rename(gate) in model.variables)
+    return Stated(model, writer, tuple(names), latent)
+
+
+def _gates(writer: Writer) -> tuple[str, ...]:
+    """State what chooses components; return the names of those with a hidden label a row."""
+    kinds = ("none", "Categorical", "two", "nested", "chain") if writer.known_only else _GATES
+    kind, rows = writer.pick("gates", kinds), (writer.obs,)
+    if kind == "none":
+        return ()
+    size = writer.pick("components", (2, 3, 1))
+    component = writer.plate("component", size)
+    if kind == "labels":
+        writer.gates.append((writer.known("label", "labels", rows, size), component))
+        return ()
+    if kind == "global":
+        z = cv.Categorical(writer.rename("z"), writer.probabilities("weights", (), size))
+        writer.gates.append((z, component))
+        return ()
+    if kind == "chain":
+        writer.has_chain = True
+        writer.gates.append((_chain(writer, component), component))
+        return ("s",)
+    plates = rows
+    if writer.extras and writer.pick("z over more", (False, True)):
+        plates = (
+            (writer.extras[0], *rows) if writer.pick("z turned", (False, True)) else (*rows, writer.extras[0])
+        )
+    z = cv.Categorical(
+        writer.rename("z"), writer.probabilities("weights", plates, size, gated=False), plates=plates
+    )
+    writer.gates.append((z, component))
+    if kind == "Categorical":
+        return ("z",)
+    other = writer.plate("other component", 2)
+    # chosen by z where it is nested
+    among = writer.gates if kind == "nested" else []
+    writer.gates, both = among, writer.gates
+    y = cv.Categorical(writer.rename("y"), writer.probabilities("other weights", plates, 2), plates=plates)
+    writer.gates = [*both, (y, other)]
+    return ("z", "y")
+
+
+def _chain(writer: Writer, state_plate: cv.Plate) -> cv.MarkovChain:
+    size = state_plate.size or 1
+    initial = writer.probabilities("initial", (), size, gated=False)
+    constant = np.full((size, size), 0.2 / size) + 0.8 * np.eye(size)
+    transition: Any = constant
+    if not writer.known_only and writer.pick("transition", ("variable", "constant")) == "variable":
+        transition = writer.simplex("transition rows", (state_plate,), size, "Dirichlet")
+    starts = {}
+    if writer.pick("starts", (False, True)):
+        starts["starts"] = writer.known("starts", "starts", (writer.obs,))  # type: ignore[arg-type]
+    return cv.MarkovChain(writer.rename("s"), initial, transition, along=writer.obs, **starts)  # type: ignore[arg-type]
+
+
+def _leaf(writer: Writer, name: str, needed: tuple[str, ...]) -> Any:
+    pick, rename = writer.pick, writer.rename
+    plates = writer.within(name, writer.extras)
+    if writer.obs is not None and (
+        needed or name == "x0" or pick(f"{name}/over rows", (True, True, True, False))
+    ):
+        at = pick(f"{name}/rows at", range(len(plates) + 1))
+        plates = (*plates[:at], writer.obs, *plates[at:])
+    kind = pick(f"{name}/family", _LEAVES)
+    path, label = f"{name}.parent", rename(name)
+    if kind == "Normal":
+        if not writer.known_only and pick(f"{name}/joint", (False, True)):
+            return cv.Normal(
+                label,
+                writer.parent(path, plates, lambda p, own: _normal_gamma(writer, p, own)),
+                plates=plates,
+            )
+        return cv.Normal(
+            label,
+            writer.location(f"{name}.mean", plates),
+            writer.scale(f"{name}.scale", plates),
+            plates=plates,
+        )
+    if kind == "MultivariateNormal":
+        size = pick(f"{name}/length", (2, 1, 3))
+        if not writer.known_only and pick(f"{name}/joint", (False, True)):
+            joint = writer.parent(path, plates, lambda p, own: _normal_wishart(writer, p, own, size))
+            return cv.MultivariateNormal(label, joint, plates=plates)
+        mean = writer.vector(f"{name}.mean", plates, size)
+        return cv.MultivariateNormal(
+            label, mean, writer.matrix(f"{name}.matrix", plates, size), plates=plates
+        )
+    if kind == "Gamma":
+        return cv.Gamma(
+            label, pick(f"{name}/shape", (2.0, 0.8)), writer.scale(f"{name}.rate", plates), plates=plates
+        )
+    if kind == "Categorical":
+        return cv.Categorical(
+            label, writer.probabilities(path, plates, pick(f"{name}/length", (3, 2, 1))), plates=plates
+        )
+    if kind == "Bernoulli":
+        return cv.Bernoulli(label, _probability(writer, path, plates), plates=plates)
+    if kind == "Poisson":
+        return cv.Poisson(label, writer.scale(f"{name}.rate", plates, product=False), plates=plates)
+    probabilities = writer.probabilities(path, plates, pick(f"{name}/length", (3, 2)))
+    return cv.Multinomial(label, pick(f"{name}/trials", (4, 1, 0)), probabilities, plates=plates)
+
+
+def _probability(writer: Writer, path: str, plates: tuple[cv.Plate, ...]) -> Any:
+    if writer.known_only or writer.pick(f"{path}/known", (False, True)):
+        return 0.3
+    return writer.parent(
+        path, plates, lambda p, own: cv.Beta(writer.rename(p), writer.positive(p), 1.5, plates=own)
+    )
+
+
+def _normal_gamma(writer: Writer, path: str, plates: tuple[cv.Plate, ...]) -> Any:
+    mean, kappa, rate = writer.number(path), writer.positive(f"{path}.kappa"), writer.positive(f"{path}.rate")
+    return cv.NormalGamma(writer.rename(path), mean, kappa, 2.5, rate, plates=plates)
+
+
+def _normal_wishart(writer: Writer, path: str, plates: tuple[cv.Plate, ...], size: int) -> Any:
+    mean = writer.number(path) + np.arange(size)
+    kappa, scale = writer.positive(f"{path}.kappa"), writer.positive(f"{path}.scale") * writer.definite(size)
+    return cv.NormalWishart(writer.rename(path), mean, kappa, size + 2.0, scale, plates=plates)

@@ -1,0 +1,377 @@
+"""The writer: states a random model, from the leaves up, as a user would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import caviar as cv
+
+from .choices import Choices
+
+__all__ = ["Writer"]
+
+_NUMBERS = (0.0, -0.8, 1.5)
+_POSITIVE = (1.0, 0.4, 2.5)
+_SHAPES = (2.0, 3.5, 6.0)
+_DEEPEST = 2
+
+
+class Writer:
+    """States the variables of one model.
+
+    Parameters
+    ----------
+    choices
+        Every decision.
+    known_only
+        Whether everything but labels is known: a model whose evidence is a finite sum.
+    rename
+        Gives each part of the model its name.
+    shift
+        Added to every known location.
+    """
+
+    def __init__(
+        self,
+        choices: Choices,
+        *,
+        known_only: bool = False,
+        rename: Callable[[str], str] = str,
+        shift: float = 0.0,
+    ) -> None:
+        self.pick, self.rename, self.shift = choices.pick, rename, shift
+        self.known_only = known_only
+        self.obs: cv.Plate | None = None
+        self.extras: list[cv.Plate] = []
+        self.gates: list[tuple[Any, cv.Plate]] = []
+        self.made: list[Any] = []
+        self.data: dict[str, tuple[str, tuple[cv.Plate, ...], int]] = {}
+        """Known arrays: name -> what they hold, plates, and length of the event axis (0: none) or number of labels."""
+        self.has_chain = False
+        self.has_predictor = False
+
+    # ---- plates, gates, sharing ------------------------------------------------------------------
+
+    def plate(self, name: str, size: int | None) -> cv.Plate:
+        """Return a plate."""
+        return cv.Plate(self.rename(name), size)
+
+    def within(self, path: str, plates: tuple[cv.Plate, ...] | list[cv.Plate]) -> tuple[cv.Plate, ...]:
+        """Return some of the plates, in any order."""
+        kept = [p for i, p in enumerate(plates) if self.pick(f"{path}/over {i}", (True, False))]
+        return tuple(reversed(kept)) if self.pick(f"{path}/turned", (False, True)) else tuple(kept)
+
+    def parent(
+        self, path: str, plates: tuple[cv.Plate, ...], make: Callable[..., Any], *, gated: bool = True
+    ) -> Any:
+        """Return a node over some of the plates: global, where a gate may choose from one more, or one a row."""
+        if (
+            self.obs in plates
+            and not self.has_chain
+            and self.pick(f"{path}/a row", (False, False, False, True))
+        ):
+            return make(path, self._local_plates(path, plates))
+        gates = [None, *(pair for pair in self.gates if set(pair[0].plates) <= set(plates))]
+        chosen = self.pick(f"{path}/gate", gates) if gated else None
+        own = self.within(path, [p for p in plates if p is not self.obs])
+        if chosen is None:
+            return make(path, own)
+        gate, component = chosen
+        at = self.pick(f"{path}/component at", range(len(own) + 1))
+        return make(path, (*own[:at], component, *own[at:]))[gate]
+
+    def keep(self, variable: Any) -> Any:
+        """Return a variable that others may share."""
+        self.made.append(variable)
+        return variable
+
+    def shared(
+        self, path: str, kind: type, plates: tuple[cv.Plate, ...], dimension: int | None = None
+    ) -> Any | None:
+        """Return a variable that stands elsewhere too, if there is one that fits."""
+        found = [
+            v
+            for v in self.made
+            if type(v) is kind and set(v.plates) <= set(plates) and dimension in (None, v.dimension)
+        ]
+        return self.pick(f"{path}/shared", [None, *found]) if found else None
+
+    def known(self, path: str, holds: str, plates: tuple[cv.Plate, ...], size: int = 0) -> cv.Data:
+        """Return a known array whose values come with the data."""
+        node = cv.Data(self.rename(path), plates=plates)
+        self.data[path] = (holds, plates, size)
+        return node
+
+    def options(self, plates: tuple[cv.Plate, ...], depth: int, *more: str) -> list[str]:
+        """Return the kinds of parent that are possible."""
+        kinds = ["constant"] if self.known_only else ["variable", "constant"]
+        if depth == 0:
+            kinds.append("chosen constant")
+        if self.obs in plates:
+            kinds.append("data")
+            if not self.known_only and not self.has_chain and depth < _DEEPEST:
+                kinds.append("local")
+        return kinds if self.known_only else [*kinds, *more]
+
+    def _chosen_constant(self, path: str, plates: tuple[cv.Plate, ...], value: Callable[[int], Any]) -> Any:
+        """Return known values of each component, chosen by a gate if there is one."""
+        gates = [pair for pair in self.gates if set(pair[0].plates) <= set(plates)]
+        if not gates:
+            return value(0)
+        gate, component = self.pick(f"{path}/gate", gates)
+        array = np.array([value(k) for k in range(component.size or 1)])
+        return cv.Constant(self.rename(path), array, plates=component)[gate]
+
+    def _local_plates(self, path: str, plates: tuple[cv.Plate, ...]) -> tuple[cv.Plate, ...]:
+        own = self.within(path, [p for p in plates if p is not self.obs])
+        at = self.pick(f"{path}/obs at", range(len(own) + 1))
+        return (*own[:at], self.obs, *own[at:])  # type: ignore[return-value]
+
+    # ---- numbers ---------------------------------------------------------------------------------
+
+    def number(self, path: str) -> float:
+        """Return a known location."""
+        return self.pick(f"{path}/number", _NUMBERS) + self.shift
+
+    def positive(self, path: str) -> float:
+        """Return a known positive number."""
+        return self.pick(f"{path}/positive", _POSITIVE)
+
+    def location(self, path: str, plates: tuple[cv.Plate, ...], depth: int = 0) -> Any:
+        """Return the mean of a Normal."""
+        sums = ("sum",) if depth == 0 else ()
+        kind = self.pick(f"{path}/kind", self.options(plates, depth, *sums))
+        if kind == "constant":
+            return self.number(path)
+        if kind == "chosen constant":
+            return self._chosen_constant(path, plates, lambda k: 2.0 * k + self.number(path))
+        if kind == "data":
+            return self.known(path, "location", self._local_plates(path, plates))
+        if kind == "local":
+            own = self._local_plates(path, plates)
+            mean = self.location(f"{path}.mean", own, depth + 1)
+            return cv.Normal(self.rename(path), mean, self.scale(f"{path}.scale", own, depth + 1), plates=own)
+        if kind == "sum":
+            return self.predictor(path, plates)
+        shared = self.shared(path, cv.Normal, plates)
+        return (
+            shared
+            if shared is not None
+            else self.parent(path, plates, lambda p, own: self.normal(p, own, depth))
+        )
+
+    def normal(self, path: str, plates: tuple[cv.Plate, ...], depth: int) -> Any:
+        """Return a global Normal, whose parents may be variables."""
+        mean: Any = self.number(f"{path}.mean")
+        precision: Any = self.positive(f"{path}.precision")
+        if depth < _DEEPEST and self.pick(f"{path}/has parent", (False, True)):
+            mean = self.parent(
+                f"{path}.mean", plates, lambda p, own: self.normal(p, own, depth + 1), gated=False
+            )
+        if depth < _DEEPEST and self.pick(f"{path}/has scale", (False, True)):
+            precision = self.parent(
+                f"{path}.precision", plates, lambda p, own: self.gamma(p, own, depth + 1), gated=False
+            )
+        return self.keep(cv.Normal(self.rename(path), mean, precision, plates=plates))
+
+    def gamma(self, path: str, plates: tuple[cv.Plate, ...], depth: int) -> Any:
+        """Return a global Gamma, whose rate may be a Gamma."""
+        rate: Any = self.positive(f"{path}.rate")
+        if depth < _DEEPEST and self.pick(f"{path}/has rate", (False, True)):
+            rate = self.parent(
+                f"{path}.rate", plates, lambda p, own: self.gamma(p, own, depth + 1), gated=False
+            )
+        return self.keep(
+            cv.Gamma(self.rename(path), self.pick(f"{path}/shape", _SHAPES), rate, plates=plates)
+        )
+
+    def scale(self, path: str, plates: tuple[cv.Plate, ...], depth: int = 0, *, product: bool = True) -> Any:
+        """Return the precision of a Normal, or a rate."""
+        products = ("product",) if depth == 0 and product else ()
+        kind = self.pick(f"{path}/kind", self.options(plates, depth, *products))
+        if kind == "constant":
+            return self.positive(path)
+        if kind == "chosen constant":
+            return self._chosen_constant(path, plates, lambda k: (k + 1.0) * self.positive(path))
+        if kind == "data":
+            return self.known(path, "positive", self._local_plates(path, plates))
+        if kind == "local":
+            return self.local_gamma(path, plates, depth)
+        if kind == "product":
+            return self.product(
+                path, plates, lambda p: self.parent(p, plates, lambda q, own: self.gamma(q, own, 1))
+            )
+        shared = self.shared(path, cv.Gamma, plates)
+        return (
+            shared
+            if shared is not None
+            else self.parent(path, plates, lambda p, own: self.gamma(p, own, depth))
+        )
+
+    def local_gamma(self, path: str, plates: tuple[cv.Plate, ...], depth: int) -> Any:
+        """Return a Gamma for each row."""
+        own = self._local_plates(path, plates)
+        rate = self.scale(f"{path}.rate", own, depth + 1)
+        return cv.Gamma(self.rename(path), self.pick(f"{path}/shape", _SHAPES), rate, plates=own)
+
+    def product(self, path: str, plates: tuple[cv.Plate, ...], other: Callable[[str], Any]) -> Any:
+        """Return a product of a factor and something else."""
+        self.has_predictor = True
+        kinds = ["variable", "known"] if self.obs in plates else ["variable"]
+        if self.obs in plates and not self.has_chain:
+            kinds.append("local")
+        kind = self.pick(f"{path}.u/kind", kinds)
+        if kind == "known":
+            first: Any = self.known(f"{path}.u", "positive", self._local_plates(f"{path}.u", plates))
+        elif kind == "local":
+            first = self.local_gamma(f"{path}.u", plates, 1)
+        else:
+            first = self.parent(f"{path}.u", plates, lambda p, own: self.gamma(p, own, 1))
+        product = first * other(f"{path}.v")
+        return 2.0 * product if self.pick(f"{path}/twice", (False, True)) else product
+
+    def predictor(self, path: str, plates: tuple[cv.Plate, ...]) -> Any:
+        """Return a sum of products of locations and covariates."""
+        self.has_predictor = True
+        total: Any = 0.0
+        for i in range(self.pick(f"{path}/addends", (1, 2, 3))):
+            total = total + self._addend(f"{path}.{i}", plates)
+        return total
+
+    def _addend(self, path: str, plates: tuple[cv.Plate, ...]) -> Any:
+        kinds = ["intercept", "product of variables"]
+        if self.obs in plates:
+            kinds += ["slope", "dot", "grouped"]
+            kinds += [] if self.has_chain else ["factors"]
+        kind = self.pick(f"{path}/kind", kinds)
+        if kind == "grouped":
+            group = self.plate(f"{path}.group", 2)
+            own = self.within(path, [p for p in plates if p is not self.obs])
+            labels = self.known(f"{path}.label", "labels", self._local_plates(f"{path}.label", plates), 2)
+            return cv.Normal(self.rename(path), 0.3, 1.0, plates=(group, *own))[labels]
+        first = self.parent(path, plates, lambda p, own: self.unshared(p, own))
+        if kind == "intercept":
+            return first
+        if kind == "slope":
+            return first * self.known(f"{path}.x", "covariate", self._local_plates(f"{path}.x", plates))
+        if kind == "product of variables":
+            return -0.5 * first * self.parent(f"{path}.b", plates, lambda p, own: self.unshared(p, own))
+        size = self.pick(f"{path}/length", (2, 1))
+        weights = self.parent(f"{path}.w", plates, lambda p, own: self.vector_root(p, own, size, 2))
+        if kind == "dot":
+            return cv.dot(
+                self.known(f"{path}.x", "covariate", self._local_plates(f"{path}.x", plates), size), weights
+            )
+        own = self._local_plates(f"{path}.f", plates)
+        return cv.dot(
+            weights, cv.MultivariateNormal(self.rename(f"{path}.f"), np.zeros(size), np.eye(size), plates=own)
+        )
+
+    def unshared(self, path: str, plates: tuple[cv.Plate, ...]) -> Any:
+        """Return a global Normal that stands nowhere else."""
+        return cv.Normal(
+            self.rename(path), self.pick(f"{path}/number", _NUMBERS), self.positive(path), plates=plates
+        )
+
+    # ---- vectors and matrices --------------------------------------------------------------------
+
+    def vector(self, path: str, plates: tuple[cv.Plate, ...], size: int, depth: int = 0) -> Any:
+        """Return the mean of a MultivariateNormal."""
+        kind = self.pick(f"{path}/kind", self.options(plates, depth))
+        if kind == "constant":
+            return self.number(path) + np.arange(size)
+        if kind == "chosen constant":
+            return self._chosen_constant(
+                path, plates, lambda k: 2.0 * k + self.number(path) + np.arange(size)
+            )
+        if kind == "data":
+            return self.known(path, "location", self._local_plates(path, plates), size)
+        if kind == "local":
+            own = self._local_plates(path, plates)
+            mean = self.vector(f"{path}.mean", own, size, depth + 1)
+            precision = self.matrix(f"{path}.matrix", own, size, depth + 1)
+            return cv.MultivariateNormal(self.rename(path), mean, precision, plates=own)
+        shared = self.shared(path, cv.MultivariateNormal, plates, size)
+        if shared is not None:
+            return shared
+        return self.parent(path, plates, lambda p, own: self.keep(self.vector_root(p, own, size, depth)))
+
+    def vector_root(self, path: str, plates: tuple[cv.Plate, ...], size: int, depth: int) -> Any:
+        """Return a global MultivariateNormal."""
+        mean: Any = self.number(f"{path}.mean") + np.arange(size)
+        if depth < _DEEPEST and self.pick(f"{path}/has parent", (False, True)):
+            mean = self.parent(
+                f"{path}.mean", plates, lambda p, own: self.vector_root(p, own, size, depth + 1), gated=False
+            )
+        kinds = ("constant", "diagonal", "variable")
+        kind = self.pick(f"{path}/precision", kinds[: 3 if depth < _DEEPEST else 2])
+        precision: Any = self.positive(path) * self.definite(size)
+        if kind == "variable":
+            precision = self.parent(
+                f"{path}.precision", plates, lambda p, own: self.wishart(p, own, size, depth + 1), gated=False
+            )
+        elif kind == "diagonal":
+            precision = self.spread(f"{path}.spread", plates, size)
+        return cv.MultivariateNormal(self.rename(path), mean, precision, plates=plates)
+
+    def spread(self, path: str, plates: tuple[cv.Plate, ...], size: int) -> Any:
+        """Return a diagonal of Gammas."""
+        direction = self.plate(f"{path}.direction", size)
+        own = (*self.within(path, [p for p in plates if p is not self.obs]), direction)
+        return cv.diagonal(cv.Gamma(self.rename(path), 2.0, self.positive(path), plates=own))
+
+    @staticmethod
+    def definite(size: int) -> np.ndarray:
+        """Return a positive definite matrix."""
+        return np.eye(size) + 0.3 * (1 - np.eye(size))
+
+    def matrix(self, path: str, plates: tuple[cv.Plate, ...], size: int, depth: int = 0) -> Any:
+        """Return the precision of a MultivariateNormal."""
+        kinds = ["constant"] if self.known_only else ["variable", "constant", "diagonal"]
+        kinds += ["product"] if depth == 0 and not self.known_only else []
+        kind = self.pick(f"{path}/kind", kinds)
+        if kind == "constant":
+            return self.positive(path) * self.definite(size)
+        if kind == "diagonal":
+            return self.spread(path, plates, size)
+        if kind == "product":
+            return self.product(
+                path, plates, lambda p: self.parent(p, plates, lambda q, own: self.wishart(q, own, size, 1))
+            )
+        shared = self.shared(path, cv.Wishart, plates, size)
+        if shared is not None:
+            return shared
+        return self.parent(path, plates, lambda p, own: self.wishart(p, own, size, depth))
+
+    def wishart(self, path: str, plates: tuple[cv.Plate, ...], size: int, depth: int) -> Any:
+        """Return a global Wishart, whose inverse scale may be a Wishart."""
+        inverse_scale: Any = self.positive(f"{path}.scale") * self.definite(size)
+        if depth < _DEEPEST and self.pick(f"{path}/has scale", (False, True)):
+            inverse_scale = self.parent(
+                f"{path}.scale", plates, lambda p, own: self.wishart(p, own, size, depth + 1), gated=False
+            )
+        df = size + self.pick(f"{path}/df", _SHAPES)
+        return self.keep(cv.Wishart(self.rename(path), df, inverse_scale, plates=plates))
+
+    # ---- probabilities ---------------------------------------------------------------------------
+
+    def probabilities(self, path: str, plates: tuple[cv.Plate, ...], size: int, *, gated: bool = True) -> Any:
+        """Return the probabilities of categories."""
+        kinds = ["constant"] if self.known_only else ["Dirichlet", "constant"]
+        kinds += ["StickBreaking"] if size > 1 and not self.known_only else []
+        kind = self.pick(f"{path}/kind", kinds)
+        if kind == "constant":
+            return np.arange(1.0, size + 1) / np.arange(1.0, size + 1).sum()
+        return self.parent(path, plates, lambda p, own: self.simplex(p, own, size, kind), gated=gated)
+
+    def simplex(self, path: str, plates: tuple[cv.Plate, ...], size: int, kind: str) -> Any:
+        """Return a Dirichlet or a StickBreaking."""
+        if kind == "Dirichlet":
+            return cv.Dirichlet(self.rename(path), self.positive(path) + np.arange(size), plates=plates)
+        gamma: Any = self.positive(f"{path}.gamma")
+        if self.pick(f"{path}/has gamma", (False, True)):
+            gamma = self.parent(f"{path}.gamma", plates, lambda p, own: self.gamma(p, own, 2), gated=False)
+        return cv.StickBreaking(self.rename(path), gamma, size, plates=plates)
