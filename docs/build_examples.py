@@ -26,7 +26,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from caviar import CaviarError
+from caviar import CaviarError, CaviarWarning
 
 __all__ = ["PageRun", "agree", "pages", "run_page"]
 
@@ -36,7 +36,8 @@ WIDTH = 100
 """Columns at which the message of an error is broken."""
 
 BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```\n(?P<printed>\n*```text\n(?P<output>.*?)^```\n)?", re.DOTALL | re.MULTILINE
+    r"^```python\n(?P<code>.*?)^```\n(?P<printed>\n*```text\n(?P<output>.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
 )
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
@@ -84,7 +85,7 @@ def run_page(page: Path) -> PageRun:
     with _workshop() as folder:
         for block in BLOCK.finditer(text):
             line = text.count("\n", 0, block.start("code")) + 1
-            refused = re.match(r"\w*Error", block["output"] or "") is not None
+            refused = re.match(r"\w*(Error|Warning)", block["output"] or "") is not None
             printed = _run(block["code"], namespace, f"{page}", line, refused)
             outputs.append((line, block["output"] or "", printed))
             pieces += [text[end : block.start()], f"```python\n{block['code']}```\n"]
@@ -99,7 +100,8 @@ def agree(stated: str, printed: str) -> bool:
     if NUMBER.sub("#", " ".join(stated.split())) != NUMBER.sub("#", " ".join(printed.split())):
         return False
     return all(
-        abs(float(a) - float(b)) <= max(1.01 * 10.0 ** -len(a.partition(".")[2]) * ("." in a), 1e-3 * abs(float(a)))
+        abs(float(a) - float(b))
+        <= max(1.01 * 10.0 ** -len(a.partition(".")[2]) * ("." in a), 1e-3 * abs(float(a)))
         for a, b in zip(NUMBER.findall(stated), NUMBER.findall(printed), strict=True)
     )
 
@@ -128,7 +130,7 @@ def _run(code: str, namespace: dict[str, Any], file: str, line: int, refused: bo
     with contextlib.redirect_stdout(io.StringIO()) as out:
         try:
             exec(program, namespace)
-        except CaviarError as error:
+        except (CaviarError, CaviarWarning) as error:
             if not refused:
                 raise
             print(textwrap.fill(f"{type(error).__name__}: {error}", WIDTH, break_long_words=False))
@@ -149,13 +151,17 @@ def main() -> int:
     """Run the pages that the command line names, or all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("pages", nargs="*", type=Path)
-    parser.add_argument("--check", action="store_true", help="write nothing, and fail where something differs")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and fail where something differs"
+    )
     arguments = parser.parse_args()
     failed = False
     for page in arguments.pages or pages():
         run = run_page(page.resolve())
         differences = run.differences()
-        print(f"{page}: {len(run.outputs)} blocks, {len(differences)} outputs changed, {', '.join(run.pictures)}")
+        print(
+            f"{page}: {len(run.outputs)} blocks, {len(differences)} outputs changed, {', '.join(run.pictures)}"
+        )
         if arguments.check:
             failed |= bool(differences)
             print(*differences, sep="\n", end="")
