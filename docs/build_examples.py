@@ -4,8 +4,8 @@
     python docs/build_examples.py docs/models/poisson_mixture.md
     python docs/build_examples.py --check                      # writes nothing; exit status 1 where something differs
 
-The blocks of a page are one program. What a block prints stands in the ``text`` block after it; where the page shows how
-something is refused, that block begins with ``Error`` when it is first written. PNG files go to ``docs/pictures``.
+The blocks of a page are one program. What a block prints stands in the ``text`` block after it; where the page shows
+how something is refused, that block begins with ``Error`` when it is first written. PNG files go to ``docs/pictures``.
 """
 
 from __future__ import annotations

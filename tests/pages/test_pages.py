@@ -1,4 +1,4 @@
-"""The documentation tells the truth: the code of its pages runs, prints what they say, and states the library's models."""
+"""The documentation tells the truth: its code runs, prints what the pages say, and states the library's models."""
 
 import re
 from pathlib import Path
