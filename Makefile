@@ -91,7 +91,7 @@ test-all: lint
 	$(call step,pytest with the slow tests,$(PYTEST) -m "")
 
 docs: $(VENV)/.installed-docs
-	$(call step,mkdocs build,$(BIN)/mkdocs build --strict --quiet)
+	$(call step,mkdocs build,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet)
 	@echo "open site/index.html"
 
 examples: $(VENV)/.installed-docs

@@ -4,8 +4,8 @@
     python docs/build_examples.py docs/models/poisson_mixture.md
     python docs/build_examples.py --check                      # writes nothing; exit status 1 where something differs
 
-The blocks of a page are one program. What a block prints stands in the ``text`` block after it; where the page shows how
-something is refused, that block begins with ``Error`` when it is first written. PNG files go to ``docs/pictures``.
+The blocks of a page are one program. What a block prints stands in the ``text`` block after it; where the page shows
+how something is refused, that block begins with ``Error`` when it is first written. PNG files go to ``docs/pictures``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from caviar import CaviarError
+from caviar import CaviarError, CaviarWarning
 
 __all__ = ["PageRun", "agree", "pages", "run_page"]
 
@@ -85,7 +85,7 @@ def run_page(page: Path) -> PageRun:
     with _workshop() as folder:
         for block in BLOCK.finditer(text):
             line = text.count("\n", 0, block.start("code")) + 1
-            refused = re.match(r"\w*Error", block["output"] or "") is not None
+            refused = re.match(r"\w*(Error|Warning)", block["output"] or "") is not None
             printed = _run(block["code"], namespace, f"{page}", line, refused)
             outputs.append((line, block["output"] or "", printed))
             pieces += [text[end : block.start()], f"```python\n{block['code']}```\n"]
@@ -130,7 +130,7 @@ def _run(code: str, namespace: dict[str, Any], file: str, line: int, refused: bo
     with contextlib.redirect_stdout(io.StringIO()) as out:
         try:
             exec(program, namespace)
-        except CaviarError as error:
+        except (CaviarError, CaviarWarning) as error:
             if not refused:
                 raise
             print(textwrap.fill(f"{type(error).__name__}: {error}", WIDTH, break_long_words=False))

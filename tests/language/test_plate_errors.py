@@ -45,6 +45,14 @@ STATEMENTS = {
         lambda: cv.Normal("x", _means((cv.Plate("a", 2), cv.Plate("b", 2)))[_label(2)], 1.0, plates=OBS),
         ["'z' could choose from any of the plates 'a', 'b' of 'm'", "give 'x' all of these but the one"],
     ),
+    "a choice from a choice": (
+        lambda: _means((cv.Plate("a", 2), cv.Plate("b", 3)))[_label(2)][_label(3)],
+        [
+            "'m' is chosen from by 'z' already",
+            "got Categorical('z'",
+            "one Categorical whose categories are the pairs",
+        ],
+    ),
     "a plate twice": (
         lambda: cv.Normal("x", 0, 1, plates=(OBS, OBS)),
         ["'x' names a plate twice: obs, obs"],

@@ -68,7 +68,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "one variable with two indices": (
         _two_indices,
         "'a' stands in 'mean' of 'y' with two indices; its elements would be coupled, and no update of all of them at "
-        "once exists. Use two variables.",
+        "once exists. Use two variables, or one MultivariateNormal in a dot product.",
     ),
     "a dot product with a plate of numbers": (
         lambda: _y(cv.dot(_data(), _normal(plates=PAIR))),
@@ -138,7 +138,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a division by a variable": (
         lambda: 1.0 / _normal(),
-        "nothing can be divided by Normal('a'); a predictor is linear in each variable",
+        "nothing can be divided by Normal('a'); a predictor is linear in each variable: multiply by one, or state a "
+        "scale as part of the precision",
     ),
     "a Gamma in a predictor": (
         lambda: _y(_gamma() * _data()),
@@ -178,7 +179,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a variable twice in a precision": (
         _twice_in_a_precision,
-        "'tau' stands twice in the product in 'precision' of Normal 'y'",
+        "'tau' stands twice in the product in 'precision' of Normal 'y'; use two variables",
     ),
     "a matrix precision without a matrix": (
         lambda: _x(_gamma("u") * _gamma("v")),
@@ -240,15 +241,15 @@ def _fit(**columns: Any) -> cv.Posterior:
 AT_THE_FIT = {
     "labels out of range": (
         {"group": [0, 1, 2, 3]},
-        "the data of 'group', which choose from plate 'group' of 'a', must be whole numbers from 0 to 2",
+        "the data of 'group', which choose from plate 'group' of 'a', must be whole numbers from 0 to 2; got 3",
     ),
     "labels below zero": (
         {"group": [0, 1, 2, -1]},
-        "the data of 'group', which choose from plate 'group' of 'a', must be whole numbers from 0 to 2",
+        "the data of 'group', which choose from plate 'group' of 'a', must be whole numbers from 0 to 2; got -1",
     ),
     "labels that are not whole": (
         {"group": [0, 1, 2, 0.5]},
-        "the data of 'group', which choose from plate 'group' of 'a', must be whole numbers from 0 to 2",
+        "the data of 'group', which choose from plate 'group' of 'a', must be whole numbers from 0 to 2; got 0.5",
     ),
     "a missing covariate": (
         {"X": [[1.0, 2.0], [1.0, np.nan], [0.0, 0.0], [1.0, 1.0]]},

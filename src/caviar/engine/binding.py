@@ -155,7 +155,8 @@ def _check_names(
         if name not in known:
             could = ", ".join(f"'{n}'" for n in known)
             raise DataError(
-                f"the data have '{name}', but the model has no variable of that name; it has {could}"
+                f"the data have '{name}', but the model has no variable of that name; it has {could}. "
+                f"Leave '{name}' out, or use the name of the statement"
             )
     needed = [*leaves, *(node for node in nodes if isinstance(node, Data))]
     for node in needed:
@@ -272,7 +273,8 @@ def _settle_sizes(
         for plate, size in zip(node.plates, values[node].shape, strict=False):
             if sizes.setdefault(plate, size) != size:
                 raise PlateError(
-                    f"plate '{plate.name}' has {size} rows in '{node.name}' but {sizes[plate]} in {told_by[plate]}"
+                    f"plate '{plate.name}' has {size} rows in '{node.name}' but {sizes[plate]} in {told_by[plate]}; "
+                    f"give each the same number"
                 )
             told_by.setdefault(plate, f"'{node.name}'")
         _check_event(node, values[node])
@@ -293,7 +295,8 @@ def _check_event(node: Node, value: AnyArray) -> None:
     event = value.shape[len(node.plates) :]
     if any(size != node.dimension for size in event):
         raise PlateError(
-            f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}"
+            f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}; state it with the "
+            f"dimension of the data, or give data of that dimension"
         )
 
 

@@ -62,7 +62,8 @@ def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
     chains = [factor for factor in factors if isinstance(factor, ChainFactor)]
     if len(chains) > 1:
         raise ModelError(
-            f"a model can have one MarkovChain; this one has {', '.join(chain.name for chain in chains)}"
+            f"a model can have one MarkovChain; this one has {', '.join(chain.name for chain in chains)}. "
+            f"State one whose states are the pairs"
         )
     return chains[0] if chains else None
 
@@ -79,7 +80,7 @@ def check_chains(binding: Binding) -> None:
         if not isinstance(node, MarkovChain):
             continue
         if node in binding.values:
-            raise DataError(f"MarkovChain '{node.name}' is hidden and cannot be given as data")
+            raise DataError(f"MarkovChain '{node.name}' is hidden and cannot be given as data; leave it out")
         if not binding.is_local(node):
             plate = "none" if binding.data_plate is None else f"'{binding.data_plate.name}'"
             raise ModelError(

@@ -92,7 +92,7 @@ def _wanted(
         if gate is None or not set(others) <= set(possible[gate]):
             raise ModelError(
                 f"factors={tuple(names)!r} cannot be one factor: a joint local factor is one Categorical and variables "
-                f"that it gates and that are independent given it"
+                f"that it gates and that are independent given it; leave the others factors of their own"
             )
         wanted[gate] = others
     return wanted

@@ -22,7 +22,8 @@ class Status(StrEnum):
     COLLAPSED = (
         "collapsed",
         (
-            "a component under a flat prior shrank onto (almost) no data; give it a proper prior, or start elsewhere"
+            "a factor under a flat prior was left with (almost) no data, or with fewer rows than unknowns; give it a "
+            "proper prior, or start elsewhere"
         ),
     )
     FELL = "fell", "an update lowered the objective, which exact coordinate ascent cannot do; see the warning"

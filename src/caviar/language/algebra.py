@@ -58,7 +58,10 @@ class Algebra:
 
     def __rtruediv__(self, other: Any) -> Predictor:
         """Refuse to divide by a variable."""
-        raise ModelError(f"nothing can be divided by {self!r}; a predictor is linear in each variable")
+        raise ModelError(
+            f"nothing can be divided by {self!r}; a predictor is linear in each variable: multiply by one, or state a "
+            f"scale as part of the precision"
+        )
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,8 @@ class _Operands:
             if slot.node is node and not node.is_known:
                 raise ConjugacyError(
                     f"'{node.name}' stands in '{self.name}' of '{self.owner.name}' with two indices; its elements "
-                    f"would be coupled, and no update of all of them at once exists. Use two variables."
+                    f"would be coupled, and no update of all of them at once exists. "
+                    f"Use two variables, or one MultivariateNormal in a dot product."
                 )
         key = f"{self.name}.{len(self.slots)}"
         self._keys[identity] = key
@@ -299,7 +300,9 @@ class _PrecisionProduct:
             is_matrix = takes_matrix and _event_rank(node) == 2
             key = operands.add(factor, PRECISION_MATRIX if is_matrix else PRECISION)
             if len(self.slots) == before:
-                raise ConjugacyError(f"'{node.name}' stands twice in the product in {where}")
+                raise ConjugacyError(
+                    f"'{node.name}' stands twice in the product in {where}; use two variables"
+                )
             (matrices if is_matrix else self._numbers).append(key)
         if takes_matrix and len(matrices) != 1:
             raise ConjugacyError(

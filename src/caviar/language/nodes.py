@@ -236,6 +236,13 @@ class Indexed(Algebra):
             )
         return Part(self, which)
 
+    def __getitem__(self, by: object) -> Indexed:
+        """Refuse a second choice."""
+        raise PlateError(
+            f"'{self.node.name}' is chosen from by '{self.by.name}' already, and cannot be chosen from twice; got "
+            f"{by!r}. State one Categorical whose categories are the pairs, and one plate of that size"
+        )
+
     def within(self, owner: Node) -> Indexed:
         """Return this as it stands in a slot of ``owner``: with one candidate.
 

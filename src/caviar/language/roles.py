@@ -204,8 +204,8 @@ def one_hot(size: int, value: AnyArray) -> Array:
 
 
 def _no_labels(size: int, value: Array) -> str:
-    inside = np.all((value >= 0) & (value < size) & (value == np.floor(value)))
-    return "" if inside else f"must be whole numbers from 0 to {size - 1}"
+    outside = ~((value >= 0) & (value < size) & (value == np.floor(value)))
+    return f"must be whole numbers from 0 to {size - 1}; got {value[outside][0]:g}" if outside.any() else ""
 
 
 @cache
