@@ -321,8 +321,8 @@ def beside_topics(counts: csr_array) -> None:
     own = timed(ours, 3)
     seconds = (_seconds(lambda: theirs(6)) - _seconds(lambda: theirs(1))) / 5
     print(
-        f"  all {counts.shape[0]} posts, a sweep: caviar {1e3 * own.sweep:.1f} ms; an iteration of scikit-learn's batch "
-        f"LDA (several sweeps): {1e3 * seconds:.0f} ms"
+        f"  all {counts.shape[0]} posts, a sweep: caviar {1e3 * own.sweep:.1f} ms; an iteration of scikit-learn's "
+        f"batch LDA (several sweeps): {1e3 * seconds:.0f} ms"
     )
 
 
