@@ -289,7 +289,11 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
     )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(
-        terms, tuple(compiler.parts.values()), tuple(compiler.local_terms), tables, compiler.sources
+        terms,
+        tuple(compiler.parts.values()),
+        tuple(compiler.local_terms),
+        tables,
+        {node: source for node, source in compiler.sources.items() if node in binding.values},
     )
 
 
