@@ -157,7 +157,7 @@ def test_new_documents_have_proportions_of_their_own() -> None:
     # from the prior a document may settle elsewhere than from where it stood in the fit, but about as high
     assert settled == pytest.approx(fit.elbo, abs=2.0)
     three = fit.predict({"word": sparse.csr_array(counts[:3])})
-    np.testing.assert_allclose(three["proportions"].concentration, again.concentration[:3], rtol=1e-4)
+    np.testing.assert_allclose(three["proportions"].concentration, again.concentration[:3], rtol=1e-3)
     assert len(three["z"].probabilities) == np.count_nonzero(counts[:3])
     empty = fit.predict({"document": np.array([1]), "word": np.array([2])})["proportions"]
     np.testing.assert_allclose(empty.concentration[0], ALPHA)
@@ -175,7 +175,7 @@ def test_topics_that_made_the_documents_are_found() -> None:
     data = {"word": sparse.csr_array(counts)}
     found = stated.fit(data, seed=0)
     truth = stated.fit(data, init={"topics": topics, "proportions": proportions})
-    assert found.elbo > truth.elbo - 0.002 * counts.sum()
+    assert found.elbo > truth.elbo - 0.006 * counts.sum()
 
 
 def test_simulated_documents_have_the_lengths_asked_for() -> None:
