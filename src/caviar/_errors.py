@@ -13,6 +13,7 @@
 
     CaviarWarning (UserWarning)
     ├── CollapseWarning                  a factor shrank onto (almost) no data
+    ├── ConvergenceWarning               the objective has not settled
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
     └── LostDigitsWarning                sums over the data are too large for what is told from their difference
 """
@@ -22,6 +23,7 @@ __all__ = [
     "CaviarWarning",
     "CollapseWarning",
     "ConjugacyError",
+    "ConvergenceWarning",
     "DataError",
     "FallingElboWarning",
     "ImproperError",
@@ -71,6 +73,10 @@ class CaviarWarning(UserWarning):
 
 class CollapseWarning(CaviarWarning):
     """A factor under a flat prior shrank onto (almost) no data."""
+
+
+class ConvergenceWarning(CaviarWarning):
+    """The objective has not settled within the default number of iterations."""
 
 
 class FallingElboWarning(CaviarWarning):

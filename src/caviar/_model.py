@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import CollapseWarning, ImproperError, LostDigitsWarning, ModelError, ParameterError
+from ._errors import (
+    CollapseWarning,
+    ConvergenceWarning,
+    ImproperError,
+    LostDigitsWarning,
+    ModelError,
+    ParameterError,
+)
 from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
@@ -31,6 +38,9 @@ from .execution import Threads
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
 __all__ = ["Model"]
+
+_MAX_ITER = 500
+"""Iterations of each start where a user does not say."""
 
 
 class Model:
@@ -64,11 +74,20 @@ class Model:
         if not leaves:
             raise ModelError("a model needs at least one observed variable: Model(x)")
         for leaf in leaves:
+            if isinstance(leaf, list | tuple):
+                raise ModelError(
+                    "Model takes observed variables one by one: Model(*leaves) instead of Model(leaves)"
+                )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
         self.leaves = leaves
         self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
         prove_conjugate(self.nodes)
+
+    def __repr__(self) -> str:
+        leaves = ", ".join(leaf.name for leaf in self.leaves)
+        above = ", ".join(name for name in self.variables if name not in {leaf.name for leaf in self.leaves})
+        return f"Model({leaves}; above: {above})" if above else f"Model({leaves})"
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -85,7 +104,7 @@ class Model:
         data: Mapping[str, Any],
         *,
         seed: int | np.random.Generator | None = None,
-        max_iter: int = 500,
+        max_iter: int | None = None,
         tol: float = 1e-8,
         n_restarts: int = 1,
         point: Sequence[str] = (),
@@ -106,7 +125,7 @@ class Model:
         seed
             Of the starts; the same seed gives the same bits.
         max_iter
-            Largest number of iterations for each start.
+            Largest number of iterations for each start; by default 500, with a warning where they do not suffice.
         tol
             Stop when the objective (nats) changes by less than this per row, or per unit of weight.
         n_restarts
@@ -136,12 +155,15 @@ class Model:
 
         Warns
         -----
+        ConvergenceWarning
+            If the objective did not settle within the default number of iterations.
         CollapseWarning
             If every start ended with a component on (almost) no data.
         LostDigitsWarning
             If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats.
         """
         _check_settings(max_iter, tol, n_restarts)
+        most = _MAX_ITER if max_iter is None else max_iter
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
         plan = self._plan(binding, point, factors, order)
         passes = Passes(rows_of(binding), as_executor(executor))
@@ -149,7 +171,7 @@ class Model:
         failures: list[ImproperError] = []
         with passes.executor.session(), reporter(progress) as callback:
             for number, rng in enumerate(_generators(seed, n_restarts)):
-                settings = Settings(max_iter, tol, callback, number, n_restarts)
+                settings = Settings(most, tol, callback, number, n_restarts)
                 try:
                     results.append(self._ascend(plan, passes, init, rng, settings))
                 except ImproperError as error:
@@ -171,10 +193,18 @@ class Model:
                 CollapseWarning,
                 stacklevel=2,
             )
+        if best.status is Status.MAX_ITER and max_iter is None:
+            warnings.warn(
+                f"the fit has not converged after {most} iterations; the last changed the ELBO by "
+                f"{best.trace[-1] - best.trace[-2]:.2g} nats. Raise max_iter, or tol (a change per row, now {tol:g}); "
+                f"max_iter={most} accepts this end without a warning.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         if best.lost_in:
             warnings.warn(
-                f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats of "
-                f"the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
+                f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats "
+                f"of the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
                 f"scale the data of '{best.lost_in}', and the known columns of its predictor.",
                 LostDigitsWarning,
                 stacklevel=2,
@@ -370,7 +400,8 @@ def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list
     return first + [variable for variable in known.values() if variable not in first]
 
 
-def _check_settings(max_iter: int, tol: float, n_restarts: int) -> None:
+def _check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
+    max_iter = _MAX_ITER if max_iter is None else max_iter
     for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
         if not isinstance(value, Integral):
             raise ParameterError(f"{name} must be a whole number; got {value!r}")

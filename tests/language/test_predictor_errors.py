@@ -273,3 +273,24 @@ def test_refused_with_the_data(case: str) -> None:
     with pytest.raises(cv.CaviarError) as caught:
         _fit(**columns)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (lambda w, X: X @ w, r"write a dot product as cv.dot\(Data\('X'"),
+        (lambda w, X: np.ones((3, 2)) @ w, r"write a dot product as cv.dot\(cv.Data\('X', plates=...\)"),
+        (lambda w, X: w**2, "cannot be raised to a power: a predictor is linear in each variable"),
+    ],
+)
+def test_operators_that_a_predictor_does_not_have(state, message):
+    obs = cv.Plate("obs")
+    with pytest.raises(cv.ModelError, match=message):
+        state(cv.MultivariateNormal("w", np.zeros(2), np.eye(2)), cv.Data("X", plates=obs))
+
+
+def test_leaves_are_passed_one_by_one():
+    x = cv.Normal("x", 0.0, 1.0)
+    with pytest.raises(cv.ModelError, match=r"one by one: Model\(\*leaves\)"):
+        cv.Model([x])
+    assert repr(cv.Model(cv.Normal("y", x, 1.0))) == "Model(y; above: x)"

@@ -164,9 +164,9 @@ def _check_names(
     needed = [*leaves, *(node for node in nodes if isinstance(node, Data))]
     for node in needed:
         if node.name not in data:
-            kind = "observed variable" if isinstance(node, Variable) else "known array"
+            kind = "an observed variable" if isinstance(node, Variable) else "a known array"
             raise DataError(
-                f"the data lack '{node.name}', an {kind} of the model; pass {{'{node.name}': array, ...}}"
+                f"the data lack '{node.name}', {kind} of the model; pass {{'{node.name}': array, ...}}"
             )
 
 

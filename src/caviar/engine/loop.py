@@ -32,7 +32,7 @@ _ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
 
 _TOLERATED_ERROR = 1e-3
-"""Rounding error of the objective (nats) that is told to the user."""
+"""Rounding error of the objective (nats) that is told to the user, unless the objective itself is huge."""
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
         status,
         len(trace) - 1,
         state.fell_at,
-        largest_in if lost > _TOLERATED_ERROR else "",
+        largest_in if lost > max(_TOLERATED_ERROR, _ROUNDING * abs(state.elbo)) else "",
         lost,
     )
 

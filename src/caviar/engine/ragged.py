@@ -113,6 +113,9 @@ def _from_counts(plate: Plate, along: Mapping[str, Node], data: Mapping[str, Any
             f"the data of '{name}' are counts, which do not tell its {plate.name}s from each other, but '{other}' has "
             f"a value for each {plate.name}; pass lists with an array for each {plate.within.name}"
         )
+    if matrix.ndim == 1:
+        # a row of a sparse array: one document
+        matrix = matrix.reshape(1, -1)
     if matrix.shape[1] != variable.categories:
         raise PlateError(
             f"'{name}' has {variable.categories} categories, but its counts have shape {matrix.shape}: "

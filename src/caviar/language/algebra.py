@@ -56,6 +56,23 @@ class Algebra:
             raise ModelError(f"a predictor can be divided by a number other than 0; got {other!r}")
         return as_predictor(self) * (1.0 / float(other))
 
+    def __matmul__(self, other: Any) -> Predictor:
+        """Refuse: dot products are written ``dot(a, b)``."""
+        raise ModelError(f"write a dot product as cv.dot({self!r}, {other!r})")
+
+    def __rmatmul__(self, other: Any) -> Predictor:
+        """Refuse: dot products are written ``dot(a, b)``."""
+        raise ModelError(
+            f"write a dot product as cv.dot(cv.Data('X', plates=...), {self!r}), with the array passed to fit as 'X'"
+        )
+
+    def __pow__(self, exponent: Any) -> Predictor:
+        """Refuse: a predictor is linear in each variable."""
+        raise ModelError(
+            f"{self!r} cannot be raised to a power: a predictor is linear in each variable. A variance is stated as a "
+            f"precision, a Gamma; the square of a known column is computed beforehand"
+        )
+
     def __rtruediv__(self, other: Any) -> Predictor:
         """Refuse to divide by a variable."""
         raise ModelError(

@@ -1,0 +1,30 @@
+"""Sums over the data that are too large for what is told from their difference are said to be."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import caviar as cv
+import caviar.models
+
+
+@pytest.mark.parametrize(("offset", "lost"), [(0.0, False), (1e3, False), (1e8, True)])
+def test_a_regression_far_from_zero_says_that_its_noise_may_be_wrong(offset: float, lost: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1_000)
+    data = {"X": np.column_stack([np.ones(1_000), x]), "y": offset + x + rng.normal(size=1_000)}
+    model = caviar.models.linear_regression(2, prior_precision=1e-20)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fit = model.fit(data)
+    assert any(issubclass(w.category, cv.LostDigitsWarning) for w in told) == lost
+    assert (abs(fit["tau"].mean - 1.0) < 0.1) == (not lost)
+
+
+def test_a_mixture_far_from_zero_loses_none() -> None:
+    rng = np.random.default_rng(0)
+    x = 1e8 + np.concatenate([rng.normal(-3, 1, 200), rng.normal(3, 1, 200)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        caviar.models.gaussian_mixture(1, 2, prior_mean=[1e8]).fit({"x": x[:, None]}, seed=0)
