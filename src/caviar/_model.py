@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import CollapseWarning, ImproperError, ModelError, ParameterError
+from ._errors import CollapseWarning, ImproperError, LostDigitsWarning, ModelError, ParameterError
 from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
@@ -18,9 +18,9 @@ from ._simulation import log_joint, simulate
 from .data import ArrayRows
 from .engine.binding import Binding, bind
 from .engine.factorisation import local_factors
-from .engine.features import mask_name
 from .engine.frame import frame_of
 from .engine.loop import Progress, Result, Settings, ascend
+from .engine.missing import mask_name
 from .engine.passes import Executor, Passes
 from .engine.plan import Plan
 from .engine.priors import prior_start
@@ -138,6 +138,8 @@ class Model:
         -----
         CollapseWarning
             If every start ended with a component on (almost) no data.
+        LostDigitsWarning
+            If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats.
         """
         _check_settings(max_iter, tol, n_restarts)
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
@@ -167,6 +169,14 @@ class Model:
             warnings.warn(
                 f"the fit collapsed (in every one of {n_restarts} starts): {best.status.explanation}.",
                 CollapseWarning,
+                stacklevel=2,
+            )
+        if best.lost_in:
+            warnings.warn(
+                f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats of "
+                f"the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
+                f"scale the data of '{best.lost_in}', and the known columns of its predictor.",
+                LostDigitsWarning,
                 stacklevel=2,
             )
         return Posterior(
@@ -308,7 +318,8 @@ def rows_of(binding: Binding) -> ArrayRows:
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
-    known += [(node, mask_name(node.name), mask) for node, mask in binding.masks.items()]
+    masks = (*binding.masks.items(), *binding.seen.items())
+    known += [(node, mask_name(node.name), mask) for node, mask in masks]
     columns = {
         name: np.moveaxis(value, node.plates.index(binding.data_plate), 0)
         for node, name, value in known

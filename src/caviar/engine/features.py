@@ -17,10 +17,10 @@ from numpy.lib.stride_tricks import as_strided
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role
-from .missing import OBSERVED
+from .missing import OBSERVED, mask_name
 from .scratch import Scratch
 
-__all__ = ["Feature", "FeatureTable", "Source", "mask_name", "packed_square"]
+__all__ = ["Feature", "FeatureTable", "Source", "packed_square"]
 
 _FEWEST_CATEGORIES = 16
 """Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
@@ -192,11 +192,6 @@ class Feature:
         full[:, i, j] = sums
         full[:, j, i] = sums
         return full
-
-
-def mask_name(name: str) -> str:
-    """Return the name of the column that tells which entries of another were observed."""
-    return f"{name} {OBSERVED}"
 
 
 def _rank(role: Role | None) -> int:
