@@ -35,6 +35,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: cv.logistic(np.zeros(3)),
         f"logistic takes a predictor, a Normal or sums and products as logistic(dot(X, w) + a); got ndarray. {KNOWN}",
     ),
+    "forgotten": (
+        lambda: _y(cv.dot(cv.Data("X", plates=OBS), W)),
+        "'probability' of Bernoulli 'y' takes no sum or product; take its logistic(...) or probit(...), which is a "
+        "probability",
+    ),
     "of a link": (
         lambda: cv.probit(cv.logistic(A)),
         "logistic(Normal('a')) is a probability and no part of a predictor; take the link of the whole sum",

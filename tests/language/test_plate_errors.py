@@ -89,6 +89,14 @@ STATEMENTS = {
         lambda: cv.Normal("m", np.zeros(2), 1.0, plates=COMPONENT),
         ["plate 'component' has size 3", "2"],
     ),
+    "a plate within a plate within a plate": (
+        lambda: cv.Plate("token", within=cv.Plate("chapter", within=cv.Plate("book"))),
+        [
+            "plate 'token' lies within 'chapter', which lies within 'book'",
+            "Give 'chapter' a size instead",
+            "parent[Data('book', plates=chapter)]",
+        ],
+    ),
     "a constant with too few axes": (
         lambda: cv.Constant("c", 1.0, plates=COMPONENT),
         ["Constant 'c' has 1 plates", "only 0 axes"],
@@ -118,6 +126,16 @@ def test_disagreeing_statement_is_refused(kind):
         state()
     for fact in facts:
         assert fact in str(caught.value)
+
+
+def test_what_the_message_about_two_nestings_advises_works():
+    """Tokens within chapters, and known labels instead of the outer nesting."""
+    chapter, book = cv.Plate("chapter", 3), cv.Plate("book", 2)
+    own = cv.Normal("own", 0.0, 1.0, plates=book)[cv.Data("book", plates=chapter)]
+    level = cv.Normal("level", own, 1.0, plates=chapter)
+    x = cv.Normal("x", level, 1.0, plates=cv.Plate("token", within=chapter))
+    posterior = cv.Model(x).fit({"x": [[1.0, 2.0], [3.0], [9.0]], "book": [0, 0, 1]})
+    assert posterior["own"].mean[1] > posterior["own"].mean[0] > 0
 
 
 def test_label_chooses_the_plate_that_the_child_lacks():

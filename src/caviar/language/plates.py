@@ -71,7 +71,8 @@ def _check_nesting(name: str, size: int | None, within: Plate) -> None:
     if within.within is not None:
         raise PlateError(
             f"plate '{name}' lies within '{within.name}', which lies within '{within.within.name}'; plates are nested "
-            f"once. Give plate '{name}' its own labels: Data('{within.name}', plates={name})"
+            f"once. Give '{within.name}' a size instead, and choose what its repetitions share by known labels: "
+            f"parent[Data('{within.within.name}', plates={within.name})]"
         )
     if size is not None:
         raise ParameterError(

@@ -21,6 +21,7 @@ from .roles import (
     LOCATION_VECTOR,
     PRECISION,
     PRECISION_MATRIX,
+    PROBABILITY,
     Role,
 )
 from .templates import Summand
@@ -94,7 +95,10 @@ def as_expression(
         return as_predictor(value)
     if isinstance(value, Predictor | Diagonal) and role not in _JOINT:
         if role not in _TAKE_SUMS:
-            raise ModelError(f"{where} takes no sum or product; give a variable, a number or an array")
+            remedy = "give a variable, a number or an array"
+            if role is PROBABILITY:
+                remedy = "take its logistic(...) or probit(...), which is a probability"
+            raise ModelError(f"{where} takes no sum or product; {remedy}")
         return value
     refuse_link(value, where)
     if value is None:
