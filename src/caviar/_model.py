@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ._errors import CollapseWarning, ImproperError, ModelError, ParameterError
 from ._posterior import Posterior
@@ -310,7 +311,7 @@ def rows_of(binding: Binding) -> ArrayRows:
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
     known += [(node, mask_name(node.name), mask) for node, mask in binding.masks.items()]
     columns = {
-        name: np.moveaxis(value, node.plates.index(binding.data_plate), 0)
+        name: value if issparse(value) else np.moveaxis(value, node.plates.index(binding.data_plate), 0)
         for node, name, value in known
         if binding.data_plate in node.plates
     }

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .._typing import Array
 from ..language import (
@@ -164,7 +165,8 @@ class _Compiler:
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
         if node not in self.sources:
-            shape = np.moveaxis(self.binding.values[node], self._row_axis(node), 0).shape[1:]
+            values, row_axis = self.binding.values[node], self._row_axis(node)
+            shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
             reference = None
             if isinstance(node, Variable):
                 reference = self.frame.of(node)
@@ -172,7 +174,9 @@ class _Compiler:
                 moved = self.frame.of_known(owner, operand.slot)
                 own = self._off_rows(operand.axes[: len(node.plates)])
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            self.sources[node] = Source(node, node.name, shape, reference, node in self.binding.masks)
+            self.sources[node] = Source(
+                node, node.name, shape, reference, node in self.binding.masks, issparse(values)
+            )
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:

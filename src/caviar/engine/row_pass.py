@@ -11,11 +11,12 @@ from .._typing import Array
 from .centres import Centres
 from .compile import Compiled, Part
 from .contraction import Contraction, Derivative
-from .labels import add_chosen, tally
+from .features import Feature
 from .locals import FamilyFactor, LocalFactor
 from .products import accumulate, block_rows, project
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
+from .tallied import add_tallied, tally
 
 __all__ = ["RowPass"]
 
@@ -83,6 +84,8 @@ class RowPass:
             block_rows(1 if factor is None else factor.n_rows, table.n_dense, table.n_rows - table.n_dense)
             for factor, table in self.compiled.tables.items()
         ]
+        wide = [key.n_rows for key in self._row_features() if key.is_sparse]
+        sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
 
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
@@ -276,7 +279,7 @@ class RowPass:
         assert features is not None
         project(matrix[:, : table.n_dense], features, out)
         for feature, columns in table.tallied:
-            add_chosen(feature, matrix[:, columns], rows.columns, out, scratch)
+            add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
 
     def _sum_rows(self, rows: Rows, state: LocalState, data: Arrays, sums: Sums, scratch: Scratch) -> None:
         for local in self.compiled.local_terms:
@@ -359,13 +362,12 @@ class RowPass:
 
     def _row_arrays(self, rows: Rows) -> Arrays:
         """Return the features that the terms which are not fused need, unpacked: (shape..., B)."""
-        arrays: Arrays = {}
-        for local in self.compiled.local_terms:
-            for factor in local.contraction.factors[1:]:
-                if not isinstance(factor.key, tuple) and factor.key not in arrays:
-                    feature = factor.key
-                    arrays[feature] = feature.of_block(rows.columns, rows.n_rows)  # type: ignore[union-attr]
-        return arrays
+        return {f: f.of_block(rows.columns, rows.n_rows) for f in self._row_features()}
+
+    def _row_features(self) -> list[Feature]:
+        """Return the features that the terms which are not fused need, each once."""
+        keys = (f.key for local in self.compiled.local_terms for f in local.contraction.factors[1:])
+        return list(dict.fromkeys(key for key in keys if isinstance(key, Feature)))
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the reduced sums of a pass in the shapes that the global terms expect."""
