@@ -90,16 +90,12 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
 
 def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return the lexicographic order of the rows, which other units of the columns do not change."""
-    keys = [
-        key
-        for name in _values_first(columns)
-        for key in _first_columns(columns[name])
-    ]
+    keys = [key for name in _values_first(columns) for key in _first_columns(columns[name])]
     return np.lexsort(keys[_SORT_KEYS - 1 :: -1])
 
 
-def _first_columns(rows: AnyArray) -> AnyArray:
-    first: Any = rows[:, :_SORT_KEYS].toarray() if issparse(rows) else rows.reshape(len(rows), -1)
+def _first_columns(rows: Any) -> AnyArray:
+    first = rows[:, :_SORT_KEYS].toarray() if issparse(rows) else rows.reshape(len(rows), -1)
     return first.T[:_SORT_KEYS]
 
 

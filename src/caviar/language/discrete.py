@@ -257,11 +257,11 @@ class Multinomial(Variable):
         wide = np.broadcast_to(probabilities, (*shape, probabilities.shape[-1]))
         return Tallies(np.broadcast_to(trials, shape), wide)
 
-    def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
+    def statistics_of(self, value: Any) -> tuple[Array, ...]:
         """Return the counts; those of a sparse matrix are written out."""
         return (np.asarray(value.toarray() if issparse(value) else value, dtype=np.float64),)
 
-    def statistic(self, name: str, value: AnyArray) -> Array:
+    def statistic(self, name: str, value: Any) -> Array:
         """Return the counts, or the logarithm of the multinomial coefficient."""
         if name != "log_carrier":
             return self.statistics_of(value)[0]
@@ -289,17 +289,17 @@ class Multinomial(Variable):
         return f"must hold counts that sum to its trials, {trials[where]:g}{place} to {totals[where]:g}"
 
 
-def _no_counts(value: AnyArray) -> str:
+def _no_counts(value: Any) -> str:
     """Return what is wrong with numbers that are no counts, or an empty string."""
     entries = value.data if issparse(value) else value
     wrong = (entries < 0) | (entries != np.floor(entries))
     if not np.any(wrong):
         return ""
     where = tuple(np.argwhere(wrong)[0])
-    row = where[0] if where else None
+    first = where[:1]
     if issparse(value):
-        row = np.searchsorted(value.indptr, row, side="right") - 1
-    place = "; got" if row is None else f"; row {row} has"
+        first = (np.searchsorted(value.indptr, where[0], side="right") - 1,)
+    place = f"; row {first[0]} has" if first else "; got"
     return f"must hold counts, whole numbers from 0{place} {entries[where]:g}"
 
 
