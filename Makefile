@@ -65,7 +65,7 @@ $(VENV)/.installed-%: pyproject.toml
 	@touch $@ $(if $(filter test,$*),$(VENV)/.installed-cli)
 
 ifneq ($(shell { $(VENV_WORKS); } && echo works),works)
-$(VENV)/.installed-cli $(VENV)/.installed-test $(VENV)/.installed-docs: broken-venv
+$(VENV)/.installed-cli $(VENV)/.installed-test $(VENV)/.installed-docs $(VENV)/.installed-bench: broken-venv
 endif
 
 # ---- Targets -----------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ docs: $(VENV)/.installed-docs
 examples: $(VENV)/.installed-docs
 	$(call step,build_examples.py,$(BIN)/python docs/build_examples.py)
 
-bench: $(VENV)/.installed-test
+bench: $(VENV)/.installed-bench
 	@for script in benchmarks/*.py; do \
 	  [ -e "$$script" ] || { echo "there is no benchmarks/*.py" >&2; exit 1; }; \
 	  echo "==> $$script"; $(BIN)/python "$$script" || exit 1; \

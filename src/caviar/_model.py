@@ -19,9 +19,9 @@ from ._simulation import log_joint, simulate
 from .data import ArrayRows
 from .engine.binding import Binding, bind
 from .engine.factorisation import local_factors
-from .engine.features import mask_name
 from .engine.frame import frame_of
 from .engine.loop import Progress, Result, Settings, ascend
+from .engine.missing import mask_name
 from .engine.passes import Executor, Passes
 from .engine.plan import Plan
 from .engine.priors import prior_start
@@ -309,7 +309,8 @@ def rows_of(binding: Binding) -> ArrayRows:
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
-    known += [(node, mask_name(node.name), mask) for node, mask in binding.masks.items()]
+    masks = (*binding.masks.items(), *binding.seen.items())
+    known += [(node, mask_name(node.name), mask) for node, mask in masks]
     columns = {
         name: value if issparse(value) else np.moveaxis(value, node.plates.index(binding.data_plate), 0)
         for node, name, value in known

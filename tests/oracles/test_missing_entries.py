@@ -218,11 +218,16 @@ def test_a_latent_with_a_known_prior_and_nothing_below_it_counts_nothing() -> No
     assert elbo == pytest.approx(flat.fit({"x": [1.0, 2.0, 1.0]}).elbo, abs=1e-12)
 
 
-def test_a_latent_with_an_unknown_prior_needs_an_observation_below_it() -> None:
-    with pytest.raises(
-        cv.DataError, match=r"row 0 leaves the latent 'scale' without an observation below it"
-    ):
-        scaled(cv.Gamma("rate", 1.0, 1.0)).fit({"x": [[1.0, np.nan], [2.0, 1.0]]}, data_plate="obs")
+def test_a_latent_with_an_unknown_prior_and_nothing_below_it_is_not_there() -> None:
+    """The scales that have an observation are those of a model without the others."""
+    obs = cv.Plate("obs")
+    scale = cv.Gamma("scale", 2.0, cv.Gamma("rate", 1.0, 1.0), plates=obs)
+    flat = cv.Model(cv.Normal("x", 0.0, scale, plates=obs)).fit({"x": [1.0, 2.0, 1.5]}, tol=1e-14)
+    fit = scaled(cv.Gamma("rate", 1.0, 1.0)).fit(
+        {"x": [[1.0, np.nan], [2.0, 1.5]]}, data_plate="obs", tol=1e-14
+    )
+    assert fit.elbo == pytest.approx(flat.elbo, abs=1e-9)
+    assert fit["rate"].mean == pytest.approx(flat["rate"].mean, rel=1e-6)
 
 
 def test_empty_rows_change_no_start() -> None:
@@ -251,21 +256,75 @@ def test_an_empty_row_of_labels_for_each_column_is_left_out() -> None:
     seen = np.array([[1.0, -2.0], [0.5, 3.0]])
     padded = np.concatenate([seen[:1], [[np.nan, np.nan]], seen[1:]])
     assert model.fit({"x": padded}).elbo == pytest.approx(model.fit({"x": seen}).elbo, rel=1e-10)
-    with pytest.raises(cv.DataError, match="row 2 leaves the latent 'z' without an observation"):
-        model.fit({"x": np.where(padded == 3.0, np.nan, padded)})
 
 
-def test_a_label_of_another_leaf_needs_an_observation_of_it() -> None:
-    """Two mixtures over the same rows: a row without the second leaf would count as a label of the second."""
+def test_labels_without_an_observation_are_not_there() -> None:
+    """Labels of each entry: those of missing entries change nothing, whatever else is in their row."""
+    obs, column, component = cv.Plate("obs"), cv.Plate("column", 2), cv.Plate("component", 2)
+    x = np.array([[1.0, -2.0], [np.nan, 3.0], [0.5, np.nan], [2.5, -1.0]])
+
+    def model(plates: tuple[cv.Plate, ...]) -> cv.Model:
+        z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=plates)
+        mean = cv.Normal("mean", np.array([-2.0, 2.0]), 1.0, plates=component)
+        return cv.Model(cv.Normal("x", mean[z], 1.0, plates=plates))
+
+    init = {"mean": np.array([-1.0, 1.5]), "weights": np.array([0.4, 0.6])}
+    settings = {"init": init, "max_iter": 8, "tol": 0.0}
+    fit = model((obs, column)).fit({"x": x}, data_plate="obs", **settings)
+    flat = model((obs,)).fit({"x": x[~np.isnan(x)]}, **settings)
+    np.testing.assert_allclose(fit.elbo_trace[1:], flat.elbo_trace[1:], rtol=1e-12)
+    assert fit.elbo_at(fit.local({"x": x}), {"x": x}) == pytest.approx(fit.elbo, rel=1e-12)
+
+
+def two_mixtures(*, gated: bool = False) -> cv.Model:
+    """Two mixtures over the same rows, without a variable in common."""
     obs = cv.Plate("obs")
     leaves = []
     for name in "ab":
         component = cv.Plate(f"component {name}", 2)
-        mean = cv.Normal(f"mean {name}", 0.0, 0.1, plates=component)
+        mean = cv.Normal(f"mean {name}", np.array([-1.0, 1.0]), 0.1, plates=component)
         z = cv.Categorical(f"z {name}", cv.Dirichlet(f"weights {name}", np.ones(2)), plates=obs)
-        leaves.append(cv.Normal(name, mean[z], 1.0, plates=obs))
-    with pytest.raises(cv.DataError, match=r"row 1 leaves the latent 'z b'"):
-        cv.Model(*leaves).fit({"a": [0.0, 1.0, 5.0], "b": [0.0, np.nan, 5.0]})
+        scale = cv.Gamma(
+            f"scale {name}", 2.0, cv.Gamma(f"rate {name}", 2.0, 2.0, plates=component)[z], plates=obs
+        )
+        leaves.append(cv.Normal(name, mean[z], scale if gated else 1.0, plates=obs))
+    return cv.Model(*leaves)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_without_one_leaf_is_a_row_of_the_other_only(gated: bool, weighted: bool) -> None:
+    """Two models that share nothing but their rows: the bound is the sum of theirs, each on the rows it has."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(2, 1, 9), rng.normal(-1, 1, 9)
+    a[[2, 5]], b[[0, 5, 7, 8]] = np.nan, np.nan
+    weights = rng.integers(1, 4, 9).astype(float) if weighted else np.ones(9)
+    init = {f"mean {name}": np.array([-1.0, 1.5]) for name in "ab"}
+    settings = {"init": init, "max_iter": 8, "tol": 0.0}
+    both = two_mixtures(gated=gated).fit({"a": a, "b": b}, sample_weight=weights, **settings)
+    total = 0.0
+    for name, values in (("a", a), ("b", b)):
+        one = cv.Model(next(leaf for leaf in two_mixtures(gated=gated).leaves if leaf.name == name))
+        seen = ~np.isnan(values)
+        own = {**settings, "init": {f"mean {name}": init[f"mean {name}"]}}
+        fit = one.fit({name: values[seen]}, sample_weight=weights[seen], **own)
+        np.testing.assert_allclose(both[f"mean {name}"].mean, fit[f"mean {name}"].mean, rtol=1e-10)
+        total += fit.elbo
+    assert both.elbo == pytest.approx(total, rel=1e-12)
+
+
+def test_a_hidden_value_that_others_depend_on_cannot_be_left_out() -> None:
+    """Given its label, a scale whose own leaf is missing would count as data for the rate of that label."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    scale = cv.Gamma("scale", 2.0, cv.Gamma("rate", 2.0, 2.0, plates=component)[z], plates=obs)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=component)
+    model = cv.Model(cv.Normal("a", mean[z], 1.0, plates=obs), cv.Normal("b", 0.0, scale, plates=obs))
+    with pytest.raises(
+        cv.DataError,
+        match=r"row 1 leaves the latent 'scale' without .* hidden values of the row depend on it",
+    ):
+        model.fit({"a": [0.0, 1.0, 5.0], "b": [0.0, np.nan, 5.0]})
 
 
 @pytest.mark.parametrize(

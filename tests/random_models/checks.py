@@ -10,7 +10,7 @@ import pytest
 import caviar as cv
 from caviar._simulation import conditional
 from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
-from caviar.testing._elbo_estimate import _draw, _row_axes, _rows_to
+from caviar.testing._elbo_estimate import _draw, _gate_of, _row_axes, _rows_to
 
 from .statement import Stated
 
@@ -74,15 +74,35 @@ def _estimate_of_observed(
     }
     full = {name: _without_gaps(data[name], gaps[name]) if name in gaps else data[name] for name in data}
     local = posterior.local(data)
+    unseen = {v.name: ~seen for v, seen in posterior._evaluator.bind(data)[0].binding.seen.items()}
     rows_at, samples = _row_axes(posterior, local), np.empty(n_draws)
     for i in range(n_draws):
         values, log_q = _draw(posterior, local, rng)
+        log_q -= _unseen_log_q(posterior, local, values, unseen)
         values |= {name: _rows_to(values[name], axis) for name, axis in rows_at.items()}
         samples[i] = posterior.model.log_joint({**full, **values}) - log_q
         for name, gap in gaps.items():
             member = conditional(variables[name], {**full, **values})
             samples[i] -= np.broadcast_to(member.log_density(full[name]), gap.shape)[gap].sum()
+        for name, gap in unseen.items():
+            member = conditional(variables[name], {**full, **values})
+            samples[i] -= np.broadcast_to(member.log_density(values[name]), gap.shape)[gap].sum()
     return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
+
+
+def _unseen_log_q(
+    posterior: cv.Posterior, local: dict[str, Any], values: dict[str, Any], unseen: dict[str, np.ndarray]
+) -> float:
+    """Return the log density under q of hidden values without an observation below them, rows first."""
+    total = 0.0
+    for name, gap in unseen.items():
+        q = local[name]
+        if hasattr(q, "conditional"):
+            labels = values[_gate_of(posterior, name, local)]
+            q = q.conditional[np.arange(len(labels)), labels]
+        axis = _row_axes(posterior, {name: q})[name]
+        total += float(q.log_density(values[name])[np.moveaxis(gap, axis, 0)].sum())
+    return total
 
 
 def _without_gaps(array: Any, gap: np.ndarray) -> np.ndarray:

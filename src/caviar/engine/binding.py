@@ -12,7 +12,7 @@ from .._errors import DataError, PlateError
 from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
-from .missing import as_unmasked, check_latents, filled, observed_rows, partial_labels
+from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
@@ -43,6 +43,8 @@ class Binding:
         Of observed variables with missing entries, which were observed: shape (plates...).
     labels
         Of latent Categoricals that are known in part, the labels, -1 where unknown: shape (plates...).
+    seen
+        Of latents of the rows that must count only where something below them was observed, where: shape (plates...).
     """
 
     nodes: tuple[Node, ...]
@@ -52,6 +54,7 @@ class Binding:
     row_weights: Array | None = None
     masks: Mapping[Node, AnyArray] = field(default_factory=dict)
     labels: Mapping[Node, AnyArray] = field(default_factory=dict)
+    seen: Mapping[Variable, AnyArray] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +146,7 @@ def bind(
                 f"'{node.name}' has missing values (NaN), but is not repeated over the rows of data"
             )
     seen = observed_rows(binding.observed, masks, plate, n_rows)
-    check_latents(binding.latent, binding.observed, masks, plate, seen)
+    binding = replace(binding, seen=seen_latents(binding.latent, binding.observed, masks, plate, seen))
     # a step of a chain that was not observed still lies between its neighbours
     if seen is None or any(variable.summed for variable in binding.latent):
         return binding

@@ -137,7 +137,7 @@ class _Compiler:
         globals_, constants, rows, locals_ = [], [], [], []
         for operand in (*term.operands, *self._observed(term)):
             along_rows = self.data_axis in operand.axes
-            if operand.node not in self.binding.values:
+            if operand.node not in self.binding.values and operand.statistic != OBSERVED:
                 (locals_ if along_rows else globals_).append(operand)
             else:
                 (rows if along_rows else constants).append(operand)
@@ -156,15 +156,20 @@ class _Compiler:
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
 
     def _observed(self, term: Term) -> list[Operand]:
-        """Return what takes the missing entries of an observed variable out of a term that it does not stand in."""
-        owner = term.owner
-        if owner not in self.binding.masks or any(operand.node is owner for operand in term.operands):
+        """Return what takes missing entries, or latents that count nothing, out of a term that they do not stand in."""
+        owner, binding = term.owner, self.binding
+        is_whole = owner not in binding.masks and owner not in binding.seen
+        if is_whole or any(operand.node is owner for operand in term.operands):
             return []
         return [Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))]
 
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
         if node not in self.sources:
+            if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.binding.seen:
+                seen = np.moveaxis(self.binding.seen[node], self._row_axis(node), 0)
+                shape = (*seen.shape[1:], *(1,) * node.value_rank)
+                return self.sources.setdefault(node, Source(node, node.name, shape, None, has_missing=True))
             values, row_axis = self.binding.values[node], self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
             reference = None
@@ -288,7 +293,11 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
     )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(
-        terms, tuple(compiler.parts.values()), tuple(compiler.local_terms), tables, compiler.sources
+        terms,
+        tuple(compiler.parts.values()),
+        tuple(compiler.local_terms),
+        tables,
+        {node: source for node, source in compiler.sources.items() if node in binding.values},
     )
 
 

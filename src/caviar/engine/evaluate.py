@@ -178,7 +178,12 @@ def _with_given_locals(
         distribution = factors[name]
         probabilities = np.asarray(distribution.probabilities)
         expected[factor] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(factor.n_rows, -1)
-        by_row = distribution.entropy().reshape(len(probabilities), -1).sum(axis=1)
+        entropy = distribution.entropy()
+        (variable,) = factor.variables
+        if variable in plan.binding.seen:
+            seen, plate = plan.binding.seen[variable], plan.binding.data_plate
+            entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
+        by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)
     summary = passes.sum_given(
         plan,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .._errors import ModelError, ParameterError
 from ..language import Axis, MarkovChain, Term, Variable
 from .binding import Binding
 from .chain import ChainFactor, check_chains
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
+from .missing import refuse_unseen
 
 __all__ = ["local_factors"]
 
@@ -40,6 +43,8 @@ def local_factors(
             factors.append(GatedFactor(binding, gate, others, data_axis))
             taken |= {gate, *others}
     factors += [_alone(binding, variable, data_axis) for variable in latent if variable not in taken]
+    for factor in factors:
+        _check_seen(binding, factor, terms)
     order = {variable: i for i, variable in enumerate(latent)}
     # parents before children: a local variable meets its message from above first
     return sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
@@ -50,6 +55,34 @@ def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor
         return ChainFactor(binding, variable, data_axis)
     kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
     return kind(binding, variable, data_axis)
+
+
+def _check_seen(binding: Binding, factor: LocalFactor, terms: Sequence[Term]) -> None:
+    """Refuse variables without an observation below them that cannot be left out: with the factor, all at once.
+
+    Raises
+    ------
+    DataError
+        If only some variables of the factor are without one, or their density has another local variable in it.
+    """
+    unseen = [variable for variable in factor.variables if variable in binding.seen]
+    if not unseen:
+        return
+    first = binding.seen[unseen[0]]
+    alike = unseen == list(factor.variables) and all(
+        np.array_equal(binding.seen[variable], first) and first.ndim == 1 for variable in unseen[1:]
+    )
+    coupled = any(
+        term.owner in factor.variables
+        and operand.node not in factor.variables
+        and operand.node in binding.latent
+        and binding.is_local(operand.node)
+        for term in terms
+        for operand in term.operands
+    )
+    if coupled or not alike:
+        assert binding.data_plate is not None
+        refuse_unseen(unseen[0], binding.seen[unseen[0]], binding.observed, binding.data_plate)
 
 
 def _gated_by(

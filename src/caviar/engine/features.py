@@ -17,10 +17,10 @@ from numpy.lib.stride_tricks import as_strided
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role
-from .missing import OBSERVED
+from .missing import OBSERVED, mask_name
 from .scratch import Scratch
 
-__all__ = ["Feature", "FeatureTable", "Source", "is_mask_name", "mask_name", "packed_square"]
+__all__ = ["Feature", "FeatureTable", "Source", "packed_square"]
 
 _FEWEST_CATEGORIES = 16
 """Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
@@ -199,16 +199,6 @@ class Feature:
         full[:, i, j] = sums
         full[:, j, i] = sums
         return full
-
-
-def mask_name(name: str) -> str:
-    """Return the name of the column that tells which entries of another were observed: no node can have it."""
-    return f"{name}\0{OBSERVED}"
-
-
-def is_mask_name(name: str) -> bool:
-    """Whether a column tells which entries of another were observed."""
-    return "\0" in name
 
 
 def _rank(role: Role | None) -> int:

@@ -19,6 +19,7 @@ from .. import families
 from .._typing import AnyArray, Array
 from ..language import Axis, Variable
 from .binding import Binding
+from .missing import mask_name
 
 __all__ = [
     "CategoricalFactor",
@@ -41,9 +42,10 @@ class Inferred:
     Attributes
     ----------
     log_partition
-        Of each row's factor, shape (B,).
+        Of each repetition of each row's factor, shape (plates..., B).
     entropy
-        About the base measure, shape (B,); None where it is the log-partition minus <natural, expected> without loss.
+        About the base measure, of the same shape; None where it is the log-partition minus <natural, expected> without
+        loss.
     """
 
     log_partition: Array
@@ -63,6 +65,8 @@ class LocalFactor(ABC):
         Key -> rows of the (E, B) layout that hold it.
     labelled
         The Categorical among them that is known in part, or None.
+    has_unseen
+        Whether some of its repetitions have no observation below them, and must count nothing.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class LocalFactor(ABC):
     ) -> None:
         self.variables = tuple(variables)
         self.labelled = next((v for v in variables if v in binding.labels), None)
+        self.has_unseen = variables[0] in binding.seen
+        self._data_plate = binding.data_plate
         self.axes = axes
         self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
         self.rows: dict[Key, slice] = {}
@@ -97,6 +103,23 @@ class LocalFactor(ABC):
         """Leave of the natural parameters (E, B) of a Categorical that is known in part the known labels."""
         if self.labelled is not None:
             _restrict(self.view(natural, (self.labelled, "x")), columns[self.labelled.name])
+
+    def seen(self, columns: Mapping[str, AnyArray]) -> AnyArray | None:
+        """Return which repetitions of a block count, (plates..., B), or None if all do."""
+        if not self.has_unseen:
+            return None
+        return np.moveaxis(columns[mask_name(self.variables[0].name)], 0, -1)
+
+    def counted(self, expected: Array, columns: Mapping[str, AnyArray]) -> Array:
+        """Return expected statistics (E, B) with zeros where a repetition does not count."""
+        seen = self.seen(columns)
+        if seen is None:
+            return expected
+        counted = expected.copy()
+        for key in self.rows:
+            view = self.view(counted, key)
+            view *= seen.reshape(*seen.shape[:-1], *(1,) * (view.ndim - seen.ndim), -1)
+        return counted
 
     @abstractmethod
     def infer(self, natural: Array) -> Inferred:
@@ -163,15 +186,11 @@ class CategoricalFactor(LocalFactor):
 
     def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
         super().__init__(binding, [variable], {(variable, "x"): own_axes(variable, "x", data_axis)})
-        self._repeats = self.n_rows // (variable.dimension or 1)
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite logits by responsibilities."""
-        if self._repeats == 1:
-            return Inferred(softmax_inplace(natural), None)
-        return Inferred(
-            softmax_inplace(natural.reshape(self._repeats, -1, natural.shape[-1])).sum(axis=0), None
-        )
+        (shape,) = self.shapes.values()
+        return Inferred(softmax_inplace(natural.reshape(*shape, -1)), None)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row."""
@@ -198,10 +217,7 @@ class FamilyFactor(LocalFactor):
         expected = distribution.expected_statistics
         for statistic, value in zip(variable.family.statistics, expected, strict=True):
             self.view(natural, (variable, statistic))[...] = np.moveaxis(value, 0, -1)
-        n_rows = natural.shape[-1]
-        return Inferred(
-            log_partition.reshape(n_rows, -1).sum(axis=1), entropy.reshape(n_rows, -1).sum(axis=1)
-        )
+        return Inferred(np.moveaxis(log_partition, 0, -1), np.moveaxis(entropy, 0, -1))
 
     def _once(self, natural: Array, variable: Variable, statistic: str) -> Array:
         """Return one natural parameter, (shape..., B), or (shape..., 1) of a matrix that is the same for every row."""

@@ -8,6 +8,7 @@ indicator of what was observed. A row with nothing observed counts nothing at al
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -15,10 +16,30 @@ from .._errors import DataError
 from .._typing import AnyArray, Array
 from ..language import Data, Node, Plate, Variable
 
-__all__ = ["OBSERVED", "as_unmasked", "check_latents", "filled", "observed_rows", "partial_labels"]
+__all__ = [
+    "OBSERVED",
+    "as_unmasked",
+    "filled",
+    "is_mask_name",
+    "mask_name",
+    "observed_rows",
+    "partial_labels",
+    "refuse_unseen",
+    "seen_latents",
+]
 
 OBSERVED = "observed"
 """Statistic of a leaf that is 1 where it was observed and 0 where not."""
+
+
+def mask_name(name: str) -> str:
+    """Return the name of the column that tells which entries of another were observed: no node can have it."""
+    return f"{name}\0{OBSERVED}"
+
+
+def is_mask_name(name: str) -> bool:
+    """Whether a column tells which entries of another were observed."""
+    return "\0" in name
 
 
 def as_unmasked(value: object) -> object:
@@ -110,23 +131,20 @@ def observed_rows(
     return None if seen.all() else seen.astype(np.float64)
 
 
-def check_latents(
+def seen_latents(
     latent: Sequence[Variable],
     observed: Sequence[Variable],
     masks: Mapping[Node, AnyArray],
     plate: Plate | None,
-    seen: Array | None,
-) -> None:
-    """Refuse missing entries that leave a local latent without observations below it.
+    rows: Array | None,
+) -> dict[Variable, AnyArray]:
+    """Return for latents of the rows which of them have an observation below; those that all have one are left out.
 
-    Where its prior is known such a latent stays at it and counts nothing. Otherwise it would count as an observation
-    of its parents that was never made. Rows with nothing observed (``seen`` is 0) are left out already.
-
-    Raises
-    ------
-    DataError
-        If there is one.
+    Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
+    observation of its parents that was never made, and must be left out of the sums. In ``rows`` with nothing
+    observed (0) everything is left out already.
     """
+    found: dict[Variable, AnyArray] = {}
     for variable in latent:
         if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
@@ -136,15 +154,29 @@ def check_latents(
         has_any = np.any([_over(masks[leaf], leaf.plates, variable.plates) for leaf in below], axis=0)
         by_row = np.moveaxis(has_any, variable.plates.index(plate), 0)
         empty = ~by_row.reshape(len(by_row), -1).all(axis=1)
-        if seen is not None:
-            empty &= seen > 0
+        if rows is not None:
+            empty &= rows > 0
         if empty.any():
-            names = ", ".join(f"'{leaf.name}'" for leaf in below)
-            raise DataError(
-                f"row {np.argmax(empty)} leaves the latent '{variable.name}' without an observation below it: all its "
-                f"entries of {names} are missing, and it would count as data for its parents. Drop such rows, or fit "
-                f"{names} in a model of its own"
-            )
+            found[variable] = has_any
+    return found
+
+
+def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variable], plate: Plate) -> NoReturn:
+    """Say that a latent without an observation cannot be left out.
+
+    Raises
+    ------
+    DataError
+        The message names the row, the latent, and the leaves below it.
+    """
+    by_row = np.moveaxis(seen, variable.plates.index(plate), 0)
+    row = np.argmin(by_row.reshape(len(by_row), -1).all(axis=1))
+    names = ", ".join(f"'{leaf.name}'" for leaf in observed if _is_above(variable, leaf))
+    raise DataError(
+        f"row {row} leaves the latent '{variable.name}' without an observation below it: all its entries of {names} "
+        f"are missing. It would count as data for its parents, and other hidden values of the row depend on it, so "
+        f"that it cannot be left out. Drop such rows, or fit {names} in a model of its own"
+    )
 
 
 def _is_above(variable: Variable, leaf: Variable) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import AnyArray, Array
 from .centres import Centres
 from .compile import Compiled, Part
 from .contraction import Contraction, Derivative
@@ -72,6 +72,7 @@ class RowPass:
         return (
             isinstance(factor, FamilyFactor)
             and constant is not None
+            and not factor.has_unseen
             and factor not in self._explicit
             and 0 < n_product < factor.n_rows
             and all(len(variable.letters[statistic]) == 2 for variable, statistic in rest)
@@ -233,13 +234,14 @@ class RowPass:
         expected = self._natural(factor, rows, coefficients, state, data, scratch)
         natural = expected.copy() if factor in self._explicit else None
         inferred = factor.infer(expected)
-        entropy = inferred.entropy
+        entropy, seen = inferred.entropy, factor.seen(rows.columns)
         if entropy is None and natural is not None:
-            entropy = inferred.log_partition - np.einsum("eb,eb->b", natural, expected)
+            shape = (*inferred.log_partition.shape[:-1], -1, rows.n_rows)
+            entropy = inferred.log_partition - (natural * expected).reshape(shape).sum(axis=-2)
         if entropy is None:
-            sums.log_partition[factor] = _weighted(inferred.log_partition, rows.weights)
+            sums.log_partition[factor] = _weighted(inferred.log_partition, rows.weights, seen)
         else:
-            sums.entropy[factor] = _weighted(entropy, rows.weights)
+            sums.entropy[factor] = _weighted(entropy, rows.weights, seen)
         state[factor] = expected.copy() if self.keeps_locals else expected
 
     def _infer_shared(
@@ -282,6 +284,7 @@ class RowPass:
             add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
 
     def _sum_rows(self, rows: Rows, state: LocalState, data: Arrays, sums: Sums, scratch: Scratch) -> None:
+        state = {factor: factor.counted(expected, rows.columns) for factor, expected in state.items()}
         for local in self.compiled.local_terms:
             if not local.is_static:
                 arrays = dict(data)
@@ -385,8 +388,11 @@ class RowPass:
         return Summary(parts, entropies)
 
 
-def _weighted(values: Array, weights: Array | None) -> float:
-    return float(values.sum() if weights is None else weights @ values)
+def _weighted(values: Array, weights: Array | None, seen: AnyArray | None = None) -> float:
+    """Return the weighted sum of (..., B) numbers, of those ``seen`` where that is given."""
+    if seen is not None:
+        values = np.where(seen, values, 0.0)
+    return float(values.sum() if weights is None else (values @ weights).sum())
 
 
 def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int | None]:

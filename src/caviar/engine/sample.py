@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from .._typing import AnyArray, Array
-from .features import is_mask_name
+from .missing import is_mask_name
 from .passes import RowSource
 
 __all__ = ["Sample", "sample_of"]
