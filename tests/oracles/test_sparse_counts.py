@@ -224,6 +224,7 @@ def test_a_fit_writes_out_no_rows(counts, monkeypatch):
     monkeypatch.setattr(sparse.csr_array, "toarray", refuse)
     for state in (mixture, plain, chain):
         state().fit({"words": words}, seed=0, max_iter=3)
+    grouped().fit({"words": words, "group": GROUP})
 
 
 def test_rows_are_told_apart_by_their_values_whether_sparse_or_not(counts):

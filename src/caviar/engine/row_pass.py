@@ -9,8 +9,8 @@ import numpy as np
 
 from .._typing import AnyArray, Array
 from .centres import Centres
-from .compile import Compiled, Part
-from .contraction import Contraction, Derivative
+from .compile import Compiled, LocalTerm, Part
+from .contraction import Derivative
 from .features import Feature
 from .locals import FamilyFactor, LocalFactor
 from .products import accumulate, block_rows, project
@@ -292,7 +292,7 @@ class RowPass:
                     if isinstance(factor.key, tuple):
                         owner, stat = factor.key
                         arrays[factor.key] = owner.view(state[owner], stat)
-                sums.parts[local.part] = self._weighted_sum(local.contraction, arrays, rows)
+                sums.parts[local.part] = self._weighted_sum(local, arrays, rows)
         for factor in self.factors:
             table = self.compiled.tables.get(factor)
             if table is None:
@@ -342,7 +342,7 @@ class RowPass:
         data = self._row_arrays(rows)
         for local in self.compiled.local_terms:
             if local.is_static:
-                sums.parts[local.part] = self._weighted_sum(local.contraction, data, rows)
+                sums.parts[local.part] = self._weighted_sum(local, data, rows)
         table = self.compiled.tables.get(None)
         if table is not None:
             features = scratch.array((None, "table"), (table.n_dense, rows.n_rows))
@@ -354,14 +354,17 @@ class RowPass:
                 tally(feature, weights[None, :], rows.columns, sums.fused[None][:, columns])
         return sums
 
-    def _weighted_sum(self, contraction: Contraction, arrays: Arrays, rows: Rows) -> Array:
-        part = contraction.factors[0]
+    def _weighted_sum(self, local: LocalTerm, arrays: Arrays, rows: Rows) -> Array:
         if rows.weights is not None:
-            key = contraction.factors[1].key
+            key = local.contraction.factors[1].key
             arrays = {**arrays, key: arrays[key] * rows.weights}
-        value = contraction.derivative(0)(arrays)
-        assert isinstance(part.key, Part)
-        return np.array(np.broadcast_to(value, part.key.shape), dtype=np.float64)
+        value, shape = local.contraction.derivative(0)(arrays), local.part.shape
+        if local.sparse is None:
+            return np.array(np.broadcast_to(value, shape), dtype=np.float64)
+        each = np.broadcast_to(value, (*shape[:-1], rows.n_rows)).reshape(-1, rows.n_rows)
+        total = np.empty((len(each), shape[-1]))
+        tally(local.sparse, each, rows.columns, total)
+        return total.reshape(shape)
 
     def _row_arrays(self, rows: Rows) -> Arrays:
         """Return the features that the terms which are not fused need, unpacked: (shape..., B)."""
