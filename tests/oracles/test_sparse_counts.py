@@ -10,6 +10,7 @@ from scipy.stats import dirichlet_multinomial
 import caviar as cv
 from caviar.data import ArrayRows
 from caviar.engine.sample import sample_of
+from caviar.testing import check_model
 
 V, K, N = 30, 3, 500
 DOC, TOPIC = cv.Plate("doc"), cv.Plate("topic", K)
@@ -40,9 +41,9 @@ def topics():
     return cv.Dirichlet("topics", np.full(V, 0.5), plates=TOPIC)
 
 
-def mixture():
+def mixture(trials=None):
     z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(K)), plates=DOC)
-    return cv.Model(cv.Multinomial("words", None, topics()[z], plates=DOC))
+    return cv.Model(cv.Multinomial("words", trials, topics()[z], plates=DOC))
 
 
 def plain():
@@ -211,6 +212,15 @@ def test_a_posterior_takes_either(state, others, counts):
         one, other = posterior.local(dense)["z"], posterior.local(thin)["z"]
         np.testing.assert_allclose(other.probabilities, one.probabilities, atol=1e-11)
         assert posterior.elbo_at({"z": other}, thin) == pytest.approx(posterior.elbo, rel=1e-9)
+
+
+def test_the_kit_and_densities_take_sparse_counts(counts):
+    words = sparse.csr_array(counts[:30])
+    model = mixture(counts[:30].sum(axis=1))
+    check_model(model, {"words": words}).raise_if_failed()
+    values = {"z": GROUP[:30], "topics": np.full((K, V), 1 / V), "weights": np.full(K, 1 / K)}
+    one, other = (model.log_joint({"words": w, **values}) for w in (counts[:30], words))
+    assert one == other
 
 
 def test_a_fit_writes_out_no_rows(counts, monkeypatch):
