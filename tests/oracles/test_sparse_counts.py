@@ -50,6 +50,19 @@ def plain():
     return cv.Model(cv.Multinomial("words", None, cv.Dirichlet("p", np.full(V, 0.3)), plates=DOC))
 
 
+def sticks():
+    p = cv.StickBreaking("p", 2.0, V)
+    return cv.Model(cv.Multinomial("words", None, p, plates=DOC))
+
+
+def shared():
+    """Two kinds of words from one vector of probabilities: what a row tells it is a sum."""
+    p = cv.Dirichlet("p", np.full(V, 0.3))
+    return cv.Model(
+        cv.Multinomial("words", None, p, plates=DOC), cv.Multinomial("title", None, p, plates=DOC)
+    )
+
+
 def grouped():
     return cv.Model(
         cv.Multinomial("words", None, topics()[cv.Data("group", plates=DOC)], plates=DOC),
@@ -199,7 +212,16 @@ def test_predictive_densities(counts):
         assert own == pytest.approx(np.logaddexp.reduce(each), abs=1e-9)
 
 
-@pytest.mark.parametrize(("state", "others"), [(mixture, {}), (grouped, {"group": GROUP})])
+EITHER = {
+    "mixture": (mixture, {}),
+    "known labels": (grouped, {"group": GROUP}),
+    "plain": (plain, {}),
+    "sticks": (sticks, {}),
+    "shared": (shared, {"title": np.random.default_rng(9).integers(0, 2, (N, V))}),
+}
+
+
+@pytest.mark.parametrize(("state", "others"), EITHER.values(), ids=EITHER)
 def test_a_posterior_takes_either(state, others, counts):
     posterior = state().fit({"words": counts, **others}, seed=1)
     dense, thin = {"words": counts, **others}, {"words": sparse.coo_matrix(counts), **others}

@@ -219,6 +219,14 @@ class Multinomial(Variable):
     --------
     >>> Multinomial("words", trials=10, probabilities=[0.5, 0.3, 0.2])
     Multinomial('words')
+
+    Five draws in two rows, as a sparse array:
+
+    >>> import caviar as cv
+    >>> p = cv.Dirichlet("p", [1.0, 1.0, 1.0])
+    >>> model = cv.Model(cv.Multinomial("words", None, p, plates=cv.Plate("document")))
+    >>> model.fit({"words": csr_array([[2, 0, 0], [0, 0, 3]])})["p"].concentration
+    array([3., 1., 4.])
     """
 
     family = families.Categorical
