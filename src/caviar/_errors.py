@@ -13,7 +13,8 @@
 
     CaviarWarning (UserWarning)
     ├── CollapseWarning                  a factor shrank onto (almost) no data
-    └── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
+    ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
+    └── LostDigitsWarning                sums over the data are too large for what is told from their difference
 """
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "DataError",
     "FallingElboWarning",
     "ImproperError",
+    "LostDigitsWarning",
     "ModelError",
     "ParameterError",
     "PlateError",
@@ -73,3 +75,7 @@ class CollapseWarning(CaviarWarning):
 
 class FallingElboWarning(CaviarWarning):
     """An update lowered the objective, which exact coordinate ascent cannot do."""
+
+
+class LostDigitsWarning(CaviarWarning):
+    """Sums over the data are so large that double precision loses what is told from their difference."""

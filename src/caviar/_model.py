@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ._errors import CollapseWarning, ImproperError, ModelError, ParameterError
+from ._errors import CollapseWarning, ImproperError, LostDigitsWarning, ModelError, ParameterError
 from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
@@ -139,6 +139,8 @@ class Model:
         -----
         CollapseWarning
             If every start ended with a component on (almost) no data.
+        LostDigitsWarning
+            If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats.
         """
         _check_settings(max_iter, tol, n_restarts)
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
@@ -168,6 +170,14 @@ class Model:
             warnings.warn(
                 f"the fit collapsed (in every one of {n_restarts} starts): {best.status.explanation}.",
                 CollapseWarning,
+                stacklevel=2,
+            )
+        if best.lost_in:
+            warnings.warn(
+                f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats of "
+                f"the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
+                f"scale the data of '{best.lost_in}', and the known columns of its predictor.",
+                LostDigitsWarning,
                 stacklevel=2,
             )
         return Posterior(

@@ -10,14 +10,18 @@ import numpy as np
 from .._typing import Array
 from ..language import Variable
 from .chain import ChainFactor
-from .locals import GatedFactor
+from .locals import CategoricalFactor, GatedFactor, LocalFactor
 from .loop import statistics_of
 from .passes import Passes
 from .plan import Plan
+from .ragged import nested_plates
 from .sample import Sample
 from .sums import LocalState
 
 __all__ = ["drawn"]
+
+_NESTED_CONCENTRATION = 30.0
+"""Of the random probabilities where plates are nested: topics that begin near each other end better."""
 
 
 def drawn(
@@ -26,10 +30,14 @@ def drawn(
     """Return local factors that are points, drawn from what they are given globals at their priors."""
     state: LocalState = {}
     coefficients = plan.rows.coefficients(statistics_of(plan, q))
+    nested = bool(nested_plates(plan.binding.nodes))
     blocks = list(passes.natural_parameters(plan, sample, coefficients))
     for factor in plan.factors:
         if isinstance(factor, ChainFactor):
-            state[factor] = _drawn_marginals(factor, sample.n_rows, rng)
+            state[factor] = _drawn_marginals(factor, sample.n_rows, 1.0, rng)
+            continue
+        if nested and isinstance(factor, CategoricalFactor):
+            state[factor] = _drawn_marginals(factor, sample.n_rows, _NESTED_CONCENTRATION, rng)
             continue
         natural = np.concatenate([block[factor] for block in blocks], axis=1)
         distributions = factor.distributions(natural)
@@ -47,13 +55,17 @@ def drawn(
     return state
 
 
-def _drawn_marginals(factor: ChainFactor, n_rows: int, rng: np.random.Generator) -> Array:
-    """Return random probabilities of the states for each distinct row.
+def _drawn_marginals(
+    factor: LocalFactor, n_rows: int, concentration: float, rng: np.random.Generator
+) -> Array:
+    """Return random probabilities of the categories for each distinct row.
 
     Labels would tell few distinct rows, such as categories, apart without overlap; then the states' order in time,
     which is what a chain sees, says nothing that the rows do not.
     """
-    return np.ascontiguousarray(rng.dirichlet(np.ones(factor.n_rows), n_rows).T)
+    *plates, categories = next(iter(factor.shapes.values()))
+    probabilities = rng.dirichlet(np.full(categories, concentration), (n_rows, *plates))
+    return np.ascontiguousarray(probabilities.reshape(n_rows, -1).T)
 
 
 def _draw_gated(

@@ -19,7 +19,7 @@ from .passes import Passes
 from .plan import Plan
 from .predictive import log_predictive
 from .priors import prior_start
-from .ragged import nested_plates
+from .ragged import outer_variables
 from .sums import Summary
 
 __all__ = ["factors_at", "local_distributions", "objective_at", "predictive_densities"]
@@ -57,7 +57,7 @@ def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) 
 
     Variables of an outer plate, as the proportions of documents, belong to the data: they are found anew.
     """
-    outer = [variable for variable in plan.order if _is_outer(plan, variable)]
+    outer = outer_variables(plan.binding.nodes, plan.order)
     q = _in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:
@@ -79,17 +79,9 @@ def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) 
     return {**found_anew, **paths, **others}
 
 
-def _is_outer(plan: Plan, variable: Variable) -> bool:
-    """Whether a variable is repeated over a plate that another lies within."""
-    nested = nested_plates(plan.binding.nodes)
-    return any(plate.within in variable.plates for plate in nested)
-
-
 def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
     """Refuse factors of an outer plate that has another size in these data."""
-    for variable in plan.order:
-        if not _is_outer(plan, variable):
-            continue
+    for variable in outer_variables(plan.binding.nodes, plan.order):
         sizes = tuple(plan.binding.sizes[plate] for plate in variable.plates)
         own = np.shape(factors[variable.name].mean)[: len(sizes)]
         if own != sizes:

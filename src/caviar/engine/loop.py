@@ -31,6 +31,9 @@ Factors: TypeAlias = Mapping[Variable, Any]
 _ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
 
+_TOLERATED_ERROR = 1e-3
+"""Rounding error of the objective (nats) that is told to the user."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -66,6 +69,10 @@ class Result:
         Iterations made.
     fell_at
         Which update lowered the objective, and by how much, if any did.
+    lost_in
+        The variable whose sums over the data are too large for double precision, or empty.
+    lost
+        Rounding error of the objective (nats) that these sums leave.
     """
 
     plan: Plan
@@ -76,6 +83,8 @@ class Result:
     status: Status
     n_iter: int
     fell_at: str = ""
+    lost_in: str = ""
+    lost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -270,8 +279,19 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     terms = state.objective.by_factor()
+    largest_in, largest = state.objective.largest()
+    lost = float(np.finfo(float).eps * largest)
     return Result(
-        state.plan, state.q, state.elbo, np.array(trace), terms, status, len(trace) - 1, state.fell_at
+        state.plan,
+        state.q,
+        state.elbo,
+        np.array(trace),
+        terms,
+        status,
+        len(trace) - 1,
+        state.fell_at,
+        largest_in if lost > _TOLERATED_ERROR else "",
+        lost,
     )
 
 

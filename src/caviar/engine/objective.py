@@ -71,6 +71,15 @@ class Objective:
         with np.errstate(over="ignore", invalid="ignore"):
             return float(np.abs(self._values).sum()) + sum(abs(v) for v in self._own.values())
 
+    def largest(self) -> tuple[str, float]:
+        """Return the variable with the term of largest size, and that size in nats."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = np.abs(self._values)
+        if not sizes.size or not np.isfinite(sizes).all():
+            return "", 0.0
+        number = int(np.argmax(sizes))
+        return self._terms[number].owner.name, float(sizes[number])
+
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""
         names: dict[Hashable, str] = {}

@@ -7,7 +7,7 @@ equal tokens of one document have equal factors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from .._errors import DataError, PlateError
 from .._typing import Array
-from ..language import Categorical, Node, Plate
+from ..language import Categorical, Node, Plate, Variable
 from ..language.nodes import membership
 
-__all__ = ["Flattened", "flattened", "nested_plates"]
+__all__ = ["Flattened", "flattened", "nested_plates", "outer_variables"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,12 @@ class Flattened:
 def nested_plates(nodes: Sequence[Node]) -> list[Plate]:
     """Return the plates of a model that lie within another."""
     return list(dict.fromkeys(plate for node in nodes for plate in node.plates if plate.within is not None))
+
+
+def outer_variables(nodes: Sequence[Node], variables: Iterable[Variable]) -> list[Variable]:
+    """Return those variables that are repeated over a plate which another lies within: they belong to the data."""
+    outer = [plate.within for plate in nested_plates(nodes)]
+    return [variable for variable in variables if any(plate in outer for plate in variable.plates)]
 
 
 def flattened(nodes: Sequence[Node], data: Mapping[str, Any]) -> Flattened:

@@ -27,6 +27,7 @@ from .plan import Plan
 from .point import PointMass
 from .priors import prior_draw, prior_start
 from .sample import Sample
+from .settling import settled
 from .sums import LocalState, Rows
 
 __all__ = ["Start", "data_start", "given_start"]
@@ -59,7 +60,8 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     def give(rows: Rows) -> LocalState:
         return {factor: values[:, rows.where].copy() for factor, values in expected.items()}
 
-    return _globals_from(plan, q, give, sample, passes, frozenset())
+    plan, q = _globals_from(plan, q, give, sample, passes, frozenset())
+    return settled(plan, q, passes)
 
 
 def _multiplied(plan: Plan) -> list[Variable]:
