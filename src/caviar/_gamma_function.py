@@ -250,6 +250,21 @@ def log_beta(concentration: Array, total: Array) -> Array:
     return np.add.reduce(terms, axis=-1) - stirling_remainder(total)
 
 
+def log_rising_factorial(x: Array, n: Array) -> Array:
+    r"""Return :math:`\log\Gamma(x + n) - \log\Gamma(x)` for positive ``x`` and ``n`` not negative, elementwise.
+
+    No digits are lost where ``x`` is large: with Stirling's remainder s it is
+    :math:`x \log(1 + n/x) + n \log(x + n) - n + s(x + n) - s(x)`.
+
+    Examples
+    --------
+    >>> log_rising_factorial(np.array([2.0, 1e12]), np.array([3.0, 1.0])).round(6)
+    array([ 3.178054, 27.631021])
+    """
+    after = x + n
+    return x * np.log1p(n / x) + n * np.log(after) - n + stirling_remainder(after) - stirling_remainder(x)
+
+
 def expected_log_weights(concentration: Array, total: Array) -> Array:
     r"""Return :math:`\psi(\alpha_k) - \psi(\sum_j \alpha_j)`, also where one concentration makes up nearly the total.
 

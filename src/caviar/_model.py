@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ._errors import (
     CollapseWarning,
@@ -351,7 +352,7 @@ def rows_of(binding: Binding) -> ArrayRows:
     masks = (*binding.masks.items(), *binding.seen.items())
     known += [(node, mask_name(node.name), mask) for node, mask in masks]
     columns = {
-        name: np.moveaxis(value, node.plates.index(binding.data_plate), 0)
+        name: value if issparse(value) else np.moveaxis(value, node.plates.index(binding.data_plate), 0)
         for node, name, value in known
         if binding.data_plate in node.plates
     }

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ._errors import DataError, ImproperError, ModelError, ParameterError, PlateError
 from ._typing import AnyArray
@@ -273,7 +274,8 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
         if "precision" in variable.family.statistics:
             held[name] = _as_pair(variable, value)
             continue
-        held[name] = np.asarray(value)
+        # what is drawn given it, and its density, are of single rows written out
+        held[name] = np.asarray(value.toarray() if issparse(value) else value)
         rank = len(variable.plates) + variable.value_rank
         if held[name].ndim != rank:
             raise PlateError(

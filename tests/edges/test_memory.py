@@ -4,7 +4,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+import caviar as cv
 from edges import stated
 
 N, K = 2_000_000, 8
@@ -50,3 +52,15 @@ def test_the_objective_of_all_rows(x):
     model = stated.joint(K, 4)
     posterior = model.fit({"x": x[:1000]}, seed=0, max_iter=2)
     assert peak_of(lambda: posterior.elbo_at({}, {"x": x})) < LIMIT
+
+
+def test_sparse_counts():
+    """A million counts of 50,000 words in 20,000 documents: written out, they would be 8 GB."""
+    rng, shape, n_entries = np.random.default_rng(0), (20_000, 50_000), 1_000_000
+    places = tuple(rng.integers(0, size, n_entries) for size in shape)
+    words = sparse.coo_array((rng.integers(1, 4, n_entries), places), shape=shape).tocsr()
+    document, topic = cv.Plate("document"), cv.Plate("topic", K)
+    topics = cv.Dirichlet("topics", np.full(shape[1], 0.5), plates=topic)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(K)), plates=document)
+    model = cv.Model(cv.Multinomial("words", None, topics[z], plates=document))
+    assert peak_of(lambda: model.fit({"words": words}, seed=0, max_iter=2, tol=0)) < 2 * LIMIT

@@ -17,6 +17,14 @@ VALUES = {
         lambda: cv.Wishart("W", 3, -np.eye(2)),
         ["'inverse_scale' of Wishart 'W' must be positive definite"],
     ),
+    "zero, and no flat prior": (
+        lambda: cv.Wishart("W", 1.5, np.zeros((2, 2))),
+        ["'inverse_scale' of Wishart 'W' is zero", "flat prior", "df=3", "positive definite"],
+    ),
+    "zero, and no flat joint prior": (
+        lambda: cv.NormalWishart("W", np.zeros(2), 1, 2, np.zeros((2, 2))),
+        ["'inverse_scale' of NormalWishart 'W' is zero", "df=2, mean_precision=0"],
+    ),
     "not symmetric": (lambda: cv.Wishart("W", 3, np.array([[1, 0.5], [0, 1]])), ["must be symmetric"]),
     "precision": (
         lambda: cv.Normal("x", 0.0, -1.0),

@@ -5,6 +5,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from caviar.families import (
     Bernoulli,
@@ -429,3 +430,18 @@ def test_log_odds_beyond_the_last_digit_are_kept():
     pair = Bernoulli.from_natural((np.array([50.0, -800.0]),))
     np.testing.assert_allclose(pair[::-1].log_density(1), [-800.0, -np.exp(-50.0)], rtol=1e-14)
     np.testing.assert_allclose(pair[[0, 0]].complement, np.exp(-50.0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("x", [1e-8, 0.3, 7.0, 1e4, 1e12])
+def test_gain_of_counts(x):
+    """What counts add to the log-partition, where both log-partitions are as large as 1e14."""
+    counts = np.array([[1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [20.0, 1.0, 0.0]])
+    concentration = x * np.array([1.0, 2.0, 3.0])
+    found = Dirichlet(concentration).gain_of_counts(csr_array(counts))
+    with mp.workdps(DIGITS):
+        prior = [mp.mpf(a) for a in concentration]
+        for row, own in zip(counts, found, strict=True):
+            after = [a + mp.mpf(n) for a, n in zip(prior, row, strict=True)]
+            exact = sum(mp.loggamma(b) - mp.loggamma(a) for a, b in zip(prior, after, strict=True))
+            exact -= mp.loggamma(sum(after)) - mp.loggamma(sum(prior))
+            assert own == pytest.approx(float(exact), rel=1e-13, abs=1e-13)

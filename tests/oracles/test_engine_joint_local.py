@@ -200,3 +200,13 @@ def test_weights_of_a_row_are_joint_with_its_label(sticks):
     assert posterior.elbo == pytest.approx(np.log(densities @ mean).sum(), rel=1e-12)
     expected = densities * mean / (densities @ mean)[:, None]
     np.testing.assert_allclose(posterior.local({"x": x})["z"].probabilities, expected, rtol=1e-12)
+
+
+def test_init_of_a_joint_factor_of_each_row_is_refused_in_words_that_fit() -> None:
+    obs = cv.Plate("obs")
+    model = cv.Model(cv.Normal("x", cv.NormalGamma("theta", 0.0, 1.0, 2.0, 2.0, plates=obs), plates=obs))
+    for value in (np.zeros(3), np.zeros((3, 2)), (np.zeros(3), np.ones(3))):
+        with pytest.raises(
+            cv.ParameterError, match=r"'theta', a NormalGamma with .* takes no init: .*Leave it out"
+        ):
+            model.fit({"x": [1.0, 2.0, 3.0]}, init={"theta": value})

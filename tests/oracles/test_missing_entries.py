@@ -10,6 +10,8 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
+from caviar.data import ArrayRows
+from caviar.engine.sample import sample_of
 
 PRIOR = (0.0, 0.1, 1.0, 1.0)
 
@@ -355,3 +357,25 @@ def test_only_labels_may_be_known_in_part() -> None:
     u = cv.Gamma("u", 2.0, 2.0, plates=obs)
     with pytest.raises(cv.DataError, match="only a latent Categorical may be known in part"):
         cv.Model(cv.Normal("x", 0.0, u, plates=obs)).fit({"x": [1.0, 2.0], "u": [1.0, np.nan]})
+
+
+def test_names_that_look_like_those_of_masks() -> None:
+    """Names are any words: an array called "x observed", and missing entries of x, are two things."""
+    obs, rng = cv.Plate("obs"), np.random.default_rng(0)
+    covariate, x = rng.normal(size=40), rng.normal(size=40)
+    x[::7] = np.nan
+
+    def fit(name: str) -> cv.Posterior:
+        slope = cv.Normal("slope", 0.0, 1.0)
+        leaf = cv.Normal("x", slope * cv.Data(name, plates=obs), cv.Gamma("tau", 1.0, 1.0), plates=obs)
+        return cv.Model(leaf).fit({"x": x, name: covariate})
+
+    assert fit("x observed").elbo == fit("covariate").elbo
+    with pytest.raises(cv.ParameterError, match="must not contain the character NUL"):
+        cv.Data("x\0observed", plates=obs)
+
+
+def test_rows_that_differ_in_a_column_called_observed_are_told_apart() -> None:
+    """A start made from a subsample merges equal rows only."""
+    rows = {"height observed": np.array([1.0, 0.0, 1.0, 2.0])}
+    assert sample_of(ArrayRows(rows, 4)).row_weights.tolist() == [1, 2, 1]

@@ -19,7 +19,7 @@ class ArrayRows:
     Attributes
     ----------
     columns
-        Name -> array, shape (N, ...), of any numeric type; never copied as a whole.
+        Name -> array, shape (N, ...), of any numeric type, or a sparse matrix by rows; never copied as a whole.
     n_rows
         N.
     row_weights

@@ -14,6 +14,7 @@ from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
 from .ragged import Flattened, flattened, nested_plates
+from .sparse import check_along_rows, sparse_counts, takes_sparse
 
 __all__ = ["Binding", "bind"]
 
@@ -109,6 +110,9 @@ def bind(
     labels: dict[Node, AnyArray] = {}
     for name, value in flat.data.items():
         node = known[name]
+        if takes_sparse(node, value):
+            values[node] = sparse_counts(node, value)
+            continue
         array = as_values(node, value, ranks[node])
         if (
             isinstance(node, Variable)
@@ -124,6 +128,7 @@ def bind(
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
     sizes = _settle_sizes(nodes, {**values, **labels}, flat)
     plate = _choose_data_plate(nodes, leaves, data_plate)
+    check_along_rows(values, plate)
     for node in nodes:
         if isinstance(node, Variable) and node in values:
             _check_support(node, values[node])
@@ -200,7 +205,10 @@ def _as_numbers(node: Node, value: Any) -> AnyArray:
     """Return a numeric array of at most double precision."""
     value = as_unmasked(value)
     if hasattr(value, "toarray"):
-        raise DataError(f"the data of '{node.name}' are a sparse {type(value).__name__}; pass its .toarray()")
+        raise DataError(
+            f"the data of '{node.name}' are a sparse {type(value).__name__}, which only counts of a Multinomial with "
+            f"one plate may be, shape (rows, categories); pass its .toarray()"
+        )
     try:
         array = np.asarray(value)
     except ValueError:

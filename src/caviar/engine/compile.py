@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .._typing import Array
 from ..language import (
@@ -83,13 +84,17 @@ class LocalTerm:
         Key under which its sum is kept, and its coefficient found.
     contraction
         Coefficient of the part x local statistics x data, over all axes with the data plate.
-    statics
+    is_static
         Whether no local variable takes part, so that the sum never changes.
+    sparse
+        Rows of a sparse matrix that are left out of a static contraction, which then has their number instead of the
+        last axis of the part; or None.
     """
 
     part: Part
     contraction: Contraction
     is_static: bool
+    sparse: Feature | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +174,8 @@ class _Compiler:
                 seen = np.moveaxis(self.binding.seen[node], self._row_axis(node), 0)
                 shape = (*seen.shape[1:], *(1,) * node.value_rank)
                 return self.sources.setdefault(node, Source(node, node.name, shape, None, has_missing=True))
-            shape = np.moveaxis(self.binding.values[node], self._row_axis(node), 0).shape[1:]
+            values, row_axis = self.binding.values[node], self._row_axis(node)
+            shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
             reference = None
             if isinstance(node, Variable):
                 reference = self.frame.of(node)
@@ -177,7 +183,9 @@ class _Compiler:
                 moved = self.frame.of_known(owner, operand.slot)
                 own = self._off_rows(operand.axes[: len(node.plates)])
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            self.sources[node] = Source(node, node.name, shape, reference, node in self.binding.masks)
+            self.sources[node] = Source(
+                node, node.name, shape, reference, node in self.binding.masks, issparse(values)
+            )
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:
@@ -260,13 +268,34 @@ class _Compiler:
         for operand in rows:
             feature = self._feature(term.owner, operand)
             factors.append(Factor(feature, (*self._off_rows(operand.axes), self.data_axis)))
+        sparse = None if local else _sparse_apart(factors, elsewhere)
+        if sparse is not None:
+            # its axis last
+            factors = [*(factor for factor in factors if factor is not sparse), sparse]
         inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
         kept = tuple(axis for axis in inside if axis in elsewhere)
         part = Part(tuple(self.binding.size(axis) for axis in kept), None, None, None)
         self.parts[part] = part
-        contraction = Contraction(1.0, [Factor(part, kept), *factors], [], list(inside), self.binding.size)
-        self.local_terms.append(LocalTerm(part, contraction, not local))
-        return Factor(part, kept)
+        whole = Factor(part, kept)
+        if sparse is None:
+            contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.binding.size)
+            self.local_terms.append(LocalTerm(part, contraction, not local))
+            return whole
+        of_rows = Factor(part, (*kept[:-1], self.data_axis))
+        summed = [axis for axis in inside if axis != kept[-1]]
+        contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.binding.size)
+        self.local_terms.append(LocalTerm(part, contraction, True, sparse.key))  # type: ignore[arg-type]
+        return whole
+
+
+def _sparse_apart(factors: Sequence[Factor], elsewhere: set[Axis]) -> Factor | None:
+    """Return a sparse factor among the known sides of a term whose columns stand in no other of them."""
+    for factor in factors:
+        if isinstance(factor.key, Feature) and factor.key.is_sparse:
+            others = {axis for other in factors if other is not factor for axis in other.axes}
+            if factor.axes[0] in elsewhere - others:
+                return factor
+    return None
 
 
 def _over(wanted: Sequence[Axis], reference: Array, axes: Sequence[Axis]) -> Array:

@@ -42,6 +42,8 @@ class Source:
         Reference point subtracted from it, shape ``shape``, or None.
     has_missing
         Whether entries are missing; which were observed stands in the block under :attr:`mask_name`.
+    is_sparse
+        Whether a block holds its rows as a sparse matrix.
     """
 
     node: Node
@@ -49,6 +51,7 @@ class Source:
     shape: tuple[int, ...]
     reference: Array | None
     has_missing: bool = False
+    is_sparse: bool = False
 
     @property
     def mask_name(self) -> str:
@@ -119,8 +122,13 @@ class Feature:
 
     @property
     def is_tallied(self) -> bool:
-        """Whether its rows are looked up and tallied by label, and never written out."""
-        return self.n_labels is not None and self.n_labels >= _FEWEST_CATEGORIES
+        """Whether its rows are never written out: looked up and tallied by label, or products of a sparse matrix."""
+        return self.is_sparse or (self.n_labels is not None and self.n_labels >= _FEWEST_CATEGORIES)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a row of it is a row of a sparse matrix."""
+        return self.source is not None and self.source.is_sparse and self.statistic == "x"
 
     @property
     def is_packed(self) -> bool:
@@ -155,12 +163,11 @@ class Feature:
                 return values
             rank = self.source.node.value_rank if isinstance(self.source.node, Variable) else _rank(self.role)
             return values[..., :, None, :] * values[..., None, :, :] if rank else values * values
-        values = np.asarray(rows, dtype=np.float64)
         if self.role is None:
             assert isinstance(self.source.node, Variable)
             computed = self.source.node.statistic(self.statistic, rows)
         else:
-            computed = self.role.statistics[self.statistic](values)
+            computed = self.role.statistics[self.statistic](np.asarray(rows, dtype=np.float64))
         return np.moveaxis(computed, 0, -1)
 
     @cached_property
@@ -239,7 +246,7 @@ class FeatureTable:
     n_dense
         The leading rows that are written out; those after them are of ``tallied`` features.
     tallied
-        Features whose rows are one-hot, with their slices: they are looked up by label.
+        Features whose rows are one-hot or sparse, with their slices.
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import ModelError, ParameterError
 from .._typing import AnyArray, Array
-from ..language import Variable
+from ..language import NormalGamma, NormalWishart, Variable
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
 from .loop import statistics_of
 from .passes import Passes
@@ -60,6 +60,11 @@ class GivenLocals:
 
 
 def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArray:
+    if isinstance(variable, NormalGamma | NormalWishart):
+        raise ParameterError(
+            f"'{variable.name}', a {type(variable).__name__} with a value for each row, takes no init: its factor "
+            f"follows from the data and the other factors. Leave it out, and give a value of another variable"
+        )
     try:
         array = np.asarray(value)
     except ValueError:

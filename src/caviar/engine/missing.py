@@ -20,6 +20,7 @@ __all__ = [
     "OBSERVED",
     "as_unmasked",
     "filled",
+    "is_mask_name",
     "mask_name",
     "observed_rows",
     "partial_labels",
@@ -32,8 +33,13 @@ OBSERVED = "observed"
 
 
 def mask_name(name: str) -> str:
-    """Return the name of the column that tells which entries of another were observed."""
-    return f"{name} {OBSERVED}"
+    """Return the name of the column that tells which entries of another were observed: no node can have it."""
+    return f"{name}\0{OBSERVED}"
+
+
+def is_mask_name(name: str) -> bool:
+    """Whether a column tells which entries of another were observed."""
+    return "\0" in name
 
 
 def as_unmasked(value: object) -> object:

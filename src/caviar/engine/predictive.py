@@ -17,10 +17,12 @@ from string import ascii_letters
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import logsumexp
 
 from .._errors import ModelError
 from .._typing import Array
+from ..families import Dirichlet
 from ..language import Axis, Operand, Term, Variable, base_terms_of, terms_of
 from .binding import Binding
 from .frame import Frame
@@ -181,9 +183,10 @@ def _refuse(owner: Variable, term: Term, latent: Sequence[Operand]) -> NoReturn:
 
 def _block_rows(row: _Row) -> int:
     """Return how many rows a block has, by the largest message of a row."""
-    largest = 1
-    for factor in row.q.values():
-        if not isinstance(factor, PointMass):
+    counted = _told_by_counts(row)
+    largest = max([1, *(counts.nnz // row.binding.n_rows for _, counts in counted.values())])
+    for variable, factor in row.q.items():
+        if not isinstance(factor, PointMass) and variable not in counted:
             largest = max(largest, *(np.size(eta) for eta in factor.natural))
     return max(1, _ENTRIES // largest)
 
@@ -210,17 +213,44 @@ def _part(binding: Binding, rows: slice) -> Binding:
 def _block(row: _Row) -> Array:
     """Return the log joint densities of rows and their category, shape (rows,) or (1,)."""
     messages: dict[Variable, _Messages] = {}
+    counted = _told_by_counts(row)
     total: Array = np.zeros(1)
     for owner in row.owners:
         for term in row.terms(owner):
             latent = row.latent(term)
+            if latent and latent[0].node in counted:
+                continue
             if latent:
                 _tell(row, messages, term, latent[0])
             else:
                 total = total + _contract(row, term, ())
     for variable, message in messages.items():
         total = total + _gain(row, variable, message)
+    for variable, (chosen, counts) in counted.items():
+        total = total + _chosen(row, variable, chosen).gain_of_counts(counts)
     return total
+
+
+def _told_by_counts(row: _Row) -> dict[Variable, tuple[int | None, Any]]:
+    """Return the factors that rows tell nothing but sparse counts: place of the gate among their axes, and the counts.
+
+    Their gain is a sum over the counts that are not zero; as messages these would be written out.
+    """
+    found: dict[Any, list[tuple[int | None, Any]]] = {}
+    for term in (term for owner in row.owners for term in row.terms(owner)):
+        gate = _gate_axis(row, term)
+        for operand in row.latent(term):
+            known = [other for other in term.operands if other is not operand and other.node is not row.gate]
+            columns = [axis for axis in operand.axes if axis is not gate]
+            counts = row.binding.values.get(known[0].node) if len(known) == 1 else None
+            plain = issparse(counts) and term.coefficient == 1 and list(known[0].axes[1:]) == columns
+            place = operand.axes.index(gate) if gate in operand.axes else None
+            found.setdefault(operand.node, []).append((place, counts if plain else None))
+    return {
+        node: told[0]
+        for node, told in found.items()
+        if len(told) == 1 and told[0][1] is not None and isinstance(row.q[node], Dirichlet)
+    }
 
 
 def _tell(row: _Row, messages: dict[Variable, _Messages], term: Term, operand: Operand) -> None:
@@ -301,11 +331,15 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
         yield known_statistic(row.binding, row.measured[0], owner, observed)
 
 
+def _chosen(row: _Row, variable: Variable, place: int | None) -> Any:
+    """Return a factor, of the category alone where that chooses along one of its axes."""
+    factor = row.q[variable]
+    return factor if place is None else factor[(slice(None),) * place + (row.category,)]
+
+
 def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
     """Return A(eta + T) - A(eta) summed over the repetitions of a factor, shape (rows or 1,)."""
-    factor = row.q[variable]
-    if message.chosen is not None:
-        factor = factor[(slice(None),) * message.chosen + (row.category,)]
+    factor = _chosen(row, variable, message.chosen)
     after, events = [], []
     for name, eta in zip(variable.family.statistics, factor.natural, strict=True):
         after.append(eta + message.totals.get(name, np.zeros((1,) * (eta.ndim + 1))))

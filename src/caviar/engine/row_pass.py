@@ -9,13 +9,14 @@ import numpy as np
 
 from .._typing import AnyArray, Array
 from .centres import Centres
-from .compile import Compiled, Part
-from .contraction import Contraction, Derivative
-from .labels import add_chosen, tally
+from .compile import Compiled, LocalTerm, Part
+from .contraction import Derivative
+from .features import Feature
 from .locals import FamilyFactor, LocalFactor
 from .products import accumulate, block_rows, project
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
+from .tallied import add_tallied, tally
 
 __all__ = ["RowPass"]
 
@@ -84,6 +85,8 @@ class RowPass:
             block_rows(1 if factor is None else factor.n_rows, table.n_dense, table.n_rows - table.n_dense)
             for factor, table in self.compiled.tables.items()
         ]
+        wide = [key.n_rows for key in self._row_features() if key.is_sparse]
+        sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
 
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
@@ -278,7 +281,7 @@ class RowPass:
         assert features is not None
         project(matrix[:, : table.n_dense], features, out)
         for feature, columns in table.tallied:
-            add_chosen(feature, matrix[:, columns], rows.columns, out, scratch)
+            add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
 
     def _sum_rows(self, rows: Rows, state: LocalState, data: Arrays, sums: Sums, scratch: Scratch) -> None:
         state = {factor: factor.counted(expected, rows.columns) for factor, expected in state.items()}
@@ -289,7 +292,7 @@ class RowPass:
                     if isinstance(factor.key, tuple):
                         owner, stat = factor.key
                         arrays[factor.key] = owner.view(state[owner], stat)
-                sums.parts[local.part] = self._weighted_sum(local.contraction, arrays, rows)
+                sums.parts[local.part] = self._weighted_sum(local, arrays, rows)
         for factor in self.factors:
             table = self.compiled.tables.get(factor)
             if table is None:
@@ -339,7 +342,7 @@ class RowPass:
         data = self._row_arrays(rows)
         for local in self.compiled.local_terms:
             if local.is_static:
-                sums.parts[local.part] = self._weighted_sum(local.contraction, data, rows)
+                sums.parts[local.part] = self._weighted_sum(local, data, rows)
         table = self.compiled.tables.get(None)
         if table is not None:
             features = scratch.array((None, "table"), (table.n_dense, rows.n_rows))
@@ -351,24 +354,26 @@ class RowPass:
                 tally(feature, weights[None, :], rows.columns, sums.fused[None][:, columns])
         return sums
 
-    def _weighted_sum(self, contraction: Contraction, arrays: Arrays, rows: Rows) -> Array:
-        part = contraction.factors[0]
+    def _weighted_sum(self, local: LocalTerm, arrays: Arrays, rows: Rows) -> Array:
         if rows.weights is not None:
-            key = contraction.factors[1].key
+            key = local.contraction.factors[1].key
             arrays = {**arrays, key: arrays[key] * rows.weights}
-        value = contraction.derivative(0)(arrays)
-        assert isinstance(part.key, Part)
-        return np.array(np.broadcast_to(value, part.key.shape), dtype=np.float64)
+        value, shape = local.contraction.derivative(0)(arrays), local.part.shape
+        if local.sparse is None:
+            return np.array(np.broadcast_to(value, shape), dtype=np.float64)
+        each = np.broadcast_to(value, (*shape[:-1], rows.n_rows)).reshape(-1, rows.n_rows)
+        total = np.empty((len(each), shape[-1]))
+        tally(local.sparse, each, rows.columns, total)
+        return total.reshape(shape)
 
     def _row_arrays(self, rows: Rows) -> Arrays:
         """Return the features that the terms which are not fused need, unpacked: (shape..., B)."""
-        arrays: Arrays = {}
-        for local in self.compiled.local_terms:
-            for factor in local.contraction.factors[1:]:
-                if not isinstance(factor.key, tuple) and factor.key not in arrays:
-                    feature = factor.key
-                    arrays[feature] = feature.of_block(rows.columns, rows.n_rows)  # type: ignore[union-attr]
-        return arrays
+        return {f: f.of_block(rows.columns, rows.n_rows) for f in self._row_features()}
+
+    def _row_features(self) -> list[Feature]:
+        """Return the features that the terms which are not fused need, each once."""
+        keys = (f.key for local in self.compiled.local_terms for f in local.contraction.factors[1:])
+        return list(dict.fromkeys(key for key in keys if isinstance(key, Feature)))
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the reduced sums of a pass in the shapes that the global terms expect."""

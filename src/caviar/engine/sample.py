@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 
 from .._typing import AnyArray, Array
-from .missing import OBSERVED
+from .missing import is_mask_name
 from .passes import RowSource
 
 __all__ = ["Sample", "sample_of"]
@@ -88,12 +90,13 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
 
 def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return the lexicographic order of the rows, which other units of the columns do not change."""
-    keys = [
-        key
-        for name in _values_first(columns)
-        for key in columns[name].reshape(len(columns[name]), -1).T[:_SORT_KEYS]
-    ]
+    keys = [key for name in _values_first(columns) for key in _first_columns(columns[name])]
     return np.lexsort(keys[_SORT_KEYS - 1 :: -1])
+
+
+def _first_columns(rows: Any) -> AnyArray:
+    first = rows[:, :_SORT_KEYS].toarray() if issparse(rows) else rows.reshape(len(rows), -1)
+    return first.T[:_SORT_KEYS]
 
 
 def _gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
@@ -108,30 +111,47 @@ def _gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
                 found.setdefault(name, []).append(rows[places[inside] - start])
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
-    return {name: np.concatenate(rows)[back] for name, rows in found.items()}
+    return {name: _stacked(rows)[back] for name, rows in found.items()}
+
+
+def _stacked(parts: list[AnyArray]) -> AnyArray:
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
 def _hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
-    """Return a 64-bit hash of each row's values; equal values of any type hash alike, and -0 like 0."""
-    (n_rows,) = {len(rows) for rows in columns.values()} or {0}
-    state = np.full(n_rows, 0x9E3779B97F4A7C15, dtype=np.uint64)
+    """Return a 64-bit hash of each row's values; equal values of any type hash alike, and -0 like 0.
+
+    It is a sum over the entries that are not zero (of masks, those that were not observed), each mixed with its place:
+    so rows hash alike whether they are sparse or not, and whether a column has a mask or not.
+    """
+    total: AnyArray = np.zeros(1, dtype=np.uint64)
+    place = 0
     for name in _values_first(columns):
-        rows = columns[name].reshape(n_rows, -1)
-        for j in range(rows.shape[1]):
-            bits = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
-            mixed = _mix(state ^ bits)
-            state = np.where(rows[:, j], state, mixed) if _is_mask(name) else mixed
-    return state
+        rows: Any = columns[name]
+        if issparse(rows):
+            # differences of a running sum modulo 2^64 are exact, and right for empty rows
+            sums = np.cumsum(np.append(np.uint64(0), _hash_entries(place + rows.indices, rows.data)))
+            total = total + (sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
+            place += rows.shape[1]
+            continue
+        entries = rows.reshape(len(rows), -1).T
+        for entry in ~entries if is_mask_name(name) else entries:
+            total = total + _hash_entries(place, entry)
+            place += 1
+    return total
 
 
-def _is_mask(name: str) -> bool:
-    """Whether a column tells what was observed; where everything was, its row is like any other."""
-    return name.endswith(f" {OBSERVED}")
+def _hash_entries(places: int | AnyArray, values: AnyArray) -> AnyArray:
+    """Return a hash of each value at its place; 0 of the value 0."""
+    # adding 0 makes -0 a 0
+    bits = (values.astype(np.float64) + 0.0).view(np.uint64)
+    keys = _mix(np.atleast_1d(places).astype(np.uint64))
+    return np.where(bits, _mix(keys ^ bits), np.uint64(0))
 
 
 def _values_first(columns: Mapping[str, AnyArray]) -> list[str]:
     """Return the names in alphabetical order, those of masks last."""
-    return sorted(columns, key=lambda name: (_is_mask(name), name))
+    return sorted(columns, key=lambda name: (is_mask_name(name), name))
 
 
 def _mix(x: AnyArray) -> AnyArray:

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from scipy.special import xlogy
 
 from caviar._errors import ImproperError, ParameterError
@@ -15,6 +16,7 @@ from caviar._gamma_function import (
     entropy_remainder,
     expected_log_weights,
     log_beta,
+    log_rising_factorial,
     relative_entropy,
     stirling_remainder,
 )
@@ -120,6 +122,22 @@ class Dirichlet(ExponentialFamily):
     def log_partition(self) -> Array:
         """Sum of log-gamma(concentration), minus log-gamma(total)."""
         return log_beta(self.concentration, self.total)
+
+    def gain_of_counts(self, counts: Any) -> Array:
+        r"""Return what counts add to the log-partition, :math:`A(\alpha + x_n) - A(\alpha)` for each row of them.
+
+        Parameters
+        ----------
+        counts
+            A SciPy sparse array by rows, shape (N, K), in canonical format, for concentrations of shape (K,).
+
+        Notes
+        -----
+        The cost is that of the entries which are not zero.
+        """
+        own = log_rising_factorial(self.concentration[counts.indices], counts.data)
+        gains = csr_array((own, counts.indices, counts.indptr), shape=counts.shape)
+        return gains.sum(axis=1) - log_rising_factorial(self.total, counts.sum(axis=1))
 
     @property
     def mean(self) -> Array:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
 from scipy.special import gammaln
 
 from .. import families
@@ -194,11 +195,13 @@ class Poisson(Variable):
 
 
 class Multinomial(Variable):
-    r"""How often each of K categories came in n draws, as a dense vector of counts.
+    r"""How often each of K categories came in n draws, as a vector of counts.
 
     .. math:: \log \mathrm{Mult}(x \mid n, p) = \sum_k x_k \log p_k + \log n! - \sum_k \log x_k!
 
-    It can only be observed: the coefficient is no function of the statistic x with an expectation in closed form.
+    It can only be observed: the coefficient is no function of the statistic x with an expectation in closed form. With
+    one plate its data may be a SciPy sparse matrix or array, rows x categories: a fit then costs time and memory in
+    proportion to the counts that are not zero.
 
     Parameters
     ----------
@@ -216,6 +219,14 @@ class Multinomial(Variable):
     --------
     >>> Multinomial("words", trials=10, probabilities=[0.5, 0.3, 0.2])
     Multinomial('words')
+
+    Five draws in two rows, as a sparse array:
+
+    >>> import caviar as cv
+    >>> p = cv.Dirichlet("p", [1.0, 1.0, 1.0])
+    >>> model = cv.Model(cv.Multinomial("words", None, p, plates=cv.Plate("document")))
+    >>> model.fit({"words": csr_array([[2, 0, 0], [0, 0, 3]])})["p"].concentration
+    array([3., 1., 4.])
     """
 
     family = families.Categorical
@@ -254,16 +265,19 @@ class Multinomial(Variable):
         wide = np.broadcast_to(probabilities, (*shape, probabilities.shape[-1]))
         return Tallies(np.broadcast_to(trials, shape), wide)
 
-    def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
-        """Return the counts."""
-        return (np.asarray(value, dtype=np.float64),)
+    def statistics_of(self, value: Any) -> tuple[Array, ...]:
+        """Return the counts; those of a sparse matrix are written out."""
+        return (np.asarray(value.toarray() if issparse(value) else value, dtype=np.float64),)
 
-    def statistic(self, name: str, value: AnyArray) -> Array:
+    def statistic(self, name: str, value: Any) -> Array:
         """Return the counts, or the logarithm of the multinomial coefficient."""
-        (counts,) = self.statistics_of(value)
         if name != "log_carrier":
-            return counts
-        return gammaln(counts.sum(axis=-1) + 1) - gammaln(counts + 1).sum(axis=-1)
+            return self.statistics_of(value)[0]
+        if issparse(value):
+            logs = csr_array((_log_factorial(value.data), value.indices, value.indptr), shape=value.shape)
+            return gammaln(value.sum(axis=1) + 1) - logs.sum(axis=1)
+        counts = np.asarray(value, dtype=np.float64)
+        return gammaln(counts.sum(axis=-1) + 1) - _log_factorial(counts).sum(axis=-1)
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with vectors that are no counts, or do not sum to the number of trials."""
@@ -283,11 +297,23 @@ class Multinomial(Variable):
         return f"must hold counts that sum to its trials, {trials[where]:g}{place} to {totals[where]:g}"
 
 
-def _no_counts(value: AnyArray) -> str:
+def _no_counts(value: Any) -> str:
     """Return what is wrong with numbers that are no counts, or an empty string."""
-    wrong = (value < 0) | (value != np.floor(value))
+    entries = value.data if issparse(value) else value
+    wrong = (entries < 0) | (entries != np.floor(entries))
     if not np.any(wrong):
         return ""
     where = tuple(np.argwhere(wrong)[0])
-    place = f"; row {where[0]} has" if where else "; got"
-    return f"must hold counts, whole numbers from 0{place} {value[where]:g}"
+    first = where[:1]
+    if issparse(value):
+        first = (np.searchsorted(value.indptr, where[0], side="right") - 1,)
+    place = f"; row {first[0]} has" if first else "; got"
+    return f"must hold counts, whole numbers from 0{place} {entries[where]:g}"
+
+
+def _log_factorial(counts: Array) -> Array:
+    """Return log x! of counts: where they are many and small, each number's is computed once."""
+    largest = counts.max(initial=0.0)
+    if largest > counts.size:
+        return gammaln(counts + 1)
+    return gammaln(np.arange(1.0, largest + 2))[counts.astype(np.intp)]

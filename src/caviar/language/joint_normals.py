@@ -199,12 +199,7 @@ class MultivariateNormalGamma(NormalGamma):
             "rate": (rate, PRECISION),
         }
         self._state(name, plates, arguments)
-        if not self.is_flat and ("mean_precision" in self.slots and _is_zero(self, "mean_precision")):
-            flat = f"shape={1 - (self.dimension or 1) / 2:g}, rate=0"
-            raise ModelError(
-                f"'mean_precision' of {type(self).__name__} '{name}' is zero, which states the flat prior, density 1, "
-                f"together with {flat}; with another Gamma it must be positive definite, such as 1e-6 * np.eye(D)"
-            )
+        self._refuse_zero("mean_precision", f"shape={1 - (self.dimension or 1) / 2:g}, rate=0")
         known = self.known("shape")
         if not self.is_flat and known is not None and not np.all(known > 0):
             raise ModelError(
@@ -309,6 +304,7 @@ class NormalWishart(Joint):
             "inverse_scale": (inverse_scale, PRECISION_MATRIX),
         }
         self._state(name, plates, arguments)
+        self._refuse_zero("inverse_scale", f"df={self.dimension or 1}, mean_precision=0")
 
     def _states_flat_prior(self) -> bool:
         flat = _is_zero(self, "mean_precision") and _is_zero(self, "inverse_scale")

@@ -126,6 +126,7 @@ class Wishart(Variable):
             self.floor = as_known(smallest_variance, f"smallest_variance of Wishart '{name}'")
         arguments = {"df": (df, degrees_of_freedom), "inverse_scale": (inverse_scale, PRECISION_MATRIX)}
         self._state(name, plates, arguments)
+        self._refuse_zero("inverse_scale", f"df={(self.dimension or 1) + 1}")
         if self.floor is not None and (
             self.floor.shape not in ((), (self.dimension,))
             or not np.all((self.floor > 0) & np.isfinite(self.floor))

@@ -166,6 +166,22 @@ class Variable(Node):
     def _states_flat_prior(self) -> bool:
         return False
 
+    def _refuse_zero(self, slot: str, flat: str) -> None:
+        """Refuse a matrix of zeros in a slot, unless with the rest of the statement it is the flat prior.
+
+        Raises
+        ------
+        ModelError
+            If so.
+        """
+        known = self.known(slot)
+        if self.is_flat or known is None or known.any():
+            return
+        raise ModelError(
+            f"'{slot}' of {type(self).__name__} '{self.name}' is zero, which states the flat prior, density 1, "
+            f"together with {flat}; otherwise it must be positive definite, such as 1e-6 * np.eye(D)"
+        )
+
     def describe(self) -> dict[str, Any]:
         """Return the statement as plain data: family, plates and slots."""
         return {
