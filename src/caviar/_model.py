@@ -206,7 +206,7 @@ class Model:
             warnings.warn(
                 f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats "
                 f"of the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
-                f"scale the data of '{best.lost_in}', and the known columns of its predictor.",
+                f"scale the data and the known columns that '{best.lost_in}' depends on, and its prior with them.",
                 LostDigitsWarning,
                 stacklevel=2,
             )

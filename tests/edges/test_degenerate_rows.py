@@ -127,6 +127,7 @@ def test_units_of_any_size_give_the_same_fit(form, power):
     assert_allclose(scaled.elbo + 60 * columns * np.log(unit), plain.elbo, rtol=1e-9, atol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore::caviar.LostDigitsWarning")
 @pytest.mark.parametrize("size", [1e150, 1e160, 1e300])
 @pytest.mark.parametrize("state", STATES)
 def test_rows_beyond_the_range_of_their_squares_are_refused_in_words(state, size):

@@ -76,7 +76,7 @@ def test_start_leaves_the_saddle_point_of_a_matrix_factorisation() -> None:
     data, model = _ratings(), models.matrix_factorisation(8, 6, 2)
     saddle = model.fit(data, init="prior")
     np.testing.assert_array_equal(saddle["users"].mean, 0.0)
-    posterior = model.fit(data, seed=0)
+    posterior = model.fit(data, seed=0, max_iter=500)
     assert posterior.elbo > saddle.elbo + 50
     product = np.sum(posterior["users"].mean[data["user"]] * posterior["items"].mean[data["item"]], axis=1)
     assert np.corrcoef(product, data["rating"])[0, 1] > 0.99
