@@ -231,7 +231,6 @@ FLAT = {
     "Normal": lambda: cv.Normal("v", 0, 0),
     "MultivariateNormal": lambda: cv.MultivariateNormal("v", np.zeros(2), 0),
     "Gamma": lambda: cv.Gamma("v", 1, 0),
-    "Gamma of rate 0": lambda: cv.Gamma("v", 2, 0),
     "Wishart": lambda: cv.Wishart("v", 3, np.zeros((2, 2))),
     "NormalGamma": lambda: cv.NormalGamma("v", 0, 0, 0.5, 0),
     "NormalGamma of a vector": lambda: cv.NormalGamma("v", np.zeros(2), np.zeros((2, 2)), 0, 0),

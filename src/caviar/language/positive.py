@@ -53,6 +53,7 @@ class Gamma(Variable):
 
     def __init__(self, name: str, shape: Expression, rate: Expression, *, plates: Plates = ()) -> None:
         self._state(name, plates, {"shape": (shape, SHAPE), "rate": (rate, PRECISION)}, dimension=1)
+        self._refuse_zero("rate", "shape=1")
 
     def _states_flat_prior(self) -> bool:
         shape, rate = self.known("shape"), self.known("rate")

@@ -177,9 +177,15 @@ class Variable(Node):
         known = self.known(slot)
         if self.is_flat or known is None or known.any():
             return
+        positive = (
+            "positive, such as 1e-6"
+            if known.ndim == len(self.slots[slot].node.plates)
+            else "positive definite"
+        )
+        example = "" if positive.startswith("positive,") else ", such as 1e-6 * np.eye(D)"
         raise ModelError(
             f"'{slot}' of {type(self).__name__} '{self.name}' is zero, which states the flat prior, density 1, "
-            f"together with {flat}; otherwise it must be positive definite, such as 1e-6 * np.eye(D)"
+            f"together with {flat}; otherwise it must be {positive}{example}"
         )
 
     def describe(self) -> dict[str, Any]:
