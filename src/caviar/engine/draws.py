@@ -28,10 +28,10 @@ def drawn(
     coefficients = plan.rows.coefficients(statistics_of(plan, q))
     blocks = list(passes.natural_parameters(plan, sample, coefficients))
     for factor in plan.factors:
-        if isinstance(factor, ChainFactor):
-            state[factor] = _drawn_marginals(factor, sample.n_rows, rng)
-            continue
         natural = np.concatenate([block[factor] for block in blocks], axis=1)
+        if isinstance(factor, ChainFactor):
+            state[factor] = factor.drawn(natural, rng)
+            continue
         distributions = factor.distributions(natural)
         expected = np.zeros_like(natural)
         if isinstance(factor, GatedFactor):
@@ -45,15 +45,6 @@ def drawn(
                 factor.view(expected, (variable, name))[...] = np.moveaxis(statistic, 0, -1)
         state[factor] = expected
     return state
-
-
-def _drawn_marginals(factor: ChainFactor, n_rows: int, rng: np.random.Generator) -> Array:
-    """Return random probabilities of the states for each distinct row.
-
-    Labels would tell few distinct rows, such as categories, apart without overlap; then the states' order in time,
-    which is what a chain sees, says nothing that the rows do not.
-    """
-    return np.ascontiguousarray(rng.dirichlet(np.ones(factor.n_rows), n_rows).T)
 
 
 def _draw_gated(

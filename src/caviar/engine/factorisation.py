@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._errors import ModelError, ParameterError
-from ..language import Axis, MarkovChain, Term, Variable
+from ..language import Axis, LinearGaussianChain, MarkovChain, Term, Variable
 from .binding import Binding
-from .chain import ChainFactor, check_chains
+from .chain import check_chains
+from .linear_gaussian_chain import LinearGaussianChainFactor
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
+from .markov_chain import MarkovChainFactor
 
 __all__ = ["local_factors"]
 
@@ -47,7 +49,9 @@ def local_factors(
 
 def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor:
     if isinstance(variable, MarkovChain):
-        return ChainFactor(binding, variable, data_axis)
+        return MarkovChainFactor(binding, variable, data_axis)
+    if isinstance(variable, LinearGaussianChain):
+        return LinearGaussianChainFactor(binding, variable, data_axis)
     kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
     return kind(binding, variable, data_axis)
 

@@ -148,7 +148,9 @@ class LinearGaussianChain(Variable):
             known = self.known(slot.name)
             plates = [plate for plate in slot.node.plates if plate is not slot.along]
             if slot.name != "starts" and (plates or isinstance(slot.expression, Indexed)):
-                raise PlateError(f"'{slot.name}' of {where} must be the same for all steps; got {slot.node!r}")
+                raise PlateError(
+                    f"'{slot.name}' of {where} must be the same for all steps; got {slot.node!r}"
+                )
             if slot.along is not None and slot.along.size != self.dimension:
                 raise PlateError(
                     f"'{slot.name}' of {where} needs a plate of size {self.dimension}, the length of a state; plate "
