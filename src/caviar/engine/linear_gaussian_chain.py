@@ -54,7 +54,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             linear,
             information,
             self._starts,
-            np.linalg.solve(initial_precision, of["first_x"]),
+            np.asarray(np.linalg.solve(initial_precision, of["first_x"]), dtype=np.float64),
             initial_precision,
             transition,
             noise_precision,

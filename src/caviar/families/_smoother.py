@@ -94,7 +94,7 @@ def _follow(earlier: Elements, later: Elements) -> Elements:
     size = a.shape[-1]
     between = np.eye(size) + c @ told2
     right = np.concatenate([a, (b + times_vector(c, eta2))[..., None], c], axis=-1)
-    solved = np.linalg.solve(between, right)
+    solved: Array = np.asarray(np.linalg.solve(between, right), dtype=np.float64)
     through, centre, spread = solved[..., :size], solved[..., size], solved[..., size + 1 :]
     returning = through.swapaxes(-1, -2)
     return (

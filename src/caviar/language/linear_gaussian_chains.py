@@ -186,8 +186,8 @@ def _plate_of_rows(name: str, transition: Expression) -> Plate | None:
         return None
     if not isinstance(transition, MultivariateNormal):
         raise ConjugacyError(
-            f"{where} cannot be {transition!r}: it is an array (D, D), or its rows, a MultivariateNormal with a plate of "
-            f"size D"
+            f"{where} cannot be {transition!r}: it is an array (D, D), or its rows, a MultivariateNormal with a plate "
+            f"of size D"
         )
     if len(transition.plates) != 1:
         raise PlateError(
