@@ -156,7 +156,7 @@ class LinearGaussianChain(Variable):
                     f"'{slot.name}' of {where} needs a plate of size {self.dimension}, the length of a state; plate "
                     f"'{slot.along.name}' has size {slot.along.size}"
                 )
-            if slot.role is PRECISION_MATRIX and known is not None and not np.any(known):
+            if slot.role in (PRECISION, PRECISION_MATRIX) and known is not None and not np.any(known):
                 raise ModelError(
                     f"'{slot.name}' of {where} must be positive definite; it is 0, which is no distribution"
                 )
