@@ -33,7 +33,7 @@ Elements: TypeAlias = tuple[Array, ...]
 """Arrays over the rows, one a parameter of an element."""
 
 _CHUNK = 4_096
-"""Rows of a scan at once: enough that the calls do not count, few enough that the rounds stay in the cache."""
+"""Rows of a scan at once: enough that the calls do not count, few enough that what the rounds hold stays small."""
 
 
 @dataclass(frozen=True)
