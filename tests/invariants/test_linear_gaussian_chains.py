@@ -96,3 +96,25 @@ def test_draws_from_the_prior_follow_the_transition():
     residual = states[1:] - states[:-1] @ given["transition"].T
     np.testing.assert_allclose(residual.T @ residual / n, np.eye(2), atol=8 / np.sqrt(n))
     np.testing.assert_allclose(residual.T @ states[:-1] / n, 0.0, atol=20 / np.sqrt(n))
+
+
+@pytest.mark.parametrize("deviation", [1e-4, 1.0, 1e3])
+def test_noise_of_any_size_is_found_with_an_unknown_transition(deviation):
+    """Precisions from 1e-6 to 1e8, of the steps and of what is seen of them."""
+    rng, n = np.random.default_rng(0), 300
+    turn = 0.99 * np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
+    states = np.zeros((n, 2))
+    states[0] = 1.0
+    for t in range(1, n):
+        states[t] = turn @ states[t - 1] + deviation * rng.normal(size=2)
+    x = states + deviation * rng.normal(size=(n, 2))
+    time, row, column = cv.Plate("time"), cv.Plate("row", 2), cv.Plate("column", 2)
+    transition = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=row)
+    q, tau = cv.Gamma("q", 1e-3, 1e-11, plates=row), cv.Gamma("tau", 1e-3, 1e-11)
+    s = cv.LinearGaussianChain("s", np.zeros(2), np.eye(2), transition, cv.diagonal(q), along=time)
+    seen = cv.dot(cv.Constant("seen", np.eye(2), plates=column), s)
+    # a fall beyond rounding is a warning, which is an error here
+    posterior = cv.Model(cv.Normal("x", seen, tau, plates=(time, column))).fit({"x": x}, seed=0, max_iter=100)
+    np.testing.assert_allclose(posterior["A"].mean, turn, atol=0.06)
+    np.testing.assert_allclose(posterior["q"].mean * deviation**2, 1.0, atol=0.35)
+    assert posterior["tau"].mean * deviation**2 == pytest.approx(1.0, abs=0.35)

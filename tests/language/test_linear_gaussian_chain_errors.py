@@ -118,3 +118,35 @@ def test_one_predictor_cannot_hold_the_states_twice():
     s = chain()
     with pytest.raises(cv.ConjugacyError):
         cv.Model(cv.Normal("x", cv.dot(s, s), 1.0, plates=TIME))
+
+
+def test_a_local_variable_that_chooses_what_the_states_are_seen_through():
+    component = cv.Plate("component", 2)
+    z = cv.Categorical("z", [0.5, 0.5], plates=TIME)
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), plates=component)
+    x = cv.Normal("x", cv.dot(w[z], chain()), 1.0, plates=TIME)
+    with pytest.raises(
+        cv.ModelError, match="LinearGaussianChain 's' stands in a term with another local variable"
+    ):
+        cv.Model(x).fit({"x": [0.0, 1.0]}, seed=0)
+
+
+@pytest.mark.parametrize("kind", ["LinearGaussianChain", "chain"])
+def test_two_chains(kind):
+    s, component = chain(), cv.Plate("component", 2)
+    if kind == "chain":
+        other = cv.MarkovChain("u", [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], along=TIME)
+        y = cv.Normal("y", cv.Constant("mean", [0.0, 3.0], plates=component)[other], 1.0, plates=TIME)
+    else:
+        other = cv.LinearGaussianChain("u", [0.0], [[1.0]], [[1.0]], [[1.0]], along=TIME)
+        y = cv.Normal("y", cv.dot([1.0], other), 1.0, plates=TIME)
+    x = cv.Normal("x", cv.dot([1.0, 0.0], s), 1.0, plates=TIME)
+    with pytest.raises(cv.ModelError, match=f"a model can have one {kind}; this one has"):
+        cv.Model(x, y).fit({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+
+
+def test_rows_have_no_predictive_density_but_draws():
+    posterior = model(chain()).fit({"x": [0.0, 1.0, 0.5]})
+    with pytest.raises(cv.ModelError, match="LinearGaussianChain 's' depend on their neighbours"):
+        posterior.log_predictive({"x": [0.0, 1.0, 0.5]})
+    assert posterior.predictive({"time": 7}, n_draws=2, seed=0)["x"].shape == (2, 7)

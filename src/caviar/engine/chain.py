@@ -82,7 +82,8 @@ def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
     """
     chains = [factor for factor in factors if isinstance(factor, ChainFactor)]
     if len(chains) > 1:
-        kind = type(chains[0].variables[0]).__name__
+        kinds = {type(chain.variables[0]).__name__ for chain in chains}
+        kind = kinds.pop() if len(kinds) == 1 else "chain"
         raise ModelError(
             f"a model can have one {kind}; this one has {', '.join(chain.name for chain in chains)}. "
             f"State one whose states are the pairs"

@@ -71,7 +71,9 @@ def _gated_by(
         if not hasattr(gate, "categories") or gate.summed or gate.plates != (binding.data_plate,):
             continue
         others = [
-            v for v in latent if v in together[gate] and v not in taken and not hasattr(v, "categories")
+            v
+            for v in latent
+            if v in together[gate] and v not in taken and not hasattr(v, "categories") and not v.summed
         ]
         independent = all(not (together[v] & set(others)) for v in others)
         gated[gate] = others if independent else []

@@ -78,7 +78,8 @@ class LinearGaussianChain(Variable):
     Rauch-Tung-Striebel smoother over all rows). A row without any observation still lies between its neighbours.
 
     Where the transition is known, its density is stated by the residuals :math:`s_t - A s_{t-1}`; where it is not, by
-    the products of successive states, of which digits are lost if the noise is much smaller than the states.
+    the products of successive states, of which digits are lost if the noise is much smaller than the states. States are
+    measured from zero; centre columns that are far from it.
 
     Examples
     --------
