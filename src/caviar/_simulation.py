@@ -114,7 +114,7 @@ def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, 
         return sum(addends[1:], start=addends[0])
     if isinstance(stated, Diagonal):
         # the plate of a diagonal is the last of its node, and the event axis of the owner
-        (slot,) = (slot for slot in owner.slots.values() if slot.along is not None)
+        (slot,) = (slot for slot in owner.slots.values() if slot.along is not None and slot.name == name)
         node = slot.node
         value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
         entries = _laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
@@ -162,8 +162,8 @@ def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
     node = slot.node
     value = node.value if isinstance(node, Constant) else values[node.name]
     labels: dict[Plate, AnyArray] = {}
-    if slot.index is owner:
-        # a chain's transitions, chosen by its own state of the step before: those from every state
+    if slot.index is owner or slot.along is not None:
+        # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
     if isinstance(slot.expression, Indexed):
         by = slot.expression.by

@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import Array
 from ..language import Variable
 from .chain import ChainFactor
-from .locals import CategoricalFactor, GatedFactor, LocalFactor
+from .locals import CategoricalFactor, GatedFactor
 from .loop import statistics_of
 from .passes import Passes
 from .plan import Plan
@@ -33,13 +33,13 @@ def drawn(
     nested = bool(nested_plates(plan.binding.nodes))
     blocks = list(passes.natural_parameters(plan, sample, coefficients))
     for factor in plan.factors:
-        if isinstance(factor, ChainFactor):
-            state[factor] = _drawn_marginals(factor, sample.n_rows, 1.0, rng)
-            continue
         if nested and isinstance(factor, CategoricalFactor):
-            state[factor] = _drawn_marginals(factor, sample.n_rows, _NESTED_CONCENTRATION, rng)
+            state[factor] = _near_each_other(factor, sample.n_rows, rng)
             continue
         natural = np.concatenate([block[factor] for block in blocks], axis=1)
+        if isinstance(factor, ChainFactor):
+            state[factor] = factor.drawn(natural, rng)
+            continue
         distributions = factor.distributions(natural)
         expected = np.zeros_like(natural)
         if isinstance(factor, GatedFactor):
@@ -55,16 +55,10 @@ def drawn(
     return state
 
 
-def _drawn_marginals(
-    factor: LocalFactor, n_rows: int, concentration: float, rng: np.random.Generator
-) -> Array:
-    """Return random probabilities of the categories for each distinct row.
-
-    Labels would tell few distinct rows, such as categories, apart without overlap; then the states' order in time,
-    which is what a chain sees, says nothing that the rows do not.
-    """
-    *plates, categories = next(iter(factor.shapes.values()))
-    probabilities = rng.dirichlet(np.full(categories, concentration), (n_rows, *plates))
+def _near_each_other(factor: CategoricalFactor, n_rows: int, rng: np.random.Generator) -> Array:
+    """Return random probabilities of the categories for each distinct row, all of about the same size."""
+    ((*plates, categories),) = factor.shapes.values()
+    probabilities = rng.dirichlet(np.full(categories, _NESTED_CONCENTRATION), (n_rows, *plates))
     return np.ascontiguousarray(probabilities.reshape(n_rows, -1).T)
 
 

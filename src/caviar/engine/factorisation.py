@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._errors import ModelError, ParameterError
-from ..language import Axis, MarkovChain, Term, Variable
+from ..language import Axis, LinearGaussianChain, MarkovChain, Term, Variable
 from .binding import Binding
-from .chain import ChainFactor, check_chains
+from .chain import check_chains
+from .linear_gaussian_chain import LinearGaussianChainFactor
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
+from .markov_chain import MarkovChainFactor
 from .missing import refuse_unseen
 
 __all__ = ["local_factors"]
@@ -52,7 +54,9 @@ def local_factors(
 
 def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor:
     if isinstance(variable, MarkovChain):
-        return ChainFactor(binding, variable, data_axis)
+        return MarkovChainFactor(binding, variable, data_axis)
+    if isinstance(variable, LinearGaussianChain):
+        return LinearGaussianChainFactor(binding, variable, data_axis)
     kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
     return kind(binding, variable, data_axis)
 
@@ -100,7 +104,9 @@ def _gated_by(
         if not hasattr(gate, "categories") or gate.summed or gate.plates != (binding.data_plate,):
             continue
         others = [
-            v for v in latent if v in together[gate] and v not in taken and not hasattr(v, "categories")
+            v
+            for v in latent
+            if v in together[gate] and v not in taken and not hasattr(v, "categories") and not v.summed
         ]
         independent = all(not (together[v] & set(others)) for v in others)
         gated[gate] = others if independent else []

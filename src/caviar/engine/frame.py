@@ -167,7 +167,8 @@ def frame_of(binding: Binding) -> Frame:
 def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
     """Return the sets of variables that location slots connect, but those of which one also stands in a predictor.
 
-    What is multiplied, or added to something else, cannot be measured from another point. Known values of rows are
+    What is multiplied, or added to something else, cannot be measured from another point, nor can the states of a
+    chain, which multiply their transition. Known values of rows are
     measured from one point each, so they connect as variables do.
     """
     group_of: dict[Node, set[Node]] = {}
@@ -178,6 +179,8 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
                 multiplied.add(slot.node)
             if not slot.role.moves:
                 continue
+            if isinstance(slot.node, Variable) and slot.node.summed:
+                multiplied.add(slot.node)
             members = group_of.setdefault(node, {node})
             if isinstance(slot.node, Variable) or binding.data_plate in slot.node.plates:
                 members |= group_of.setdefault(slot.node, {slot.node})

@@ -9,8 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from .._typing import AnyArray, Array
-from ..families import MarkovChain
-from .chain import ChainFactor
+from .chain import ChainFactor, Path
 from .locals import LocalFactor
 from .plan import Plan
 from .scratch import Scratch
@@ -120,30 +119,30 @@ class Passes:
     def _summarize_chain(
         self, plan: Plan, chain: ChainFactor, coefficients: Coefficients, static: Sums
     ) -> Summary:
-        """Return the sums of two passes: log-likelihoods of the states, then sums given their marginals."""
+        """Return the sums of two passes: what each row says of its state, then sums given their marginals."""
         smoothing = self.path(plan, chain, coefficients).smoothing
-        marginals = np.ascontiguousarray(smoothing.marginals.T)
+        expected = chain.expected(smoothing)
 
         def block(_: int, rows: Rows) -> Sums:
-            given: LocalState = {chain: marginals[:, rows.where].copy()}
+            given: LocalState = {chain: expected[:, rows.where].copy()}
             return plan.rows.summarize(rows, coefficients, {}, self._scratch, given)[0]
 
         summary = plan.rows.summary(self._sum(plan, self.source, block), static, coefficients)
-        parts = {**summary.parts, **chain.sums(smoothing.first, smoothing.pairs)}
+        parts = {**summary.parts, **chain.sums(smoothing)}
         return Summary(parts, {**summary.entropies, chain: smoothing.entropy})
 
-    def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> MarkovChain:
-        """Return the distribution of a chain's states over all rows of the source: an (N, K) array is made."""
-        logits = np.empty((self.source.n_rows, chain.n_rows))
+    def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
+        """Return the distribution of a chain's states over all rows of the source: an (N, E) array is made."""
+        natural = np.empty((self.source.n_rows, chain.n_rows))
         bounds = self._bounds(plan, self.source)
 
         def block(number: int) -> None:
             rows = rows_at(self.source, bounds[number], every=True)
-            logits[rows.where] = plan.rows.natural_of(chain, rows, coefficients, self._scratch).T
+            natural[rows.where] = plan.rows.natural_of(chain, rows, coefficients, self._scratch).T
 
         for _ in self.executor.map(block, len(bounds)):
             pass
-        return chain.path(logits, coefficients.parts)
+        return chain.path(natural, coefficients.parts)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""

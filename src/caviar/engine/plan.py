@@ -68,7 +68,8 @@ class Plan:
         self.chain: ChainFactor | None = chain_of(self.factors)
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
-                f"MarkovChain '{self.chain.name}' stands in a term with another local variable; only observed and "
+                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' stands in a term with another local "
+                f"variable; only observed and "
                 f"global variables may depend on its states"
             )
 

@@ -6,6 +6,7 @@ from caviar.families.beta import Beta
 from caviar.families.categorical import Categorical
 from caviar.families.dirichlet import Dirichlet
 from caviar.families.gamma import Gamma
+from caviar.families.linear_gaussian_chain import LinearGaussianChain
 from caviar.families.markov_chain import MarkovChain
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.multivariate_normal_gamma import MultivariateNormalGamma
@@ -26,6 +27,7 @@ __all__ = [
     "Dirichlet",
     "ExponentialFamily",
     "Gamma",
+    "LinearGaussianChain",
     "MarkovChain",
     "MeanPrecision",
     "MultivariateNormal",

@@ -4,6 +4,7 @@ from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .chains import MarkovChain
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .joint_normals import MultivariateNormalGamma, NormalGamma, NormalWishart
+from .linear_gaussian_chains import LinearGaussianChain
 from .links import logistic, probit
 from .nodes import Constant, Data, Indexed, Node
 from .normals import MultivariateNormal, Normal
@@ -26,6 +27,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "LinearGaussianChain",
     "Link",
     "MarkovChain",
     "Multinomial",

@@ -1,8 +1,8 @@
-"""Paths: the distribution of a chain's states given its probabilities, to be drawn from and evaluated."""
+"""Paths: the distribution of a chain's states given its parameters, to be drawn from and evaluated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from .. import families
 from .._typing import AnyArray, Array
 
-__all__ = ["Paths"]
+__all__ = ["Paths", "StatePaths"]
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,55 @@ class Paths:
 
     def log_density(self, value: AnyArray) -> Array:
         """Return the log-probability of all states (..., N) together."""
+        return self._chain.log_density(value)
+
+
+@dataclass(frozen=True)
+class StatePaths:
+    """Vectors of N successive rows that are linear in each other, before anything of them was observed.
+
+    Attributes
+    ----------
+    mean, precision
+        Of the first state of a sequence, shapes (D,) and (D, D).
+    transition, noise_precision
+        Of each other state given the one before it, shape (D, D).
+    starts
+        As of :class:`Paths`.
+    """
+
+    mean: Array
+    precision: Array
+    transition: Array
+    noise_precision: Array
+    starts: AnyArray
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the rows."""
+        return self.starts.shape
+
+    def __getitem__(self, index: Any) -> StatePaths:
+        """Return the distribution of the rows at ``index``."""
+        return replace(self, starts=self.starts[index])
+
+    @cached_property
+    def _chain(self) -> families.LinearGaussianChain:
+        n_rows, size = len(self.starts), len(self.mean)
+        return families.LinearGaussianChain(
+            np.zeros((n_rows, size)),
+            np.zeros((n_rows, size, size)),
+            self.starts,
+            self.mean,
+            self.precision,
+            self.transition,
+            self.noise_precision,
+        )
+
+    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> Array:
+        """Return states of shape size + (N, D)."""
+        return self._chain.sample(size, seed)
+
+    def log_density(self, value: AnyArray) -> Array:
+        """Return the log density of all states (..., N, D) together."""
         return self._chain.log_density(value)

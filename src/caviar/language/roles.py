@@ -29,6 +29,7 @@ __all__ = [
     "LOCATION_AND_PRECISION",
     "LOCATION_AND_PRECISION_MATRIX",
     "LOCATION_VECTOR",
+    "MATRIX",
     "PRECISION",
     "PRECISION_MATRIX",
     "PROBABILITIES",
@@ -182,6 +183,7 @@ LOCATION_AND_PRECISION_MATRIX = Role(
     ("NormalWishart",),
     moves=True,
 )
+MATRIX = Role(2, {"x": _identity}, (), _not_finite)
 AUGMENTING = Role(0, {"x": _identity})
 JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))
 JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))

@@ -140,9 +140,9 @@ def _term(variable: Variable, summand: Summand, gates: Sequence[Variable]) -> Te
         if slot is None:
             operands.append(Operand(variable, factor.statistic, plates + letters))
         elif slot.along is not None:
-            # the plate of a diagonal is the event axis
+            # the plate of a diagonal, or of the rows of a matrix, is the event axis
             axes = tuple(letters[0] if plate is slot.along else Axis(plate) for plate in slot.node.plates)
-            operands.append(Operand(slot.node, factor.statistic, axes, slot))
+            operands.append(Operand(slot.node, factor.statistic, axes + letters[1:], slot))
         else:
             operands.append(Operand(slot.node, factor.statistic, _chosen_plates(slot) + letters, slot))
     if len(gates) > 1:

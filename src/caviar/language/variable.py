@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._errors import ConjugacyError, ModelError
@@ -47,7 +48,7 @@ class Variable(Node):
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
 
-    summed: ClassVar[tuple[str, ...]] = ()
+    summed: tuple[str, ...] = ()
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
     slots: dict[str, Slot]
@@ -62,8 +63,12 @@ class Variable(Node):
         *,
         density: Density | None = None,
         dimension: int | None = None,
+        along: Mapping[str, Plate] | None = None,
     ) -> None:
-        """Take the arguments of a distribution: what every constructor ends with."""
+        """Take the arguments of a distribution: what every constructor ends with.
+
+        ``along`` names slots whose node has a plate that runs along the variable's own event axis.
+        """
         self._identify(name, plates)
         for slot, (value, _) in arguments.items():
             _refuse_latent_carrier(self, slot, value)
@@ -79,6 +84,7 @@ class Variable(Node):
         self.slots = {
             slot: slot_of(self, slot, expression, roles[slot]) for slot, expression in given.items()
         }
+        self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in (along or {}).items()}
         self.slots |= expanded.slots
         self.stated: dict[str, Any] = {slot: sums.get(slot) or self.slots[slot].expression for slot in stated}
         for slot in self.slots.values():

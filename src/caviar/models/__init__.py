@@ -14,6 +14,7 @@ from .hidden_markov_model import (
 from .known_variance_mixture import known_variance_mixture
 from .latent_class_analysis import latent_class_analysis
 from .latent_dirichlet_allocation import latent_dirichlet_allocation
+from .linear_dynamical_system import linear_dynamical_system
 from .linear_regression import linear_regression
 from .logistic_regression import logistic_regression
 from .matrix_factorisation import matrix_factorisation
@@ -42,6 +43,7 @@ __all__ = [
     "known_variance_mixture",
     "latent_class_analysis",
     "latent_dirichlet_allocation",
+    "linear_dynamical_system",
     "linear_regression",
     "logistic_regression",
     "matrix_factorisation",

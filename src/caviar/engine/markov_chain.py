@@ -1,0 +1,59 @@
+"""The factor of a Markov chain: states of all rows, from a log-likelihood a row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from .. import families
+from .._typing import Array
+from ..families.markov_chain import Smoothing
+from ..language import Axis, MarkovChain
+from .binding import Binding
+from .chain import ChainFactor, starts_of
+from .locals import CategoricalFactor
+from .sums import Arrays
+
+__all__ = ["MarkovChainFactor"]
+
+
+class MarkovChainFactor(ChainFactor, CategoricalFactor):
+    """The factor of a Markov chain; in a block it is a Categorical a row."""
+
+    def __init__(self, binding: Binding, variable: MarkovChain, data_axis: Axis) -> None:
+        super().__init__(binding, variable, data_axis)
+        self._variable = variable
+        self._starts = starts_of(binding, variable)
+
+    def path(self, natural: Array, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
+        """Return the distribution of the states of all rows, from log-likelihoods (N, K)."""
+        initial, transition = (sums[self._variable, statistic] for statistic in self._variable.summed)
+        return families.MarkovChain(natural, self._starts, initial, transition)
+
+    def expected(self, smoothing: Smoothing) -> Array:
+        """Return the probabilities of the states, (K, N)."""
+        return np.ascontiguousarray(smoothing.marginals.T)
+
+    def sums(self, smoothing: Smoothing) -> Arrays:
+        """Return first states and pairs by key."""
+        return self._keyed(smoothing.first, smoothing.pairs)
+
+    def sums_given(self, expected: Array | None) -> Arrays:
+        """Return the sums over the rows, states independent with these marginals (N, K); zero without any."""
+        size = self._variable.dimension or 1
+        if expected is None:
+            return self._keyed(np.zeros(size), np.zeros((size, size)))
+        within = ~self._starts[1:]
+        return self._keyed(expected[self._starts].sum(axis=0), expected[:-1][within].T @ expected[1:][within])
+
+    def _keyed(self, first: Array, pairs: Array) -> Arrays:
+        return dict(zip(((self._variable, s) for s in self._variable.summed), (first, pairs), strict=True))
+
+    def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
+        """Return random probabilities of the states for each distinct row.
+
+        Labels would tell few distinct rows, such as categories, apart without overlap; then the states' order in time,
+        which is what a chain sees, says nothing that the rows do not.
+        """
+        return np.ascontiguousarray(rng.dirichlet(np.ones(self.n_rows), natural.shape[1]).T)

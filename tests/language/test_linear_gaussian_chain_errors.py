@@ -1,0 +1,152 @@
+"""What cannot be stated with a linear Gaussian chain, or fitted, is refused with the reason."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+
+TIME, ROW = cv.Plate("time"), cv.Plate("row", 2)
+ROWS = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=ROW)
+
+
+def chain(**arguments) -> cv.LinearGaussianChain:
+    stated = {
+        "mean": [0.0, 0.0],
+        "precision": np.eye(2),
+        "transition": np.eye(2),
+        "noise_precision": np.eye(2),
+        "along": TIME,
+    }
+    return cv.LinearGaussianChain("s", **{**stated, **arguments})
+
+
+def model(s: cv.LinearGaussianChain) -> cv.Model:
+    return cv.Model(cv.Normal("x", cv.dot([1.0, 0.0], s), 1.0, plates=TIME))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"mean": np.zeros(3)}, cv.PlateError, "dimension 3|length 2"),
+        ({"mean": cv.Normal("m", 0, 1)}, cv.ConjugacyError, "A MultivariateNormal"),
+        (
+            {"mean": cv.MultivariateNormal("m", np.zeros(2), np.eye(2), plates=TIME)},
+            cv.PlateError,
+            "all steps",
+        ),
+        ({"precision": 0}, cv.ModelError, "must be positive definite; it is 0"),
+        ({"noise_precision": np.zeros((2, 2))}, cv.ModelError, "must be positive definite; it is 0"),
+        ({"noise_precision": -np.eye(2)}, cv.ModelError, "must be positive definite"),
+        ({"noise_precision": cv.Gamma("q", 1, 1)}, cv.ConjugacyError, "A Wishart"),
+        (
+            {"noise_precision": cv.diagonal(cv.Gamma("q", 1, 1, plates=cv.Plate("r", 3)))},
+            cv.PlateError,
+            "size 3",
+        ),
+        ({"transition": None}, cv.ModelError, "is missing: give an array"),
+        ({"transition": np.ones((2, 3))}, cv.PlateError, "must be a square matrix, not of shape \\(2, 3\\)"),
+        ({"transition": np.eye(3)}, cv.PlateError, "has length 3"),
+        ({"transition": np.full((2, 2), np.inf)}, cv.ModelError, "must be finite"),
+        (
+            {"transition": cv.Wishart("w", 3, np.eye(2))},
+            cv.ConjugacyError,
+            "a MultivariateNormal with a plate",
+        ),
+        (
+            {"transition": cv.MultivariateNormal("a", np.zeros(2), np.eye(2))},
+            cv.PlateError,
+            "needs one plate",
+        ),
+        (
+            {"transition": cv.MultivariateNormal("a", np.zeros(2), np.eye(2), plates=cv.Plate("r", 3))},
+            cv.PlateError,
+            "3 x 3 matrix|size 2",
+        ),
+        (
+            {"transition": ROWS, "noise_precision": cv.Wishart("q", 3, np.eye(2))},
+            cv.ConjugacyError,
+            "diagonal",
+        ),
+        ({"transition": ROWS, "noise_precision": np.ones((2, 2)) + np.eye(2)}, cv.ConjugacyError, "diagonal"),
+        (
+            {"transition": ROWS, "noise_precision": cv.Gamma("q", 1, 1, plates=ROW)},
+            cv.ConjugacyError,
+            "diagonal\\(q\\)",
+        ),
+        ({"transition": ROWS, "noise_precision": np.zeros((2, 2))}, cv.ModelError, "positive"),
+        ({"along": (TIME, ROW)}, cv.PlateError, "runs along one plate"),
+        ({"starts": [0, 1, 0]}, cv.ModelError, "as in the first row"),
+    ],
+)
+def test_impossible_statements(arguments, error, says):
+    with pytest.raises(error, match=says):
+        chain(**arguments)
+
+
+def test_a_state_that_is_observed():
+    with pytest.raises(cv.DataError, match="LinearGaussianChain 's' is hidden"):
+        model(chain()).fit({"x": [0.0, 1.0], "s": np.zeros((2, 2))})
+
+
+def test_weights_of_steps():
+    with pytest.raises(cv.DataError, match="sample_weight is impossible with LinearGaussianChain 's'"):
+        model(chain()).fit({"x": [0.0, 1.0]}, sample_weight=[1.0, 2.0])
+
+
+def test_another_data_plate():
+    column = cv.Plate("column", 2)
+    x = cv.Normal("x", cv.dot([1.0, 0.0], chain()), 1.0, plates=(TIME, column))
+    with pytest.raises(cv.ModelError, match="runs along plate 'time', but the data plate is 'column'"):
+        cv.Model(x).fit({"x": np.zeros((3, 2))}, data_plate="column")
+
+
+def test_a_local_variable_that_meets_the_states():
+    u = cv.Gamma("u", 2.0, 2.0, plates=TIME)
+    x = cv.Normal("x", cv.dot([1.0, 0.0], chain()), u, plates=TIME)
+    with pytest.raises(
+        cv.ModelError, match="LinearGaussianChain 's' stands in a term with another local variable"
+    ):
+        cv.Model(x).fit({"x": [0.0, 1.0]}, seed=0)
+
+
+def test_the_same_variable_as_transition_and_loadings():
+    x = cv.Normal("x", cv.dot(ROWS, chain(transition=ROWS)), 1.0, plates=(TIME, ROW))
+    assert cv.Model(x).fit({"x": np.eye(2)}, seed=0, max_iter=3).elbo < 0
+
+
+def test_one_predictor_cannot_hold_the_states_twice():
+    s = chain()
+    with pytest.raises(cv.ConjugacyError):
+        cv.Model(cv.Normal("x", cv.dot(s, s), 1.0, plates=TIME))
+
+
+def test_a_local_variable_that_chooses_what_the_states_are_seen_through():
+    component = cv.Plate("component", 2)
+    z = cv.Categorical("z", [0.5, 0.5], plates=TIME)
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), plates=component)
+    x = cv.Normal("x", cv.dot(w[z], chain()), 1.0, plates=TIME)
+    with pytest.raises(
+        cv.ModelError, match="LinearGaussianChain 's' stands in a term with another local variable"
+    ):
+        cv.Model(x).fit({"x": [0.0, 1.0]}, seed=0)
+
+
+@pytest.mark.parametrize("kind", ["LinearGaussianChain", "chain"])
+def test_two_chains(kind):
+    s, component = chain(), cv.Plate("component", 2)
+    if kind == "chain":
+        other = cv.MarkovChain("u", [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], along=TIME)
+        y = cv.Normal("y", cv.Constant("mean", [0.0, 3.0], plates=component)[other], 1.0, plates=TIME)
+    else:
+        other = cv.LinearGaussianChain("u", [0.0], [[1.0]], [[1.0]], [[1.0]], along=TIME)
+        y = cv.Normal("y", cv.dot([1.0], other), 1.0, plates=TIME)
+    x = cv.Normal("x", cv.dot([1.0, 0.0], s), 1.0, plates=TIME)
+    with pytest.raises(cv.ModelError, match=f"a model can have one {kind}; this one has"):
+        cv.Model(x, y).fit({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+
+
+def test_rows_have_no_predictive_density_but_draws():
+    posterior = model(chain()).fit({"x": [0.0, 1.0, 0.5]})
+    with pytest.raises(cv.ModelError, match="LinearGaussianChain 's' depend on their neighbours"):
+        posterior.log_predictive({"x": [0.0, 1.0, 0.5]})
+    assert posterior.predictive({"time": 7}, n_draws=2, seed=0)["x"].shape == (2, 7)
