@@ -137,8 +137,8 @@ def bind(
             raise DataError(
                 f"'{node.name}' has missing values (NaN), but is not repeated over the rows of data"
             )
-    seen = observed_rows(binding.observed, masks, plate, n_rows)
-    check_latents(binding.latent, binding.observed, masks, plate, seen)
+    seen = observed_rows(binding.observed, masks, labels, plate, n_rows)
+    check_latents(binding.latent, binding.observed, masks, labels, plate, seen)
     # a step of a chain that was not observed still lies between its neighbours
     if seen is None or any(variable.summed for variable in binding.latent):
         return binding
