@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -31,6 +31,8 @@ from .execution import Threads
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
 __all__ = ["Model"]
+
+_MOST_RESTARTS = 1_000_000
 
 
 class Model:
@@ -218,7 +220,9 @@ class Model:
         >>> list(draw), draw["x"].shape
         (['x', 'mean', 'tau'], (5,))
         """
-        return simulate(self.nodes, generator(seed), sizes or {}, data or {}, given or {})
+        rng = generator(seed)
+        stated = ({} if value is None else value for value in (sizes, data, given))
+        return simulate(self.nodes, rng, *stated)
 
     def log_joint(self, values: Mapping[str, Any]) -> float:
         """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
@@ -269,9 +273,9 @@ class Model:
     ) -> Result:
         if isinstance(init, Mapping):
             plan, q = given_start(plan, init, passes)
-        elif init == "prior":
+        elif isinstance(init, str) and init == "prior":
             q = prior_start(plan)
-        elif init == "auto":
+        elif isinstance(init, str) and init == "auto":
             plan, q = data_start(plan, _sample(passes), passes, rng)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
@@ -346,16 +350,18 @@ def _rank(result: Result) -> tuple[bool, float]:
 def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
     if isinstance(names, str):
         raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
+    if not isinstance(names, Iterable):
+        raise ParameterError(f"{argument} is a list of names of global latent variables; got {names!r}")
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ParameterError(
-                f"{argument} names '{name}', which is no global latent variable; those are {', '.join(known)}"
+                f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
             )
     return names
 
 
 def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
-    first = [known[name] for name in _known_names("order", order or (), known)]
+    first = [known[name] for name in _known_names("order", () if order is None else order, known)]
     return first + [variable for variable in known.values() if variable not in first]
 
 
@@ -369,5 +375,5 @@ def _check_settings(max_iter: int, tol: float, n_restarts: int) -> None:
         raise ParameterError(f"max_iter must not be negative; got {max_iter}")
     if not tol >= 0:
         raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
-    if n_restarts < 1:
-        raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
+    if not 1 <= n_restarts <= _MOST_RESTARTS:
+        raise ParameterError(f"n_restarts must be from 1 to {_MOST_RESTARTS}; got {n_restarts}")

@@ -305,7 +305,7 @@ def _choose_data_plate(
 ) -> Plate | None:
     plates = {plate.name: plate for node in nodes for plate in node.plates}
     if wanted is not None:
-        plate = plates.get(wanted if isinstance(wanted, str) else wanted.name)
+        plate = plates.get(wanted.name if isinstance(wanted, Plate) else str(wanted))
         if plate is None:
             raise PlateError(
                 f"data_plate={wanted!r} is no plate of the model; it has {', '.join(plates) or 'none'}"
@@ -374,7 +374,7 @@ def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
         weights = np.asarray(sample_weight)
         # a complex number would lose its imaginary part with no more than a warning
         weights = weights.astype(np.float64, casting="same_kind" if weights.dtype.kind == "c" else "unsafe")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"sample_weight must be real numbers, one a row; got {sample_weight!r}") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
