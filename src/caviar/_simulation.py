@@ -64,7 +64,9 @@ def simulate(
 def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
     """Return the log density of values of all variables, each family's own; a flat prior has density 1."""
     if not isinstance(values, Mapping):
-        raise ParameterError(f"values is a mapping from the name of each variable to its value; got {values!r}")
+        raise ParameterError(
+            f"values is a mapping from the name of each variable to its value; got {values!r}"
+        )
     missing = [n.name for n in nodes if not isinstance(n, Constant) and n.name not in values]
     if missing:
         raise DataError(f"the log joint density needs a value of every variable; '{missing[0]}' has none")

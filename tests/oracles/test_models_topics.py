@@ -191,7 +191,10 @@ def test_simulated_documents_have_the_lengths_asked_for() -> None:
             {"word": [np.array([3, 4])], "document": np.array([0, 0])},
             "'word' must be one array with a row for each",
         ),
-        ({"word": sparse.csr_array(np.ones((2, 40)) * 1j)}, "must be real numbers; got a sparse matrix of complex"),
+        (
+            {"word": sparse.csr_array(np.ones((2, 40)) * 1j)},
+            "must be real numbers; got a sparse matrix of complex",
+        ),
         ({"word": sparse.coo_array(np.ones(40))}, r"40 categories, but its counts have shape \(40,\)"),
         ({"word": [[[1, 2], [3]], [1]]}, "its data are a list with an array for each document"),
         ({"word": [1, 2], "document": [7, 10**10]}, r"got 1e\+10 among 2 tokens. Number them without gaps"),

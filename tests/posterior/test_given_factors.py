@@ -25,7 +25,11 @@ OTHERS = [
     ("tau", families.Gamma([1.0, 2.0], 1.0), r"has the shape \(\): its plates \(none\).* got \(2,\)"),
     ("tau", "gamma", "a factor of 'tau' is a Gamma .* got 'gamma'"),
     ("mean", families.Gamma(np.ones(3), 1.0), "a factor of 'mean' is a Normal .* got Gamma"),
-    ("mean", families.Normal(np.zeros(2), 1.0), r"has the shape \(3,\): its plates \(component\).* got \(2,\)"),
+    (
+        "mean",
+        families.Normal(np.zeros(2), 1.0),
+        r"has the shape \(3,\): its plates \(component\).* got \(2,\)",
+    ),
     ("weights", families.Dirichlet(np.ones(4)), r"has the shape \(3,\): .* got \(4,\)"),
 ]
 
@@ -69,7 +73,9 @@ def joint(kind: str) -> cv.Model:
 def test_a_joint_factor_starts_at_a_plain_pair(kind: str, pair: tuple) -> None:
     """One factor: whatever the start, one update gives the exact posterior."""
     data = {"x": X if kind == "number" else X.reshape(3, 2)}
-    assert joint(kind).fit(data, init={"theta": pair}).elbo == pytest.approx(joint(kind).fit(data).elbo, rel=1e-12)
+    assert joint(kind).fit(data, init={"theta": pair}).elbo == pytest.approx(
+        joint(kind).fit(data).elbo, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,9 @@ def local_factors(
 
 def _is_groups(joint: Any) -> bool:
     """Whether something is a list of groups of names."""
-    return _is_list(joint) and all(_is_list(names) and all(isinstance(n, str) for n in names) for names in joint)
+    return _is_list(joint) and all(
+        _is_list(names) and all(isinstance(n, str) for n in names) for names in joint
+    )
 
 
 def _is_list(value: Any) -> bool:

@@ -30,7 +30,8 @@ def refuse_other_factor(plan: Plan, variable: Variable, factor: Any) -> None:
     if not isinstance(factor, PointMass | ExponentialFamily) or _family(factor) is not variable.family:
         came = _family(factor).__name__ if isinstance(factor, PointMass | ExponentialFamily) else repr(factor)
         raise ParameterError(
-            f"a factor of '{variable.name}' is {expected} of caviar.families, as posterior['{variable.name}']; got {came}"
+            f"a factor of '{variable.name}' is {expected} of caviar.families, as "
+            f"posterior['{variable.name}']; got {came}"
         )
     plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
     event = (variable.dimension or 1,) * variable.value_rank
@@ -62,7 +63,8 @@ def refuse_other_labels(name: str, distribution: Any, shape: tuple[int, ...]) ->
     own = distribution.batch_shape + distribution.event_shape
     if own != shape:
         raise ParameterError(
-            f"a factor of '{name}' has probabilities of shape {shape}, rows of data first and categories last; got {own}"
+            f"a factor of '{name}' has probabilities of shape {shape}, rows of data first and categories last; got "
+            f"{own}"
         )
 
 

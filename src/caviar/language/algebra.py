@@ -149,7 +149,9 @@ def as_predictor(value: Any) -> Predictor:
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise ModelError(f"a number in a predictor must be a real one of double precision; got {value!r}") from None
+            raise ModelError(
+                f"a number in a predictor must be a real one of double precision; got {value!r}"
+            ) from None
         if not np.isfinite(number):
             raise ModelError(f"a number in a predictor must be finite; got {number}")
         return Predictor((Addend(number),))
