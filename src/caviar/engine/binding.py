@@ -304,13 +304,21 @@ def _choose_data_plate(
     nodes: Sequence[Node], leaves: Sequence[Variable], wanted: Plate | str | None
 ) -> Plate | None:
     plates = {plate.name: plate for node in nodes for plate in node.plates}
+    nested = nested_plates(nodes)
     if wanted is not None:
         plate = plates.get(wanted.name if isinstance(wanted, Plate) else str(wanted))
         if plate is None:
             raise PlateError(
                 f"data_plate={wanted!r} is no plate of the model; it has {', '.join(plates) or 'none'}"
             )
+        if nested and plate is not nested[0]:
+            raise PlateError(
+                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its repetitions are the "
+                f"rows of data; leave data_plate= out"
+            )
         return plate
+    if nested:
+        return nested[0]
     candidates = [plate for leaf in leaves for plate in leaf.plates]
     unsized = [plate for plate in candidates if plate.size is None]
     return unsized[0] if unsized else max(candidates, key=lambda plate: plate.size or 0, default=None)
