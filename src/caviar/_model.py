@@ -375,5 +375,7 @@ def _check_settings(max_iter: int, tol: float, n_restarts: int) -> None:
         raise ParameterError(f"max_iter must not be negative; got {max_iter}")
     if not tol >= 0:
         raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
-    if not 1 <= n_restarts <= _MOST_RESTARTS:
-        raise ParameterError(f"n_restarts must be from 1 to {_MOST_RESTARTS}; got {n_restarts}")
+    if n_restarts < 1:
+        raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
+    if n_restarts > _MOST_RESTARTS:
+        raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")

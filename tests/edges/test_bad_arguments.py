@@ -56,7 +56,7 @@ ARGUMENTS_OF_FIT = {
     "factors": ([1.5], "factors is a list of groups of names"),
     "data_plate": (1.5, "data_plate=1.5 is no plate of the model"),
     "init": (np.array([]), "init is 'auto', 'prior' or a mapping"),
-    "n_restarts": (HUGE, "n_restarts must be from 1 to"),
+    "n_restarts": (HUGE, "n_restarts must be at most"),
     "sample_weight": (HUGE, "sample_weight must be real numbers"),
 }
 
