@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -42,6 +42,7 @@ __all__ = ["Model"]
 
 _MAX_ITER = 500
 """Iterations of each start where a user does not say."""
+_MOST_RESTARTS = 1_000_000
 
 
 class Model:
@@ -259,7 +260,9 @@ class Model:
         >>> list(draw), draw["x"].shape
         (['x', 'mean', 'tau'], (5,))
         """
-        return simulate(self.nodes, generator(seed), sizes or {}, data or {}, given or {})
+        rng = generator(seed)
+        stated = ({} if value is None else value for value in (sizes, data, given))
+        return simulate(self.nodes, rng, *stated)
 
     def log_joint(self, values: Mapping[str, Any]) -> float:
         """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
@@ -310,9 +313,9 @@ class Model:
     ) -> Result:
         if isinstance(init, Mapping):
             plan, q = given_start(plan, init, passes)
-        elif init == "prior":
+        elif isinstance(init, str) and init == "prior":
             q = prior_start(plan)
-        elif init == "auto":
+        elif isinstance(init, str) and init == "auto":
             plan, q = data_start(plan, _sample(passes), passes, rng)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
@@ -388,16 +391,18 @@ def _rank(result: Result) -> tuple[bool, float]:
 def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
     if isinstance(names, str):
         raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
+    if not isinstance(names, Iterable):
+        raise ParameterError(f"{argument} is a list of names of global latent variables; got {names!r}")
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ParameterError(
-                f"{argument} names '{name}', which is no global latent variable; those are {', '.join(known)}"
+                f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
             )
     return names
 
 
 def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
-    first = [known[name] for name in _known_names("order", order or (), known)]
+    first = [known[name] for name in _known_names("order", () if order is None else order, known)]
     return first + [variable for variable in known.values() if variable not in first]
 
 
@@ -414,3 +419,5 @@ def _check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
         raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
     if n_restarts < 1:
         raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
+    if n_restarts > _MOST_RESTARTS:
+        raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")

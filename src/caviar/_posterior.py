@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,8 @@ from .engine.status import Status
 from .language import Plate
 
 __all__ = ["Posterior"]
+
+_MOST = 1_000_000_000
 
 
 class Binds(Protocol):
@@ -82,14 +84,14 @@ class Posterior:
 
     def __getitem__(self, name: str) -> Any:
         """Return the factor of a global variable."""
-        if name in self._factors:
+        if isinstance(name, str) and name in self._factors:
             return self._factors[name]
-        if name in self._local:
+        if isinstance(name, str) and name in self._local:
             raise ModelError(
                 f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors"
             )
         known = ", ".join(f"'{other}'" for other in self._factors)
-        raise ModelError(f"the posterior has no factor '{name}'; it has {known}")
+        raise ModelError(f"the posterior has no factor {name!r}; it has {known}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._factors)
@@ -261,7 +263,7 @@ class Posterior:
         variable  at  mean   sd  95% interval
         p              0.6  0.2  0.1941 to 0.9324
         """
-        if not 0 < level < 1:
+        if not isinstance(level, Real) or not 0 < level < 1:
             raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
         if max_rows is not None:
             _check_count("max_rows", max_rows)
@@ -290,6 +292,8 @@ class Posterior:
         sample_weight
             As for the fit.
         """
+        if not isinstance(factors, Mapping):
+            raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
         plan, passes = self._evaluator.bind(data, sample_weight)
         return objective_at(plan, {**self._factors, **factors}, passes)
 
@@ -301,5 +305,7 @@ class Posterior:
 
 
 def _check_count(name: str, value: int) -> None:
-    if not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
+    if value > _MOST:
+        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

@@ -46,6 +46,9 @@ def simulate(
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return a value of every variable by name: those in ``given`` as they are, the others drawn, parents first."""
+    for argument, value in (("sizes", sizes), ("data", data), ("given", given)):
+        if not isinstance(value, Mapping):
+            raise ParameterError(f"{argument}= is a mapping from names to values; got {value!r}")
     variables = [node for node in nodes if isinstance(node, Variable)]
     flat = flattened(nodes, data)
     known = _known_arrays(nodes, flat.data)
@@ -61,6 +64,10 @@ def simulate(
 
 def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
     """Return the log density of values of all variables, each family's own; a flat prior has density 1."""
+    if not isinstance(values, Mapping):
+        raise ParameterError(
+            f"values is a mapping from the name of each variable to its value; got {values!r}"
+        )
     missing = [n.name for n in nodes if not isinstance(n, Constant) and n.name not in values]
     if missing:
         raise DataError(f"the log joint density needs a value of every variable; '{missing[0]}' has none")
@@ -275,12 +282,14 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
             held[name] = _as_pair(variable, value)
             continue
         # what is drawn given it, and its density, are of single rows written out
-        held[name] = np.asarray(value.toarray() if issparse(value) else value)
+        held[name] = _as_numbers(variable, value.toarray() if issparse(value) else value)
         rank = len(variable.plates) + variable.value_rank
         if held[name].ndim != rank:
             raise PlateError(
                 f"'{name}' must have {rank} axes (its plates, then its event); got shape {held[name].shape}"
             )
+        if held[name].size == 0:
+            raise ParameterError(f"the given '{name}' is empty: shape {held[name].shape}")
         # other values off their support have density zero; labels off theirs would choose a wrong row
         problem = variable.problem_with(held[name]) if hasattr(variable, "categories") else ""
         if problem:
@@ -288,11 +297,22 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
     return held
 
 
+def _as_numbers(variable: Variable, value: Any) -> AnyArray:
+    """Return a value that is held fixed as an array of real numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise ParameterError(f"the given '{variable.name}' must be an array of real numbers; got {value!r}")
+    return array
+
+
 def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
     """Return a value of a joint factor as (mean, precision)."""
     rank = len(variable.plates)
     precision_rank: int = getattr(variable, "precision_rank", 0)
-    pair = tuple(np.asarray(part) for part in value) if isinstance(value, tuple) else ()
+    pair = tuple(_as_numbers(variable, part) for part in value) if isinstance(value, tuple) else ()
     if [part.ndim for part in pair] != [rank + variable.value_rank, rank + precision_rank]:
         raise ParameterError(
             f"a value of '{variable.name}', a {type(variable).__name__}, is a pair (mean, precision), each over its "

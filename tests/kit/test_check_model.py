@@ -244,3 +244,10 @@ def test_a_category_beyond_doubt_is_stationary():
     posterior = model.fit(data, tol=1e-13, max_iter=2000)
     assert 0 < posterior["z"].probabilities.min() < 1e-9
     assert elbo_slopes(posterior, data)["z"] < 1e-4
+
+
+def test_weights_that_underflow_have_an_elbo_all_the_same() -> None:
+    """Small concentrations: most weights of a draw are below the smallest number. The posterior is exact."""
+    model = cv.models.dirichlet_categorical(20, concentration=0.01)
+    report = check_model(model, {"x": [0, 0, 2, 7]})
+    assert report.passed, str(report)

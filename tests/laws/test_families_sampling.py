@@ -128,3 +128,12 @@ def test_truncated_normal_draws_are_uniform_in_probability(location):
     else:
         probability = stats.truncnorm(-location, np.inf, loc=location).cdf(draws)
     assert stats.kstest(probability, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("concentration", [1e-2, 1e-3, 1e-8])
+def test_a_dirichlet_has_a_density_at_its_draws(concentration):
+    """Weights underflow; at 0 the density has a pole, and the difference of two logarithms there is no number."""
+    family = Dirichlet(np.full(9, concentration))
+    draws = family.sample(500, 0)
+    assert np.isfinite(family.log_density(draws)).all()
+    np.testing.assert_allclose(draws.sum(axis=-1), 1.0, rtol=1e-12)

@@ -93,6 +93,29 @@ def test_known_labels_take_away_the_other_labellings(x: np.ndarray, known: tuple
         np.testing.assert_allclose(local[list(known)], np.eye(2)[truth[list(known)]], atol=1e-200)
 
 
+def test_a_known_label_counts_where_nothing_else_of_its_row_was_observed(x: np.ndarray) -> None:
+    """Row 6 has a label alone, row 7 nothing at all: q is exact, since no label is left open."""
+    x = np.concatenate([x[:6], np.full((2, 2), np.nan)])
+    labels = np.array([0, 0, 1, 1, 0, 1, 1, np.nan])
+    posterior = normal_mixture(2, 2).fit({"x": x, "z": labels}, seed=0, tol=1e-12)
+    np.testing.assert_allclose(posterior["weights"].concentration, [4.0, 5.0])
+    assert posterior.elbo == pytest.approx(exact_log_evidence(x, 2, labels), abs=1e-10)
+
+
+def test_a_known_label_needs_no_observation_below_it() -> None:
+    """Another leaf was observed in the row; where the label is unknown too, it counts nothing."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=component)
+    other = cv.Normal("other", cv.Normal("level", 0.0, 0.1), 1.0, plates=obs)
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=obs), other)
+    data = {"x": [1.0, np.nan, 5.0], "other": [0.0, 1.0, 2.0]}
+    posterior = model.fit({**data, "z": [0.0, 1.0, np.nan]}, init={"z": [0, 1, 1]})
+    assert posterior["weights"].concentration.sum() == pytest.approx(5.0)
+    posterior = model.fit({**data, "z": [0.0, np.nan, np.nan]}, init={"z": [0, 1, 1]})
+    assert posterior["weights"].concentration.sum() == pytest.approx(4.0)
+
+
 def test_a_wrong_label_is_believed(x: np.ndarray) -> None:
     labels = np.where(np.arange(7) == 0, 1.0, np.array([np.nan, 0, 0, 1, 1, 1, 1]))
     posterior = normal_mixture(2, 2).fit({"x": x, "z": labels}, seed=0, tol=1e-12)

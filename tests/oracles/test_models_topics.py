@@ -204,11 +204,30 @@ def test_simulated_documents_have_the_lengths_asked_for() -> None:
             {"word": [np.array([3, 4])], "document": np.array([0, 0])},
             "'word' must be one array with a row for each",
         ),
+        (
+            {"word": sparse.csr_array(np.ones((2, 40)) * 1j)},
+            "must be real numbers; got a sparse matrix of complex",
+        ),
+        ({"word": [[[1, 2], [3]], [1]]}, "its data are a list with an array for each document"),
+        ({"word": [1, 2], "document": [7, 10**10]}, r"got 1e\+10 among 2 tokens. Number them without gaps"),
     ],
 )
 def test_data_in_no_known_form_are_refused(data: dict, message: str) -> None:
     with pytest.raises((cv.DataError, cv.PlateError), match=message):
         model().fit(data)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.bool_])
+def test_counts_in_pieces_are_added_whatever_their_type(kind: type) -> None:
+    """200 and 100 of one word make 300, and not 44, what 8 bits hold of it; two marks of a word are two."""
+    whole = np.zeros((2, WORDS))
+    whole[[0, 0, 1], [1, 2, 3]] = [300.0, 1.0, 2.0] if kind is np.uint8 else [2.0, 1.0, 1.0]
+    pieces = ([200, 100, 1, 2], ([0, 0, 0, 1], [1, 1, 2, 3]))
+    counts = sparse.coo_array((np.array(pieces[0], dtype=kind), pieces[1]), shape=whole.shape)
+    posterior = model().fit({"word": counts}, seed=0)
+    total = posterior["topics"].concentration.sum() - TOPICS * WORDS * ETA
+    assert total == pytest.approx(whole.sum())
+    assert posterior.elbo == pytest.approx(model().fit({"word": sparse.csr_array(whole)}, seed=0).elbo)
 
 
 def test_weights_of_tokens_are_refused() -> None:

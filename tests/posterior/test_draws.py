@@ -96,8 +96,11 @@ def test_weights_of_zero_can_be_drawn_and_held():
     """A concentration so small that draws of its weights underflow is no error further down."""
     obs = cv.Plate("obs")
     z = cv.Categorical("x", cv.Dirichlet("weights", [1e-4, 1e-4, 1.0]), plates=obs)
-    posterior = cv.Model(z).fit({"x": [2, 2, 2]})
-    assert (posterior.sample(20, seed=0)["weights"] == 0).any()
+    model = cv.Model(z)
+    posterior = model.fit({"x": [2, 2, 2]})
+    assert (posterior.sample(20, seed=0)["weights"] == np.finfo(float).tiny).any()
+    held = model.simulate(0, sizes={"obs": 5}, given={"weights": [0.0, 0.0, 1.0]})
+    assert set(held["x"]) == {2}
     assert set(posterior.predictive({"obs": 5}, n_draws=20, seed=0)["x"].ravel()) == {2}
 
 

@@ -145,8 +145,10 @@ def bind(
             raise DataError(
                 f"'{node.name}' has missing values (NaN), but is not repeated over the rows of data"
             )
-    seen = observed_rows(binding.observed, masks, plate, n_rows)
-    binding = replace(binding, seen=seen_latents(binding.latent, binding.observed, masks, plate, seen))
+    seen = observed_rows(binding.observed, masks, labels, plate, n_rows)
+    binding = replace(
+        binding, seen=seen_latents(binding.latent, binding.observed, masks, labels, plate, seen)
+    )
     # a step of a chain that was not observed still lies between its neighbours
     if seen is None or any(variable.summed for variable in binding.latent):
         return binding
@@ -315,13 +317,21 @@ def _choose_data_plate(
     nodes: Sequence[Node], leaves: Sequence[Variable], wanted: Plate | str | None
 ) -> Plate | None:
     plates = {plate.name: plate for node in nodes for plate in node.plates}
+    nested = nested_plates(nodes)
     if wanted is not None:
-        plate = plates.get(wanted if isinstance(wanted, str) else wanted.name)
+        plate = plates.get(wanted.name if isinstance(wanted, Plate) else str(wanted))
         if plate is None:
             raise PlateError(
                 f"data_plate={wanted!r} is no plate of the model; it has {', '.join(plates) or 'none'}"
             )
+        if nested and plate is not nested[0]:
+            raise PlateError(
+                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its repetitions are the "
+                f"rows of data; leave data_plate= out"
+            )
         return plate
+    if nested:
+        return nested[0]
     candidates = [plate for leaf in leaves for plate in leaf.plates]
     unsized = [plate for plate in candidates if plate.size is None]
     return unsized[0] if unsized else max(candidates, key=lambda plate: plate.size or 0, default=None)
@@ -385,7 +395,7 @@ def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
         weights = np.asarray(sample_weight)
         # a complex number would lose its imaginary part with no more than a warning
         weights = weights.astype(np.float64, casting="same_kind" if weights.dtype.kind == "c" else "unsafe")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"sample_weight must be real numbers, one a row; got {sample_weight!r}") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))

@@ -12,6 +12,7 @@ from .._errors import ModelError
 from .._typing import Array
 from ..language import Variable
 from .frame import Frame, frame_about
+from .given_factors import refuse_other_factor, refuse_other_labels
 from .locals import CategoricalFactor, Gated, LocalFactor
 from .loop import Settings, ascend, begin, ready, statistics_of
 from .objective import Objective
@@ -132,6 +133,8 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     ------
     ModelError
         If a name is unknown.
+    ParameterError
+        If a factor is not one of its variable: of another family, or of another shape.
     """
     local = {v.name: factor for factor in plan.factors for v in factor.variables}
     known = {variable.name for variable in plan.order} | local.keys()
@@ -141,6 +144,8 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
             f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}"
         )
     _check_sizes(plan, factors)
+    for variable in plan.order:
+        refuse_other_factor(plan, variable, factors[variable.name])
     q = _in_frame(plan, factors)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():
@@ -168,6 +173,8 @@ def _with_given_locals(
     entropies: dict[LocalFactor, float] = {}
     for name, factor in given.items():
         distribution = factors[name]
+        shape = factor.shapes[factor.variables[0], "x"]
+        refuse_other_labels(name, distribution, (passes.source.n_rows, *shape))
         probabilities = np.asarray(distribution.probabilities)
         expected[factor] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(factor.n_rows, -1)
         entropy = distribution.entropy()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def local_factors(
     latent = [v for v in binding.latent if binding.is_local(v)]
     if data_axis is None or not latent:
         return []
-    if isinstance(joint, str) or (joint is not None and any(isinstance(names, str) for names in joint)):
+    if joint is not None and not _is_groups(joint):
         raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
     gated = _gated_by(latent, terms, binding)
     if joint is not None:
@@ -50,6 +51,17 @@ def local_factors(
     order = {variable: i for i, variable in enumerate(latent)}
     # parents before children: a local variable meets its message from above first
     return sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+
+
+def _is_groups(joint: Any) -> bool:
+    """Whether something is a list of groups of names."""
+    return _is_list(joint) and all(
+        _is_list(names) and all(isinstance(n, str) for n in names) for names in joint
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence | Set) and not isinstance(value, str | bytes)
 
 
 def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor:

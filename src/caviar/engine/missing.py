@@ -118,9 +118,16 @@ def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
 
 
 def observed_rows(
-    observed: Iterable[Variable], masks: Mapping[Node, AnyArray], plate: Plate | None, n_rows: int
+    observed: Iterable[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    plate: Plate | None,
+    n_rows: int,
 ) -> Array | None:
-    """Return 1 for each row in which anything was observed and 0 for the others; None if there are no others."""
+    """Return 1 for each row in which anything was observed and 0 for the others; None if there are no others.
+
+    A known label of a Categorical that is known in part (-1 where it is not) was observed, whatever is below it.
+    """
     along = [leaf for leaf in observed if plate in leaf.plates]
     if plate is None or not along or not all(leaf in masks for leaf in along):
         return None
@@ -128,6 +135,9 @@ def observed_rows(
     for leaf in along:
         mask = np.moveaxis(masks[leaf], leaf.plates.index(plate), 0)
         seen |= mask.reshape(n_rows, -1).any(axis=1)
+    for node, own in labels.items():
+        known = np.moveaxis(own >= 0, node.plates.index(plate), 0)
+        seen |= known.reshape(n_rows, -1).any(axis=1)
     return None if seen.all() else seen.astype(np.float64)
 
 
@@ -135,10 +145,11 @@ def seen_latents(
     latent: Sequence[Variable],
     observed: Sequence[Variable],
     masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
     plate: Plate | None,
     rows: Array | None,
 ) -> dict[Variable, AnyArray]:
-    """Return for latents of the rows which of them have an observation below; those that all have one are left out.
+    """Return for latents of the rows which of them have an observation below, or a known label; where all have, none.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
     observation of its parents that was never made, and must be left out of the sums. In ``rows`` with nothing
@@ -152,6 +163,8 @@ def seen_latents(
         if not below or not all(leaf in masks and set(variable.plates) <= set(leaf.plates) for leaf in below):
             continue
         has_any = np.any([_over(masks[leaf], leaf.plates, variable.plates) for leaf in below], axis=0)
+        if variable in labels:
+            has_any = has_any | (labels[variable] >= 0)
         by_row = np.moveaxis(has_any, variable.plates.index(plate), 0)
         empty = ~by_row.reshape(len(by_row), -1).all(axis=1)
         if rows is not None:

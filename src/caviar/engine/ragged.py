@@ -20,6 +20,9 @@ from ..language.nodes import membership
 
 __all__ = ["Flattened", "flattened", "nested_plates", "outer_variables"]
 
+_SPARSEST = 1_000
+"""Outer repetitions for each row within them from which on labels are taken for names and not for numbers."""
+
 
 @dataclass(frozen=True)
 class Flattened:
@@ -94,7 +97,15 @@ def _with_labels(plate: Plate, along: Mapping[str, Node], data: Mapping[str, Any
         # refused where arrays are read
         return Flattened(data)
     largest = labels.max()
-    return Flattened(data, fewest={outer: int(largest) + 1} if np.isfinite(largest) and largest >= 0 else {})
+    if not np.isfinite(largest) or largest < 0:
+        return Flattened(data)
+    if outer.size is None and largest >= _SPARSEST * max(labels.size, _SPARSEST):
+        raise DataError(
+            f"the data of '{outer.name}' number the {outer.name}s from 0, and there are as many as the largest number "
+            f"and one; got {largest:g} among {labels.size} {plate.name}s. Number them without gaps: "
+            f"np.unique(..., return_inverse=True)[1]"
+        )
+    return Flattened(data, fewest={outer: int(largest) + 1})
 
 
 def _from_counts(plate: Plate, along: Mapping[str, Node], data: Mapping[str, Any], name: str) -> Flattened:
@@ -113,17 +124,20 @@ def _from_counts(plate: Plate, along: Mapping[str, Node], data: Mapping[str, Any
             f"the data of '{name}' are counts, which do not tell its {plate.name}s from each other, but '{other}' has "
             f"a value for each {plate.name}; pass lists with an array for each {plate.within.name}"
         )
-    if matrix.ndim == 1:
+    if len(matrix.shape) == 1:
         # a row of a sparse array: one document
         matrix = matrix.reshape(1, -1)
-    if matrix.shape[1] != variable.categories:
+    if len(matrix.shape) != 2 or matrix.shape[1] != variable.categories:
         raise PlateError(
             f"'{name}' has {variable.categories} categories, but its counts have shape {matrix.shape}: "
             f"{plate.within.name}s x categories"
         )
-    counts = matrix.tocsr().copy()
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(f"the counts of '{name}' must be real numbers; got a sparse matrix of {matrix.dtype}")
+    # small integers and booleans would not hold the sums of entries of one place
+    counts = matrix.astype(np.float64).tocsr()
     counts.sum_duplicates()
-    values = np.asarray(counts.data, dtype=np.float64)
+    values = counts.data
     if not np.isfinite(values).all() or (values < 0).any():
         wrong = values[~(np.isfinite(values) & (values >= 0))][0]
         raise DataError(f"the counts of '{name}' must be finite and not negative; got {wrong:g}")
@@ -142,7 +156,10 @@ def _from_sequences(plate: Plate, along: Mapping[str, Node], data: Mapping[str, 
     for name, node in along.items():
         if not _is_ragged(data[name]):
             raise DataError(_no_sequences(plate, node, data[name]))
-        parts = [np.asarray(part) for part in data[name]]
+        try:
+            parts = [np.asarray(part) for part in data[name]]
+        except ValueError:
+            raise DataError(_no_sequences(plate, node, data[name])) from None
         own = [len(part) if part.ndim else -1 for part in parts]
         if not own or -1 in own:
             raise DataError(_no_sequences(plate, node, data[name]))
@@ -170,7 +187,13 @@ def _is_ragged(value: Any) -> bool:
         return True
     if isinstance(value, np.ndarray):
         return value.dtype == object
-    return isinstance(value, Sequence) and len(value) > 0 and all(np.ndim(part) > 0 for part in value)
+    if not isinstance(value, Sequence) or not value:
+        return False
+    try:
+        return all(np.ndim(part) > 0 for part in value)
+    except ValueError:
+        # a part has rows of different lengths, which no array has
+        return False
 
 
 def _kind(value: Any) -> str:

@@ -15,11 +15,14 @@ import numpy as np
 from .._errors import ImproperError, ParameterError
 from .._typing import Array
 from ..families import ExponentialFamily
+from ..families._base import MeanPrecision
 from ..language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
+from ..language.roles import PRECISION, PRECISION_MATRIX
 from .clusters import cluster, location_points
 from .draws import drawn
 from .frame import refuse_far_priors
 from .given import GivenLocals, with_labels
+from .given_factors import refuse_other_factor
 from .locals import CategoricalFactor, GatedFactor
 from .loop import statistics_of
 from .passes import Passes, RowSource
@@ -189,20 +192,43 @@ def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
     factor: Any = value
     if not isinstance(value, ExponentialFamily | PointMass):
         factor = _as_point(plan, variable, value)
+    refuse_other_factor(plan, variable, factor)
     reference = plan.frame.of(variable)
     return factor if reference is None else factor.translate(-reference)
 
 
 def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
     plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
-    if isinstance(value, tuple):
-        return PointMass.of(variable, value)
+    if "precision" in variable.family.statistics:
+        return PointMass.of(variable, _as_pair(variable, value))
     shape = plates + (variable.dimension or 1,) * variable.value_rank
     try:
         point = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"init of '{variable.name}' must fit shape {shape}; got {value!r}") from None
     problem = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
     if problem:
         raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {problem}")
     return PointMass.of(variable, point)
+
+
+def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
+    """Return a given value of a joint factor as (mean, precision)."""
+    try:
+        mean, precision = (np.asarray(part, dtype=np.float64) for part in value)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"init of '{variable.name}', a {type(variable).__name__}, is a distribution or a pair (mean, precision), "
+            f"each over its plates; got {value!r}"
+        ) from None
+    matrix = getattr(variable, "precision_rank", 0) == 2
+    if precision.ndim != mean.ndim - variable.value_rank + 2 * matrix:
+        problem = f"has shape {precision.shape} for a mean of shape {mean.shape}"
+    elif not np.isfinite(mean).all():
+        problem = "goes with a mean that must be finite"
+    else:
+        problem = (PRECISION_MATRIX if matrix else PRECISION).problem(precision)
+        problem = problem or ("" if np.any(precision) else "must be positive")
+    if problem:
+        raise ParameterError(f"the precision in init of '{variable.name}' {problem}; got {value!r}")
+    return MeanPrecision(mean, precision)

@@ -228,10 +228,13 @@ def dirichlet_divergence(a: Array, b: Array) -> Array:
 
 
 def dirichlet_draws(concentration: Array, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """Return weights drawn through the logarithms of Gamma variables, which do not underflow at tiny concentrations."""
+    """Return weights drawn through the logarithms of Gamma variables, which do not underflow at tiny concentrations.
+
+    A weight below the smallest normal number is that: a density is evaluated at the draw, and at 0 it has a pole.
+    """
     # Gamma(a) = Gamma(a + 1) U^(1/a)
     log_draws = np.log(generator.standard_gamma(concentration + 1.0, shape))
     log_draws -= generator.standard_exponential(shape) / concentration
     log_draws -= log_draws.max(axis=-1, keepdims=True)
     weights = np.exp(log_draws)
-    return weights / weights.sum(axis=-1, keepdims=True)
+    return np.maximum(weights / weights.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)

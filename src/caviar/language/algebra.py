@@ -163,18 +163,31 @@ def as_predictor(value: Any) -> Predictor:
     if isinstance(value, Algebra):
         return Predictor((Addend(1.0, (value,)),))
     if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        number = float(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(
+                f"a number in a predictor must be a real one of double precision; got {value!r}"
+            ) from None
         if not np.isfinite(number):
             raise ModelError(f"a number in a predictor must be finite; got {number}")
         return Predictor((Addend(number),))
     if isinstance(value, np.ndarray | list | tuple):
         raise ModelError(
-            f"an array in a predictor needs a name, so that its axes have plates; got shape {np.shape(value)}. Write "
+            f"an array in a predictor needs a name, so that its axes have plates; got {_size_of(value)}. Write "
             f"Constant('name', array, plates=obs), or Data('name', plates=obs) with the array in the data"
         )
     raise ModelError(
         f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}"
     )
+
+
+def _size_of(value: Any) -> str:
+    """Return the shape of an array in words; of a list that is no array, its kind."""
+    try:
+        return f"shape {np.shape(value)}"
+    except ValueError:
+        return f"a {type(value).__name__} with rows of different lengths"
 
 
 def dot(first: Any, second: Any) -> Predictor:

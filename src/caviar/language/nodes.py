@@ -78,8 +78,11 @@ def as_known(value: Any, owner: str) -> Array:
     """
     refuse_link(value, owner)
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError("complex")
+        array = np.array(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(
             f"{owner} takes a number, an array or a caviar variable; got {value!r} of type {type(value).__name__}"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from .._errors import ParameterError, PlateError
@@ -96,6 +97,10 @@ def as_plates(plates: Plates, owner: str) -> tuple[Plate, ...]:
         raise PlateError(
             f"plates= of '{owner}' takes Plate objects; write obs = Plate({plates!r}) once, and plates=obs "
             f"wherever something is repeated over it"
+        )
+    if not isinstance(plates, Plate | Iterable):
+        raise PlateError(
+            f"plates= of '{owner}' takes a Plate or several; got {plates!r}. Write Plate('name', size)."
         )
     several = (plates,) if isinstance(plates, Plate) else tuple(plates)
     for plate in several:

@@ -115,7 +115,7 @@ def _no_probability(value: Array) -> str:
 
 
 def _no_beginning(value: Array) -> str:
-    marks = np.all((value == 0) | (value == 1)) and value.ravel()[0] == 1
+    marks = value.size > 0 and np.all((value == 0) | (value == 1)) and value.ravel()[0] == 1
     return "" if marks else "must be 1 where a sequence begins, as in the first row, and 0 elsewhere"
 
 

@@ -17,6 +17,8 @@ from .roles import CONCENTRATION, RATE, STICKS, TWO_SHAPES
 from .templates import template
 from .variable import Variable
 
+_MOST_PIECES = 1_000_000
+
 __all__ = ["Beta", "Dirichlet", "StickBreaking"]
 
 
@@ -105,8 +107,13 @@ class StickBreaking(Variable):
             raise ModelError(
                 f"'truncation' of StickBreaking '{name}' must be a whole number of at least 2; got {truncation!r}"
             )
+        if truncation > _MOST_PIECES:
+            raise ModelError(
+                f"'truncation' of StickBreaking '{name}' must be at most {_MOST_PIECES}; got {truncation}"
+            )
         # the last piece is the rest: the concentration acts on it alone
-        last = np.eye(int(truncation))[-1]
+        last = np.zeros(int(truncation))
+        last[-1] = 1.0
         self._state(name, plates, {"concentration": (concentration, RATE), "truncation": (last, STICKS)})
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.StickBreaking:

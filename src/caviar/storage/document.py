@@ -96,6 +96,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, AnyArr
     DataError
         If there is no such file, it is damaged or something else, or a later version of the library wrote it.
     """
+    if not isinstance(path, str | os.PathLike):
+        # a number would be the descriptor of an open file, and be closed
+        raise DataError(f"a path is a string or a path object; got {path!r}")
     with _refusing_damage(path), open(path, "rb") as file, zipfile.ZipFile(file) as archive:
         entries = _entries(archive, os.fstat(file.fileno()).st_size)
         header = _parse_header(archive.read(entries.pop(_HEADER)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,7 @@ def check_model(
     >>> check_model(cv.Model(x), {"x": [0.3, -0.8, 1.9, 0.4]}).passed
     True
     """
+    _check_arguments(model, data, n_draws, n_directions, replications)
     incomplete = [name for name, value in data.items() if _has_missing(value)]
     if incomplete:
         raise ParameterError(
@@ -97,6 +99,20 @@ def check_model(
         if replications:
             checks.append(_recovery(model, data, replications, seed, arguments))
     return VerificationReport(tuple(checks))
+
+
+def _check_arguments(
+    model: Any, data: Any, n_draws: object, n_directions: object, replications: object
+) -> None:
+    """Refuse what is no model, no data, or no number of draws."""
+    if not hasattr(model, "fit") or not hasattr(model, "log_joint"):
+        raise ParameterError(f"check_model takes a caviar.Model; got {model!r}")
+    if not isinstance(data, Mapping):
+        raise ParameterError(f"data is a mapping from names to arrays, as for the fit; got {data!r}")
+    counts = {"n_draws": (n_draws, 2), "n_directions": (n_directions, 1), "replications": (replications, 0)}
+    for name, (value, fewest) in counts.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < fewest:
+            raise ParameterError(f"{name} must be a whole number of at least {fewest}; got {value!r}")
 
 
 def _ascent(posterior: Posterior) -> Check:
