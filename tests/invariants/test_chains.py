@@ -50,13 +50,13 @@ def test_the_elbo_never_falls_and_its_parts_sum_to_it(separation):
 
 def test_it_beats_the_mixture_that_has_no_memory_and_finds_the_path():
     data, path = draw(2, 3_000)
-    posterior = model().fit(data, seed=0)
+    posterior = model().fit(data, seed=0, max_iter=500)
     chain = posterior.local(data)["s"]
     # states have no names: each is called by its place
     order = np.argsort(posterior["mean"].mean @ [1.0, 2.0])
     found = np.argsort(order)[chain.mode()]
     assert np.mean(found == path) > 0.9
-    mixture = cv.models.gaussian_mixture(2, 3).fit({"x": data["x"]}, seed=0)
+    mixture = cv.models.gaussian_mixture(2, 3).fit({"x": data["x"]}, seed=0, max_iter=500)
     labels = np.argsort(np.argsort(mixture["mean"].mean @ [1.0, 2.0]))[
         mixture.local({"x": data["x"]})["z"].mode()
     ]

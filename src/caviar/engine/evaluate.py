@@ -53,12 +53,17 @@ def _in_frame(
     return q
 
 
-def local_distributions(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> dict[str, Any]:
+def local_distributions(
+    plan: Plan, factors: Mapping[str, Any], passes: Passes, *, anew: bool = True
+) -> dict[str, Any]:
     """Return the local factors of all rows by name, the globals given.
 
-    Variables of an outer plate, as the proportions of documents, belong to the data: they are found anew.
+    Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless the
+    data are those that the factors were fitted to.
     """
-    outer = outer_variables(plan.binding.nodes, plan.order)
+    outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
+    if not anew:
+        _check_sizes(plan, factors)
     q = _in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:

@@ -58,7 +58,7 @@ def elbo_estimate(
     if n_draws < 2:
         raise ParameterError(f"n_draws must be at least 2, for a standard error; got {n_draws}")
     rng = np.random.default_rng(seed)
-    local = posterior.local(data)
+    local = posterior.local(data, anew=False)
     rows_at = _row_axes(posterior, local)
     samples = np.empty(n_draws)
     for i in range(n_draws):
