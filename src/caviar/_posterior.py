@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._absent import predicted
 from ._errors import DataError, ModelError, ParameterError
+from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
@@ -164,8 +164,8 @@ class Posterior:
         Notes
         -----
         Exact under q for Normal variables with any predictor, and for all others with global parents. So is a
-        ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`; a ``logistic`` is integrated by
-        64 Gauss-Hermite nodes over N(m, v) (beyond a standard deviation of 1, by the trapezoidal rule). The
+        ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`; a ``logistic`` is integrated
+        by 64 Gauss-Hermite nodes over N(m, v) (beyond a standard deviation of 1, by the trapezoidal rule). The
         components of a mixture have the probabilities of the row's local factor where something of the row was
         observed below the Categorical, and else those expected of its parent.
 

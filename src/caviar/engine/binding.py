@@ -15,7 +15,7 @@ from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
 from .ragged import Flattened, flattened, nested_plates
 
-__all__ = ["Binding", "bind"]
+__all__ = ["Binding", "as_values", "bind", "check_known_slots"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
@@ -128,7 +128,7 @@ def bind(
         if isinstance(node, Variable) and node in values:
             _check_support(node, values[node])
         if isinstance(node, Variable):
-            _check_known_slots(node, values, sizes)
+            check_known_slots(node, values, sizes)
     n_rows = sizes[plate] if plate is not None else 1
     weights = flat.counts
     if sample_weight is not None:
@@ -329,7 +329,7 @@ def _check_support(node: Variable, value: AnyArray) -> None:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
 
 
-def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
+def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
     """Check the known values that came with the data; a flat prior can be stated, but is no distribution of data."""
     if node.is_flat and node in values:
         raise DataError(

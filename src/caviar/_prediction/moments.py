@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtr
 
-from . import families
-from ._expectations import Expectations, refuse
-from ._typing import Array
-from .engine.point import PointMass
-from .language import (
+from .. import families
+from .._typing import Array
+from ..engine.point import PointMass
+from ..language import (
     Bernoulli,
     Categorical,
     Gamma,
@@ -28,7 +27,8 @@ from .language import (
     Poisson,
     Variable,
 )
-from .language.links import Probit
+from ..language.links import Probit
+from .expectations import Expectations, refuse
 
 __all__ = ["Moments", "moments"]
 
@@ -94,7 +94,10 @@ def _mixed(components: list[tuple[Array, Array, Array]], n_plates: int) -> Momen
 
     mean = sum(weighted(w, m) for w, m, _ in components)
     # a component of weight zero adds nothing, not even infinity
-    spread = ((w, np.where(w.reshape(w.shape + (1,) * (v.ndim - n_plates)) > 0, v, 0.0), m) for w, m, v in components)
+    spread = (
+        (w, np.where(w.reshape(w.shape + (1,) * (v.ndim - n_plates)) > 0, v, 0.0), m)
+        for w, m, v in components
+    )
     variance = sum(weighted(w, v + np.square(m - mean)) for w, v, m in spread)
     return np.asarray(mean), np.asarray(variance)
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import DataError
-from ._expectations import Expectations, refuse
-from ._prediction import Prediction
-from ._prediction_moments import moments
-from ._simulation import check_labels, conditional, known_arrays, settle_sizes
-from ._typing import Array
-from .engine.binding import as_values
-from .engine.ragged import flattened
-from .language import Constant, Data, Node, Plate, Variable
+from .._errors import DataError
+from .._simulation import check_labels, conditional, known_arrays, settle_sizes
+from .._typing import Array
+from ..engine.binding import as_values, check_known_slots
+from ..engine.ragged import flattened
+from ..language import Constant, Data, Node, Plate, Variable
+from .expectations import Expectations, refuse
+from .moments import moments
+from .prediction import Prediction
 
 __all__ = ["predicted"]
 
@@ -113,12 +113,22 @@ def _rows(
         fewest.setdefault(data_plate, 1)
     sizes = settle_sizes(nodes, {}, {**known, **shown, **means}, fewest)
     check_labels(nodes, known, sizes)
+    values = {
+        node: node.value if isinstance(node, Constant) else known[node.name]
+        for node in nodes
+        if node.is_known
+    }
+    for node in nodes:
+        if isinstance(node, Variable):
+            check_known_slots(node, values, sizes)
     # a value that is missing in part tells nothing by itself: its local factor does
     complete = {name: value for name, value in shown.items() if not np.isnan(value).any()}
     for name in complete:
         if hasattr(names[name], "categories"):
             complete[name] = complete[name].astype(np.intp)
-    return _Rows(nodes, {**known, **complete}, shown.keys() - complete.keys(), sizes, factors, local, data_plate)
+    return _Rows(
+        nodes, {**known, **complete}, shown.keys() - complete.keys(), sizes, factors, local, data_plate
+    )
 
 
 def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
@@ -192,7 +202,7 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     (slot,) = gate.slots.values()
     if isinstance(slot.index, Variable) and slot.index.name not in rows.known:
         refuse(leaf, f"the probabilities of '{gate.name}' are chosen by the latent '{slot.index.name}'")
-    parent = slot.node
-    latent = isinstance(parent, Variable) and parent.name not in rows.known
-    factors = {parent.name: _factor(parent, leaf, rows)} if latent else {}
+    parent, factors = slot.node, {}
+    if isinstance(parent, Variable) and parent.name not in rows.known:
+        factors[parent.name] = _factor(parent, leaf, rows)
     return Expectations(gate, rows.known, factors).entries("probabilities")[0]

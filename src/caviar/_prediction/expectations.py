@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import families
-from ._errors import ModelError
-from ._simulation import laid_out, operand_slot, slot_value
-from ._typing import Array
-from .engine.point import PointMass
-from .language import Constant, Diagonal, Indexed, Node, Part, Predictor, Slot, Variable
-from .language.algebra import Addend
+from .. import families
+from .._errors import ModelError
+from .._simulation import laid_out, operand_slot, slot_value
+from .._typing import Array
+from ..engine.point import PointMass
+from ..language import Constant, Diagonal, Indexed, Node, Part, Predictor, Slot, Variable
+from ..language.algebra import Addend
 
 __all__ = ["SAMPLES", "Expectations", "refuse"]
 
@@ -96,11 +96,12 @@ class Expectations:
         It is infinite where the factor has too small a shape: b / (a - 1) and b^2 / ((a - 1) (a - 2)) of a Gamma, and
         B / (nu - D - 1) of a Wishart. The operands of a product are independent.
         """
-        stated = self.owner.stated.get(name, self.owner.slots[name if name in self.owner.slots else "mean"])
+        # a whole joint factor stands in the slot of the mean, and carries its precision
+        stated = self.owner.stated.get(name)
         if isinstance(stated, Diagonal):
             return self._diagonal(stated)
         if not isinstance(stated, Predictor):
-            return self._inverse(self.owner.slots[name if name in self.owner.slots else "mean"])
+            return self._inverse(self.owner.slots["mean" if stated is None else name])
         (addend,) = stated.addends
         first, second = np.asarray(1 / addend.coefficient), np.asarray(addend.coefficient**-2.0)
         vector = None
@@ -155,7 +156,8 @@ class Expectations:
     def _factor(self, node: Node) -> Any:
         if node.name not in self.factors:
             refuse(
-                self.owner, f"'{node.name}' has a value for each row, and depends on variables that are not known"
+                self.owner,
+                f"'{node.name}' has a value for each row, and depends on variables that are not known",
             )
         return self.factors[node.name]
 
@@ -252,5 +254,4 @@ def _inverse_of(value: Array, *, matrix: bool) -> tuple[Array, Array]:
     if matrix:
         inverse = np.diagonal(np.linalg.inv(value), axis1=-2, axis2=-1)
         return inverse, inverse
-    return 1.0 / value, value**-2.0
-
+    return 1.0 / value, np.square(1.0 / value)

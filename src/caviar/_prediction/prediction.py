@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._typing import Array
+from .._typing import Array
 
 __all__ = ["Prediction"]
 
