@@ -252,6 +252,6 @@ def _inverse_moments(factor: Any) -> tuple[Array, Array]:
 
 def _inverse_of(value: Array, *, matrix: bool) -> tuple[Array, Array]:
     if matrix:
-        inverse = np.diagonal(np.linalg.inv(value), axis1=-2, axis2=-1)
+        inverse = np.array(np.diagonal(np.linalg.inv(value), axis1=-2, axis2=-1), dtype=np.float64)
         return inverse, inverse
     return 1.0 / value, np.square(1.0 / value)
