@@ -173,8 +173,8 @@ class Model:
             )
         if best.lost_in:
             warnings.warn(
-                f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats of "
-                f"the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
+                f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats "
+                f"of the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
                 f"scale the data of '{best.lost_in}', and the known columns of its predictor.",
                 LostDigitsWarning,
                 stacklevel=2,

@@ -210,8 +210,11 @@ def test_mean_and_deviation_are_those_of_draws(build):
     if build is categorical:
         draws = np.eye(3)[draws]
     assert found.mean.shape == found.standard_deviation.shape == draws.shape[1:]
-    deviation = draws.std(axis=0)
-    assert np.all(np.abs(draws.mean(axis=0) - found.mean) < 4 * deviation / np.sqrt(2000) + 1e-9)
+    tolerance = 4 * found.standard_deviation / np.sqrt(2000)
+    assert np.all(np.abs(draws.mean(axis=0) - found.mean) < tolerance)
+    if set(np.unique(draws)) <= {0, 1}:
+        np.testing.assert_allclose(found.standard_deviation**2, found.mean * (1 - found.mean))
+        return
     squares = np.square(draws - found.mean)
     error = 4 * squares.std(axis=0) / np.sqrt(2000)
     np.testing.assert_array_less(np.abs(squares.mean(axis=0) - found.standard_deviation**2), error + 1e-9)
@@ -303,6 +306,15 @@ def test_known_labels_choose_the_component():
     leaf, data, _ = mixture()
     posterior = cv.Model(leaf).fit(data, init={"z": LABELS})
     np.testing.assert_allclose(posterior.predict({"z": [2, 0]})["y"].mean, posterior["m"].mean[[2, 0]])
+
+
+def test_labels_off_their_support_are_refused():
+    leaf, data, _ = mixture()
+    posterior = cv.Model(leaf).fit(data, init={"z": LABELS})
+    with pytest.raises(cv.DataError, match="'z', a Categorical, must hold whole numbers from 0 to 2"):
+        posterior.predict({"z": [0, 3]})
+    with pytest.raises(cv.ModelError, match=r"'z', on which it depends, has missing values"):
+        posterior.predict({"z": [0, np.nan]})
 
 
 def test_rows_with_every_variable_give_local_factors_as_before():

@@ -11,7 +11,7 @@ import numpy as np
 from .._errors import DataError
 from .._simulation import check_labels, conditional, known_arrays, settle_sizes
 from .._typing import Array
-from ..engine.binding import as_values, check_known_slots
+from ..engine.binding import as_values, check_known_slots, check_support
 from ..engine.ragged import flattened
 from ..language import Constant, Data, Node, Plate, Variable
 from .expectations import Expectations, refuse
@@ -94,41 +94,40 @@ def _rows(
     data_plate: Plate | None,
 ) -> _Rows:
     flat = flattened(nodes, data)
-    names = {node.name: node for node in nodes if isinstance(node, Data | Variable)}
-    for name in flat.data:
+    variables = {node.name: node for node in nodes if isinstance(node, Variable)}
+    _check_names(nodes, flat.data)
+    known = known_arrays(nodes, {name: value for name, value in flat.data.items() if name not in variables})
+    shown = {
+        name: as_values(variables[name], value, variables[name].value_rank)
+        for name, value in flat.data.items()
+        if name in variables
+    }
+    means = {name: factor.mean for name, factor in factors.items() if name not in shown}
+    fewest = {data_plate: 1, **flat.fewest} if data_plate is not None else flat.fewest
+    sizes = settle_sizes(nodes, {}, {**known, **shown, **means}, fewest)
+    check_labels(nodes, known, sizes)
+    values = {n: n.value if isinstance(n, Constant) else known[n.name] for n in nodes if n.is_known}
+    for variable in variables.values():
+        check_known_slots(variable, values, sizes)
+    # a value that is missing in part tells nothing by itself: its local factor does
+    complete = {name: value for name, value in shown.items() if not np.isnan(value).any()}
+    for name, value in complete.items():
+        check_support(variables[name], value)
+        if hasattr(variables[name], "categories"):
+            complete[name] = value.astype(np.intp)
+    return _Rows(
+        nodes, {**known, **complete}, shown.keys() - complete.keys(), sizes, factors, local, data_plate
+    )
+
+
+def _check_names(nodes: Sequence[Node], data: Mapping[str, Any]) -> None:
+    names = [node.name for node in nodes if isinstance(node, Data | Variable)]
+    for name in data:
         if name not in names:
             has = ", ".join(f"'{other}'" for other in names)
             raise DataError(
                 f"the data have '{name}', but the model has no variable of that name; it has {has}"
             )
-    observed = {name: value for name, value in flat.data.items() if isinstance(names[name], Variable)}
-    known = known_arrays(nodes, {name: value for name, value in flat.data.items() if name not in observed})
-    shown = {}
-    for name, value in observed.items():
-        node: Any = names[name]
-        shown[name] = as_values(node, value, node.value_rank)
-    means = {name: factor.mean for name, factor in factors.items() if name not in shown}
-    fewest = dict(flat.fewest)
-    if data_plate is not None:
-        fewest.setdefault(data_plate, 1)
-    sizes = settle_sizes(nodes, {}, {**known, **shown, **means}, fewest)
-    check_labels(nodes, known, sizes)
-    values = {
-        node: node.value if isinstance(node, Constant) else known[node.name]
-        for node in nodes
-        if node.is_known
-    }
-    for node in nodes:
-        if isinstance(node, Variable):
-            check_known_slots(node, values, sizes)
-    # a value that is missing in part tells nothing by itself: its local factor does
-    complete = {name: value for name, value in shown.items() if not np.isnan(value).any()}
-    for name in complete:
-        if hasattr(names[name], "categories"):
-            complete[name] = complete[name].astype(np.intp)
-    return _Rows(
-        nodes, {**known, **complete}, shown.keys() - complete.keys(), sizes, factors, local, data_plate
-    )
 
 
 def _prediction(leaf: Variable, rows: _Rows) -> Prediction:

@@ -15,7 +15,7 @@ from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
 from .ragged import Flattened, flattened, nested_plates
 
-__all__ = ["Binding", "as_values", "bind", "check_known_slots"]
+__all__ = ["Binding", "as_values", "bind", "check_known_slots", "check_support"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
@@ -126,7 +126,7 @@ def bind(
     plate = _choose_data_plate(nodes, leaves, data_plate)
     for node in nodes:
         if isinstance(node, Variable) and node in values:
-            _check_support(node, values[node])
+            check_support(node, values[node])
         if isinstance(node, Variable):
             check_known_slots(node, values, sizes)
     n_rows = sizes[plate] if plate is not None else 1
@@ -319,7 +319,8 @@ def _choose_data_plate(
     return unsized[0] if unsized else max(candidates, key=lambda plate: plate.size or 0, default=None)
 
 
-def _check_support(node: Variable, value: AnyArray) -> None:
+def check_support(node: Variable, value: AnyArray) -> None:
+    """Refuse data off the support of their variable."""
     if not node.takes_data:
         raise DataError(
             f"'{node.name}' is a hidden variable: it is inferred, and takes no data; leave it out"
