@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from ._model import Model
     from ._posterior import Posterior
+    from ._prediction import Prediction
     from .estimators import BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, load
     from .language import (
         Bernoulli,
@@ -111,6 +112,7 @@ _HOME = {
     ),
     "Model": "._model",
     "Posterior": "._posterior",
+    "Prediction": "._prediction",
 }
 _MODULES = ("data", "datasets", "families", "models", "report", "testing")
 
@@ -149,6 +151,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "Prediction",
     "StickBreaking",
     "VerificationError",
     "Wishart",

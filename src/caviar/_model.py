@@ -342,6 +342,16 @@ class _Evaluator:
         )
         return self.model._plan(binding, self.point, self.factors), Passes(rows_of(binding), Threads())
 
+    def above(self, leaves: Sequence[Variable]) -> _Evaluator:
+        """Return the same for the part of the model above some of its leaves."""
+        model = Model(*leaves)
+        names = model.variables
+        point = tuple(name for name in self.point if name in names)
+        groups = [[name for name in group if name in names] for group in self.factors or ()]
+        factors = None if self.factors is None else [group for group in groups if group]
+        plates = [plate for node in model.nodes for plate in node.plates]
+        return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
+
 
 def _sample(passes: Passes) -> Sample:
     return sample_of(passes.source) if passes.source.n_rows else Sample({}, np.empty(0))

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._errors import ModelError, ParameterError
+from ._errors import DataError, ModelError, ParameterError
+from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
@@ -17,7 +18,7 @@ from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
 from .engine.status import Status
-from .language import Plate
+from .language import Plate, Variable, nodes_above
 
 __all__ = ["Posterior"]
 
@@ -34,6 +35,10 @@ class Binds(Protocol):
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
+        ...
+
+    def above(self, leaves: Sequence[Variable]) -> Binds:
+        """Return the same for the part of the model above some of its leaves."""
         ...
 
 
@@ -106,8 +111,11 @@ class Posterior:
         """Return the names of the global variables."""
         return list(self._factors)
 
-    def local(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def local(self, data: Mapping[str, Any], *, anew: bool = True) -> dict[str, Any]:
         """Return the factors of the local variables for rows of data, old or new, the globals as they are.
+
+        The data must have every observed variable, missing entries (NaN) among them or not; :meth:`predict` takes rows
+        that lack some, and says what to expect of these.
 
         With plates within another, as tokens within documents, variables of the outer plate belong to the data too:
         the proportions of new documents are found by ascent from their prior, the topics as they are.
@@ -119,6 +127,8 @@ class Posterior:
         ----------
         data
             As for the fit; any number of rows.
+        anew
+            Whether variables of an outer plate are found anew; False where the data are those of the fit.
 
         Returns
         -------
@@ -126,22 +136,71 @@ class Posterior:
             Name -> distribution with the rows as first batch axis.
         """
         plan, passes = self._evaluator.bind(data)
-        return local_distributions(plan, self._factors, passes)
+        return local_distributions(plan, self._factors, passes, anew=anew)
 
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the factors of the local variables for new rows of data: :meth:`local`, under the name of its use.
+        r"""Return predictions of the observed variables that new rows lack, and the factors of their local variables.
+
+        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`. Where they
+        lack some, as the ``y`` of a regression, these are predicted from the rest, under q:
+
+        .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
+                  \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
 
         Parameters
         ----------
         data
-            The observed variables of the new rows, with the names of the fit.
+            Name of each known array (``Data``) -> its values for the new rows, and of each observed variable that is
+            known of them. Where nothing tells how many rows there are, there is one.
 
         Returns
         -------
         dict
-            Name -> distribution with the rows as first batch axis; of a Categorical, ``.probabilities``.
+            Name of each observed variable that ``data`` lack -> :class:`Prediction`, with ``.mean`` and
+            ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
+            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``.
+
+        Raises
+        ------
+        ModelError
+            If a mean or variance has no closed form: the message says why. :meth:`predictive` draws.
+
+        Notes
+        -----
+        Exact under q for Normal variables with any predictor, and for all others with global parents. So is a
+        ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`; a ``logistic`` is integrated
+        by 64 Gauss-Hermite nodes over N(m, v) (beyond a standard deviation of 1, by the trapezoidal rule). The
+        components of a mixture have the probabilities of the row's local factor where something of the row was
+        observed below the Categorical, and else those expected of its parent.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> obs, w = cv.Plate("obs"), cv.MultivariateNormal("w", [0, 0], [[1, 0], [0, 1]])
+        >>> y = cv.Normal("y", cv.dot(cv.Data("X", plates=obs), w), 4.0, plates=obs)
+        >>> posterior = cv.Model(y).fit({"X": [[1, 0], [1, 1]], "y": [1, 3]})
+        >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
+        Prediction(mean=[4.2069, 0.    ], standard_deviation=[0.9097, 0.5   ])
         """
-        return self.local(data)
+        absent = [
+            leaf for leaf in self.model.leaves if not isinstance(data, Mapping) or leaf.name not in data
+        ]
+        if not absent or not isinstance(data, Mapping):
+            return self.local(data)
+        local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
+        factors = {name: factor for name, factor in self._factors.items() if name not in local}
+        return {**local, **predicted(self.model.nodes, absent, data, factors, local, self.data_plate)}
+
+    def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the factors of the local variables above some of the leaves."""
+        if not leaves:
+            return {}
+        evaluator = self._evaluator.above(leaves)
+        if evaluator.data_plate is None:
+            return {}
+        names = [node.name for node in nodes_above(leaves)]
+        plan, passes = evaluator.bind({name: value for name, value in data.items() if name in names})
+        return local_distributions(plan, self._factors, passes)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
         """Return draws of all global variables.
@@ -192,6 +251,7 @@ class Posterior:
         """
         rng = generator(seed)
         _check_count("n_draws", n_draws)
+        self._check_new_rows(sizes or {}, data or {})
         names = [leaf.name for leaf in self.model.leaves]
         draws = []
         for _ in range(n_draws):
@@ -199,6 +259,24 @@ class Posterior:
             drawn = self.model.simulate(rng, sizes=sizes, data=data, given=values)
             draws.append([drawn[name] for name in names])
         return {name: np.stack(values) for name, values in zip(names, zip(*draws, strict=True), strict=True)}
+
+    def _check_new_rows(self, sizes: Any, data: Mapping[str, Any]) -> None:
+        """Refuse arrays among the sizes, and values of what is to be drawn among the arrays."""
+        for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
+            if not isinstance(size, Integral) and np.ndim(size):
+                raise ParameterError(
+                    f"the first argument of predictive is sizes, a number for each plate, but '{name}' has an array of "
+                    f"shape {np.shape(size)}; known arrays of the new rows go to data=: "
+                    f"posterior.predictive(data={{'{name}': ...}})"
+                )
+        for name in data:
+            if name in self.model.variables:
+                is_leaf = any(leaf.name == name for leaf in self.model.leaves)
+                raise DataError(
+                    f"data= of predictive takes known arrays (Data) alone; '{name}' is a variable, which is drawn "
+                    f"anew: leave it out. What rows with known values say of the others, "
+                    f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
+                )
 
     def log_predictive(self, data: Mapping[str, Any]) -> Array:
         r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.

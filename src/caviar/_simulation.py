@@ -35,7 +35,17 @@ from .language.algebra import Addend
 from .language.nodes import placed
 from .language.roles import labels_of
 
-__all__ = ["conditional", "log_joint", "simulate", "slot_value"]
+__all__ = [
+    "check_labels",
+    "conditional",
+    "known_arrays",
+    "laid_out",
+    "log_joint",
+    "operand_slot",
+    "settle_sizes",
+    "simulate",
+    "slot_value",
+]
 
 
 def simulate(
@@ -51,10 +61,10 @@ def simulate(
             raise ParameterError(f"{argument}= is a mapping from names to values; got {value!r}")
     variables = [node for node in nodes if isinstance(node, Variable)]
     flat = flattened(nodes, data)
-    known = _known_arrays(nodes, flat.data)
+    known = known_arrays(nodes, flat.data)
     held = _held_values(variables, given)
-    shapes = _settle_sizes(nodes, sizes, {**known, **held}, flat.fewest)
-    _check_labels(nodes, known, shapes)
+    shapes = settle_sizes(nodes, sizes, {**known, **held}, flat.fewest)
+    check_labels(nodes, known, shapes)
     values = {**known, **held}
     for variable in _parents_first(variables):
         if variable.name not in held:
@@ -72,15 +82,15 @@ def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
     if missing:
         raise DataError(f"the log joint density needs a value of every variable; '{missing[0]}' has none")
     read = {
-        **_known_arrays(nodes, {n.name: values[n.name] for n in nodes if isinstance(n, Data)}),
+        **known_arrays(nodes, {n.name: values[n.name] for n in nodes if isinstance(n, Data)}),
         **_held_values(
             [n for n in nodes if isinstance(n, Variable)],
             {n.name: values[n.name] for n in nodes if isinstance(n, Variable)},
         ),
     }
     flat = flattened(nodes, {name: value for name, value in values.items() if not isinstance(value, tuple)})
-    sizes = _settle_sizes(nodes, {}, read, flat.fewest)
-    _check_labels(nodes, read, sizes)
+    sizes = settle_sizes(nodes, {}, read, flat.fewest)
+    check_labels(nodes, read, sizes)
     total = 0.0
     for variable in nodes:
         if isinstance(variable, Variable) and not variable.is_flat:
@@ -124,7 +134,7 @@ def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, 
         (slot,) = (slot for slot in owner.slots.values() if slot.along is not None and slot.name == name)
         node = slot.node
         value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
-        entries = _laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
+        entries = laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
         return entries[..., None] * np.eye(entries.shape[-1])
     return slot_value(owner, owner.slots[name], values)
 
@@ -152,9 +162,13 @@ def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> 
     if isinstance(operand, Part):
         return getattr(_operand_value(owner, operand.whole, values), operand.which)
     if not isinstance(operand, Node | Indexed):
-        return _laid_out(np.asarray(operand, dtype=np.float64), (), owner, {})
-    slot = next(s for s in owner.slots.values() if _is_operand(owner, s, operand))
-    return slot_value(owner, slot, values)
+        return laid_out(np.asarray(operand, dtype=np.float64), (), owner, {})
+    return slot_value(owner, operand_slot(owner, operand), values)
+
+
+def operand_slot(owner: Variable, operand: Node | Indexed) -> Slot:
+    """Return the slot that an operand of a predictor got when the density was expanded."""
+    return next(slot for slot in owner.slots.values() if _is_operand(owner, slot, operand))
 
 
 def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
@@ -174,13 +188,13 @@ def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
         return np.asarray(value)
     if isinstance(slot.expression, Indexed):
         by = slot.expression.by
-        labels[slot.expression.plate] = _laid_out(values[by.name], by.plates, owner, {})
+        labels[slot.expression.plate] = laid_out(values[by.name], by.plates, owner, {})
     if isinstance(value, tuple):
-        return type(value)(*(_laid_out(part, node.plates, owner, labels) for part in value))
-    return _laid_out(value, node.plates, owner, labels)
+        return type(value)(*(laid_out(part, node.plates, owner, labels) for part in value))
+    return laid_out(value, node.plates, owner, labels)
 
 
-def _laid_out(
+def laid_out(
     array: AnyArray, plates: tuple[Plate, ...], owner: Variable, labels: Mapping[Plate, AnyArray]
 ) -> AnyArray:
     """Return an array over plates as one over the plates of the owner; plates with labels are chosen from."""
@@ -235,7 +249,7 @@ def _parents_first(variables: Sequence[Variable]) -> list[Variable]:
     return list(found.values())
 
 
-def _known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, Any]:
+def known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the Data of a model, checked."""
     declared = {node.name: node for node in nodes if isinstance(node, Data)}
     for name in data:
@@ -257,7 +271,7 @@ def _known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, A
     return known
 
 
-def _check_labels(nodes: Sequence[Node], values: dict[str, Any], sizes: Mapping[Plate, int]) -> None:
+def check_labels(nodes: Sequence[Node], values: dict[str, Any], sizes: Mapping[Plate, int]) -> None:
     """Check known labels against the sizes of the plates that they choose from, and make them whole numbers."""
     slots = (slot for node in nodes if isinstance(node, Variable) for slot in node.slots.values())
     for slot in slots:
@@ -321,7 +335,7 @@ def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
     return MeanPrecision(*pair)
 
 
-def _settle_sizes(
+def settle_sizes(
     nodes: Sequence[Node], sizes: Mapping[str, int], values: Mapping[str, Any], fewest: Mapping[Plate, int]
 ) -> dict[Plate, int]:
     """Return the size of each plate: declared, asked for, that of a known value, or the ``fewest`` of an outer plate.

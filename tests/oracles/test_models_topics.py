@@ -244,3 +244,12 @@ def test_the_verification_kit_accepts_the_model() -> None:
         model(), {"word": np.concatenate(as_lists(counts)), "document": labels}, seed=0
     )
     assert report.passed, str(report)
+
+
+def test_the_verification_kit_takes_proportions_as_the_fit_left_them() -> None:
+    """Found anew they may settle elsewhere, and the bound of these is another one."""
+    documents, words = np.nonzero(counts_of(2, documents=6)[:, :9])
+    stated = caviar.models.latent_dirichlet_allocation(3, 9)
+    fit = stated.fit({"word": words, "document": documents}, seed=0, max_iter=500)
+    estimate = cv.testing.elbo_estimate(fit, {"word": words, "document": documents}, n_draws=4000, seed=1)
+    assert abs(estimate.value - fit.elbo) < 5 * estimate.error

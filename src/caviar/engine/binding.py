@@ -16,7 +16,7 @@ from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_la
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
-__all__ = ["Binding", "bind"]
+__all__ = ["Binding", "as_values", "bind", "check_known_slots", "check_support"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
@@ -131,9 +131,9 @@ def bind(
     check_along_rows(values, plate)
     for node in nodes:
         if isinstance(node, Variable) and node in values:
-            _check_support(node, values[node])
+            check_support(node, values[node])
         if isinstance(node, Variable):
-            _check_known_slots(node, values, sizes)
+            check_known_slots(node, values, sizes)
     n_rows = sizes[plate] if plate is not None else 1
     weights = flat.counts
     if sample_weight is not None:
@@ -337,7 +337,8 @@ def _choose_data_plate(
     return unsized[0] if unsized else max(candidates, key=lambda plate: plate.size or 0, default=None)
 
 
-def _check_support(node: Variable, value: AnyArray) -> None:
+def check_support(node: Variable, value: AnyArray) -> None:
+    """Refuse data off the support of their variable."""
     if not node.takes_data:
         raise DataError(
             f"'{node.name}' is a hidden variable: it is inferred, and takes no data; leave it out"
@@ -347,7 +348,7 @@ def _check_support(node: Variable, value: AnyArray) -> None:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
 
 
-def _check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
+def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
     """Check the known values that came with the data; a flat prior can be stated, but is no distribution of data."""
     if node.is_flat and node in values:
         raise DataError(
