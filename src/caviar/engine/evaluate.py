@@ -58,8 +58,8 @@ def local_distributions(
 ) -> dict[str, Any]:
     """Return the local factors of all rows by name, the globals given.
 
-    Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless the
-    data are those that the factors were fitted to.
+    Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless
+    the data are those that the factors were fitted to.
     """
     outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
     if not anew:
