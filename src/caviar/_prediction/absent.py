@@ -191,8 +191,12 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     _check_complete(gate, leaf, rows)
     if gate.name in rows.local or gate.name in rows.factors:
         found: Any = rows.local.get(gate.name, rows.factors.get(gate.name))
-        # one statistic, the labels one-hot
-        weights = np.asarray(getattr(found, "probabilities", found.expected_statistics[0]))
+        if not hasattr(found, "expected_statistics"):
+            refuse(leaf, f"the local '{gate.name}' has a factor for each category of another variable")
+        # a point has no probabilities, but the one-hot label as its only statistic
+        weights = np.asarray(
+            found.probabilities if hasattr(found, "probabilities") else found.expected_statistics[0]
+        )
         if gate.name in rows.local and rows.data_plate in gate.plates:
             weights = np.moveaxis(weights, 0, gate.plates.index(rows.data_plate))
         return weights
