@@ -302,6 +302,22 @@ def test_what_is_there_of_a_row_weighs_the_components():
     np.testing.assert_allclose(alone.mean, [np.mean(m.mean)])
 
 
+def test_states_of_a_chain_are_told_by_the_leaf_that_is_there():
+    state, t = cv.Plate("state", 2), np.repeat([0, 1, 0, 1], 10)
+    chain = cv.MarkovChain("z", [0.5, 0.5], np.array([[0.9, 0.1], [0.2, 0.8]]), along=OBS)
+    x = cv.Normal("x", cv.Normal("m", 0, 0.01, plates=state)[chain], 1.0, plates=OBS)
+    y = cv.Normal("y", cv.Normal("k", 0, 0.01, plates=state)[chain], 1.0, plates=OBS)
+    noise = np.random.default_rng(0).normal(size=(2, 40))
+    data = {"x": 5 * t + noise[0], "y": -7 * t + noise[1]}
+    posterior = cv.Model(x, y).fit(data, init={"z": t})
+    result = posterior.predict({"x": data["x"]})
+    expected = result["z"].probabilities @ posterior["k"].mean
+    np.testing.assert_allclose(result["y"].mean, expected)
+    assert np.corrcoef(result["y"].mean, data["y"])[0, 1] > 0.9
+    with pytest.raises(cv.ModelError, match="state 'z' of each row depends on its neighbours"):
+        posterior.predict({})
+
+
 def test_known_labels_choose_the_component():
     leaf, data, _ = mixture()
     posterior = cv.Model(leaf).fit(data, init={"z": LABELS})

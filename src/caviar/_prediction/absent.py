@@ -12,6 +12,7 @@ from .._errors import DataError
 from .._simulation import check_labels, conditional, known_arrays, settle_sizes
 from .._typing import Array
 from ..engine.binding import as_values, check_known_slots, check_support
+from ..engine.locals import Gated
 from ..engine.ragged import flattened
 from ..language import Constant, Data, Node, Plate, Variable
 from .expectations import Expectations, refuse
@@ -159,7 +160,7 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
     _check_complete(variable, leaf, rows)
     if variable.name in rows.local:
         factor = rows.local[variable.name]
-        if not hasattr(factor, "natural"):
+        if isinstance(factor, Gated):
             refuse(leaf, f"the local '{variable.name}' has a factor for each category of another variable")
         return _in_order_of_plates(factor, variable, rows.data_plate)
     parents = list(variable.drawn_given)
@@ -191,8 +192,12 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     _check_complete(gate, leaf, rows)
     if gate.name in rows.local or gate.name in rows.factors:
         found: Any = rows.local.get(gate.name, rows.factors.get(gate.name))
-        # one statistic, the labels one-hot
-        weights = np.asarray(getattr(found, "probabilities", found.expected_statistics[0]))
+        if isinstance(found, Gated):
+            refuse(leaf, f"the local '{gate.name}' has a factor for each category of another variable")
+        # a point has no probabilities, but the one-hot label as its only statistic
+        weights = np.asarray(
+            found.probabilities if hasattr(found, "probabilities") else found.expected_statistics[0]
+        )
         if gate.name in rows.local and rows.data_plate in gate.plates:
             weights = np.moveaxis(weights, 0, gate.plates.index(rows.data_plate))
         return weights
