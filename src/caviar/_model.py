@@ -25,6 +25,7 @@ from ._randomness import generator
 from ._simulation import log_joint, simulate
 from .data import ArrayRows
 from .engine.binding import Binding, bind
+from .engine.conditioning import nearly_singular
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.loop import Progress, Result, Settings, ascend
@@ -162,7 +163,8 @@ class Model:
         CollapseWarning
             If every start ended with a component on (almost) no data.
         LostDigitsWarning
-            If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats.
+            If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats, or columns
+            are collinear to double precision.
         """
         _check_settings(max_iter, tol, n_restarts)
         most = _MAX_ITER if max_iter is None else max_iter
@@ -208,6 +210,14 @@ class Model:
                 f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats "
                 f"of the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
                 f"scale the data and the known columns that '{best.lost_in}' depends on, and its prior with them.",
+                LostDigitsWarning,
+                stacklevel=2,
+            )
+        if collinear := nearly_singular(self.nodes, best.q):
+            warnings.warn(
+                f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
+                f"is lost beside them, and the ELBO may be wrong by a nat or so. Leave one of them out, or tighten the "
+                f"prior.",
                 LostDigitsWarning,
                 stacklevel=2,
             )

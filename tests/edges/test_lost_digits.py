@@ -28,3 +28,16 @@ def test_a_mixture_far_from_zero_loses_none() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         caviar.models.gaussian_mixture(1, 2, prior_mean=[1e8]).fit({"x": x[:, None]}, seed=0)
+
+
+@pytest.mark.parametrize(("gap", "lost"), [(1e-3, False), (1e-8, True), (0.0, True)])
+def test_collinear_columns_of_large_numbers_are_told(gap: float, lost: bool) -> None:
+    """Beside X'X of 1e12 a prior precision of 0.01 is below rounding where columns are the same."""
+    rng = np.random.default_rng(0)
+    column = 1e6 * rng.normal(size=40)
+    X = np.column_stack([column, column + gap * 1e6 * rng.normal(size=40)])
+    for model in (caviar.models.conjugate_regression(2), caviar.models.linear_regression(2)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.fit({"X": X, "y": rng.normal(size=40)}, max_iter=50)
+        assert any("are collinear" in str(w.message) for w in told) == lost
