@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from ._errors import (
-    CollapseWarning,
-    ConvergenceWarning,
-    ImproperError,
-    LostDigitsWarning,
-    ModelError,
-    ParameterError,
-)
+from ._errors import ImproperError, ModelError, ParameterError
+from ._fit_warnings import warn_about
 from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
 from ._simulation import log_joint, simulate
 from .data import ArrayRows
 from .engine.binding import Binding, bind
-from .engine.conditioning import nearly_singular
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.loop import Progress, Result, Settings, ascend
@@ -167,60 +159,18 @@ class Model:
             are collinear to double precision.
         """
         _check_settings(max_iter, tol, n_restarts)
-        most = _MAX_ITER if max_iter is None else max_iter
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
         plan = self._plan(binding, point, factors, order)
         passes = Passes(rows_of(binding), as_executor(executor))
-        results: list[Result] = []
-        failures: list[ImproperError] = []
-        with passes.executor.session(), reporter(progress) as callback:
-            for number, rng in enumerate(_generators(seed, n_restarts)):
-                settings = Settings(most, tol, callback, number, n_restarts)
-                try:
-                    results.append(self._ascend(plan, passes, init, rng, settings))
-                except ImproperError as error:
-                    failures.append(error)
-                    continue
-                if results[-1].status is Status.INTERRUPTED:
-                    break
-        if not results:
-            raise failures[0]
+        settings = Settings(_MAX_ITER if max_iter is None else max_iter, tol, n_restarts=n_restarts)
+        results = self._restarts(plan, passes, init, seed, settings, progress)
         best = max(results, key=_rank)
         if not np.isfinite(best.elbo):
             raise ImproperError(
                 f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
                 f"prior; give a proper one"
             )
-        if best.status is Status.COLLAPSED:
-            warnings.warn(
-                f"the fit collapsed (in every one of {n_restarts} starts): {best.status.explanation}.",
-                CollapseWarning,
-                stacklevel=2,
-            )
-        if best.status is Status.MAX_ITER and max_iter is None:
-            warnings.warn(
-                f"the fit has not converged after {most} iterations; the last changed the ELBO by "
-                f"{best.trace[-1] - best.trace[-2]:.2g} nats. Raise max_iter, or tol (a change per row, now {tol:g}); "
-                f"max_iter={most} accepts this end without a warning.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        if best.lost_in:
-            warnings.warn(
-                f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats "
-                f"of the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
-                f"scale the data and the known columns that '{best.lost_in}' depends on, and its prior with them.",
-                LostDigitsWarning,
-                stacklevel=2,
-            )
-        if collinear := nearly_singular(self.nodes, best.q):
-            warnings.warn(
-                f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
-                f"is lost beside them, and the ELBO may be wrong by a nat or so. Leave one of them out, or tighten the "
-                f"prior.",
-                LostDigitsWarning,
-                stacklevel=2,
-            )
+        warn_about(best, self.nodes, settings, default_length=max_iter is None)
         return Posterior(
             self,
             best,
@@ -312,6 +262,32 @@ class Model:
             _ordered(globals_, order),
             masses,
         )
+
+    def _restarts(
+        self,
+        plan: Plan,
+        passes: Passes,
+        init: str | Mapping[str, Any],
+        seed: int | np.random.Generator | None,
+        settings: Settings,
+        progress: bool | Callable[[Progress], None],
+    ) -> list[Result]:
+        """Return where each start ended, without those that have no update; if none has one, say why."""
+        results: list[Result] = []
+        failures: list[ImproperError] = []
+        with passes.executor.session(), reporter(progress) as callback:
+            for number, rng in enumerate(_generators(seed, settings.n_restarts)):
+                own = replace(settings, callback=callback, restart=number)
+                try:
+                    results.append(self._ascend(plan, passes, init, rng, own))
+                except ImproperError as error:
+                    failures.append(error)
+                    continue
+                if results[-1].status is Status.INTERRUPTED:
+                    break
+        if not results:
+            raise failures[0]
+        return results
 
     def _ascend(
         self,

@@ -253,3 +253,19 @@ def test_the_verification_kit_takes_proportions_as_the_fit_left_them() -> None:
     fit = stated.fit({"word": words, "document": documents}, seed=0, max_iter=500)
     estimate = cv.testing.elbo_estimate(fit, {"word": words, "document": documents}, n_draws=4000, seed=1)
     assert abs(estimate.value - fit.elbo) < 5 * estimate.error
+
+
+@pytest.mark.parametrize("point", [["topics"], ["topics", "proportions"]])
+def test_point_masses_of_the_topics_do_not_keep_new_documents_from_settling(point: list[str]) -> None:
+    """Given factors that are points count in the objective with a finite number, so that the ascent can end."""
+    stated = caviar.models.latent_dirichlet_allocation(
+        TOPICS, WORDS, concentration=1.3, word_concentration=1.1
+    )
+    data = {"word": sparse.csr_array(counts_of(0))}
+    fit = stated.fit(data, seed=0, point=point)
+    plan, _ = fit._evaluator.bind(data)
+    (outer,) = (variable for variable in plan.order if variable.name == "proportions")
+    held = plan.updating([outer])
+    entropies = [held.own_entropy(variable, fit[variable.name]) for variable in plan.order]
+    assert np.isfinite(entropies).all()
+    assert np.isfinite(fit.local(data)["proportions"].mean).all()

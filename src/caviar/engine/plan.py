@@ -75,7 +75,7 @@ class Plan:
 
     def updating(self, variables: Sequence[Variable]) -> Plan:
         """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
-        return Plan(self.binding, self.frame, self.factors, variables, self.point & frozenset(variables))
+        return Plan(self.binding, self.frame, self.factors, variables, self.point)
 
     def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode."""
