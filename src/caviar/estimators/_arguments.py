@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,7 +14,9 @@ from .._typing import Array
 
 __all__ = [
     "as_array",
+    "as_broadcast",
     "as_generator",
+    "as_positive",
     "as_positive_definite",
     "as_weights",
     "n_threads",
@@ -63,15 +66,45 @@ def as_array(name: str, value: Any, shape: tuple[int, ...], meaning: str) -> Arr
     return array
 
 
-def as_positive_definite(name: str, value: Any, shape: tuple[int, ...], meaning: str) -> Array:
-    """Return an argument as symmetric positive definite matrices of this shape.
+def as_broadcast(
+    name: str, value: Any, shape: tuple[int, ...], meaning: str, above: float | None = None
+) -> Array | float:
+    """Return an argument as a finite number, shape (), or as a finite array of this shape.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither, or an entry is not above a bound that is given.
+    """
+    array = as_array(name, value, () if np.ndim(value) == 0 else shape, meaning)
+    if above is not None and np.any(array <= above):
+        raise ParameterError(f"{name} must be above {above:g}; got {value!r}")
+    return array if array.ndim else float(array)
+
+
+def as_positive(name: str, value: Any, shapes: Sequence[tuple[int, ...]], meaning: str) -> Array:
+    """Return an argument as positive numbers in one of these shapes.
 
     Raises
     ------
     ParameterError
         If it is not that.
     """
-    matrix = as_array(name, value, shape, meaning)
+    array = as_array(name, value, _shape_among(name, value, shapes, meaning), meaning)
+    if np.any(array <= 0):
+        raise ParameterError(f"{name} must be positive; got {value!r}")
+    return array
+
+
+def as_positive_definite(name: str, value: Any, shapes: Sequence[tuple[int, ...]], meaning: str) -> Array:
+    """Return an argument as symmetric positive definite matrices in one of these shapes.
+
+    Raises
+    ------
+    ParameterError
+        If it is not that.
+    """
+    matrix = as_array(name, value, _shape_among(name, value, shapes, meaning), meaning)
     transposed = matrix.swapaxes(-1, -2)
     if not np.allclose(matrix, transposed, rtol=1e-8, atol=0):
         raise ParameterError(
@@ -84,6 +117,22 @@ def as_positive_definite(name: str, value: Any, shape: tuple[int, ...], meaning:
             f"{name} must be positive definite: all eigenvalues positive; got {value!r}"
         ) from None
     return 0.5 * (matrix + transposed)
+
+
+def _shape_among(
+    name: str, value: Any, shapes: Sequence[tuple[int, ...]], meaning: str
+) -> tuple[int, ...]:
+    """Return that of the shapes which a value has."""
+    try:
+        shape = np.shape(value)
+    except ValueError:
+        raise ParameterError(f"{name} must be one array, {meaning}; got rows of different lengths") from None
+    if shape in shapes:
+        return shape
+    if len(shapes) == 1:
+        return shapes[0]
+    listed = " or ".join(map(str, shapes))
+    raise ParameterError(f"{name} must have shape {listed}, {meaning}; got shape {shape}")
 
 
 def as_weights(name: str, value: Any, n_components: int) -> Array:

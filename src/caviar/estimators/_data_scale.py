@@ -57,7 +57,7 @@ class DataScale:
 
 
 def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
-    """Return location and scale of the columns of a table of finite numbers.
+    """Return location and scale of the columns of a table of finite numbers, of which some may be missing (NaN).
 
     Three passes over blocks of rows: range, mean, scatter. Values are measured from the middle of the range in
     units of half of it, so that nothing is lost to a common offset, or overflows.
@@ -65,14 +65,14 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     Parameters
     ----------
     X
-        Shape (N, D).
+        Shape (N, D). Each column counts the rows that have it; correlations are shrunk for those that lack one.
     weights
         Weight of each row, shape (N,), not all zero.
 
     Raises
     ------
     DataError
-        If the variance of a column cannot be represented.
+        If the variance of a column cannot be represented, or it has no value.
 
     Examples
     --------
@@ -83,22 +83,37 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     if weights is not None and not np.all(weights):
         X, weights = X[weights > 0], weights[weights > 0]
     total = float(len(X)) if weights is None else float(weights.sum())
-    lowest = np.min([block.min(axis=0) for block, _ in _blocks(X, None)], axis=0)
-    highest = np.max([block.max(axis=0) for block, _ in _blocks(X, None)], axis=0)
+    lowest = np.fmin.reduce([np.fmin.reduce(block, axis=0) for block, _ in _blocks(X, None)])
+    highest = np.fmax.reduce([np.fmax.reduce(block, axis=0) for block, _ in _blocks(X, None)])
+    _refuse_empty_columns(lowest)
+    observed = np.sum([share @ ~np.isnan(block) for block, share in _blocks(X, weights)], axis=0)
     middle, half = lowest / 2 + highest / 2, highest / 2 - lowest / 2
     varies = half > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
     half = np.where(varies, half, np.inf)
-    mean = sum(share @ ((block - middle) / half) for block, share in _blocks(X, weights)) / total
+    mean = sum(share @ _known((block - middle) / half) for block, share in _blocks(X, weights)) / observed
     scatter = np.zeros((X.shape[1],) * 2)
     for block, share in _blocks(X, weights):
-        deviation = (block - middle) / half - mean
+        deviation = _known((block - middle) / half - mean)
         scatter += (deviation * share[:, None]).T @ deviation
-    spread = np.sqrt(np.diagonal(scatter) / total)
-    relative = np.where(varies, spread, np.inf)
-    correlation = scatter / total / np.outer(relative, relative) * (total / (total + X.shape[1]))
+    spread = np.sqrt(np.diagonal(scatter) / observed)
+    relative = np.where(varies, spread, np.inf) * np.sqrt(observed)
+    correlation = scatter / np.outer(relative, relative) * (total / (total + X.shape[1]))
     np.fill_diagonal(correlation, 1.0)
     size = np.where(varies, half, 0.0)
     return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation)
+
+
+def _known(deviation: Array) -> Array:
+    """Return deviations from the mean, 0 where there is no value: so scatter stays positive semi-definite."""
+    return np.nan_to_num(deviation, copy=False, nan=0.0)
+
+
+def _refuse_empty_columns(lowest: Array) -> None:
+    empty = np.flatnonzero(np.isnan(lowest))
+    if empty.size:
+        raise DataError(
+            f"column {empty[0]} has no value in any row with weight, only NaN; there is nothing to learn of it. Leave it out"
+        )
 
 
 def _blocks(X: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:

@@ -9,16 +9,20 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
-from ._arguments import as_array, as_positive_definite, require_number
+from ._arguments import as_array
+from ._component_prior import as_means, degrees_of_freedom
 from ._data_scale import DataScale
+from ._structure import ComponentPrior, CovarianceStructure
 
 __all__ = ["read_map_prior"]
 
 _NAMES = ("weight_concentration", "mean", "mean_precision", "degrees_of_freedom", "covariance")
 
 
-def read_map_prior(prior: Any, scale: DataScale, n_components: int) -> dict[str, Any]:
-    """Return the arguments of :func:`caviar.models.gaussian_mixture` for a ``prior``, flat where it says nothing.
+def read_map_prior(
+    prior: Any, structure: CovarianceStructure, scale: DataScale, n_components: int
+) -> tuple[Array, ComponentPrior]:
+    """Return the concentration of the weights and the prior of the components for a ``prior``, flat where it is silent.
 
     Raises
     ------
@@ -28,34 +32,37 @@ def read_map_prior(prior: Any, scale: DataScale, n_components: int) -> dict[str,
     Examples
     --------
     >>> from ._data_scale import scale_of
+    >>> from .structures import STRUCTURES
     >>> scale = scale_of(np.array([[0.0], [1.0]]))
-    >>> read_map_prior({"covariance": [[0.5]]}, scale, 2)["df"]
+    >>> read_map_prior({"covariance": [[0.5]]}, STRUCTURES["full"], scale, 2)[1].df
     3
     """
     given = _checked_names(prior)
     size = len(scale.mean)
-    stated = {
-        "concentration": 1.0,
-        "prior_mean": 0.0,
-        "prior_precision": 0.0,
-        "df": size + 1,
-        "inverse_scale": np.zeros((size, size)),
-    }
+    concentration = np.ones(())
     if "weight_concentration" in given:
-        stated["concentration"] = _concentration(given["weight_concentration"], n_components)
+        concentration = _concentration(given["weight_concentration"], n_components)
+    mean = np.zeros(size)
+    mean_precision = np.zeros_like(structure.independent.mean_precision("", 1.0, scale, n_components))
     if "mean" in given:
-        stated["prior_mean"] = as_array("prior['mean']", given["mean"], (size,), "one number a column")
-        stated["prior_precision"] = _mean_precision(given["mean_precision"], scale)
-    if "covariance" in given:
-        meaning = "columns by columns"
-        stated["inverse_scale"] = as_positive_definite(
-            "prior['covariance']", given["covariance"], (size, size), meaning
+        mean = as_means("prior['mean']", given["mean"], n_components, size)
+        mean_precision = structure.independent.mean_precision(
+            "prior['mean_precision']", given["mean_precision"], scale, n_components
         )
-        stated["df"] = size + 2
+    if structure.is_known:
+        if "covariance" in given:
+            structure.checked("prior['covariance']", given["covariance"], n_components, size)
+        return concentration, ComponentPrior(mean, mean_precision, None, None)
+    least = structure.wishart_size(size) + 1
+    df, inverse_scale = least, np.zeros_like(structure.covariance_of(scale))
+    if "covariance" in given:
+        inverse_scale = structure.checked("prior['covariance']", given["covariance"], n_components, size)
+        df = least + 1
     if "degrees_of_freedom" in given:
-        require_number("prior['degrees_of_freedom']", given["degrees_of_freedom"], above=size + 1)
-        stated["df"] = given["degrees_of_freedom"]
-    return stated
+        df = degrees_of_freedom(
+            "prior['degrees_of_freedom']", given["degrees_of_freedom"], structure, n_components, above=least
+        )
+    return concentration, ComponentPrior(mean, mean_precision, df, inverse_scale)
 
 
 def _checked_names(prior: Any) -> Mapping[str, Any]:
@@ -88,11 +95,3 @@ def _concentration(value: Any, n_components: int) -> Array:
             f"weight is zero); got {value!r}"
         )
     return concentration
-
-
-def _mean_precision(value: Any, scale: DataScale) -> Array:
-    if np.ndim(value) == 0:
-        require_number("prior['mean_precision']", value, above=0)
-        return value * scale.precision
-    size = len(scale.mean)
-    return as_positive_definite("prior['mean_precision']", value, (size, size), "columns by columns")

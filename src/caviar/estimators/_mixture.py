@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import DensityMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -19,7 +19,7 @@ from .._typing import AnyArray, Array
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, n_threads, require_number, require_whole
-from ._densities import MixtureDensity
+from ..densities import MixtureDensity
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "Statement"]
@@ -37,19 +37,21 @@ class Statement:
         With variables ``z`` and ``x``.
     point
         Factors that are point masses.
-    init
-        As for :meth:`caviar.Model.fit`.
+    starts
+        ``"auto"``, for as many starts as the estimator asks for; or where each begins, as for
+        :meth:`caviar.Model.fit`.
     """
 
     model: Model
     point: tuple[str, ...] = ()
-    init: str | Mapping[str, Any] = "auto"
+    starts: str | Sequence[Mapping[str, Any]] = "auto"
 
 
-class MixtureEstimator(DensityMixin, Saveable, ABC):
+class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Saveable, ABC):
     """A mixture under scikit-learn's contract.
 
-    Subclasses state their model, read attributes off the posterior, and give the density of a new row.
+    Subclasses state their model, read attributes off the posterior, and give the density of a new row. As a
+    transformer it turns rows into responsibilities.
     """
 
     n_components: int
@@ -61,9 +63,12 @@ class MixtureEstimator(DensityMixin, Saveable, ABC):
     verbose: bool | int | Callable[[Progress], None]
 
     posterior_: Posterior
+    weights_: Array
 
     @abstractmethod
-    def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
+    def _state(
+        self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
+    ) -> Statement:
         """Return the model for these data, after checking the arguments of the estimator."""
 
     @abstractmethod
@@ -78,9 +83,19 @@ class MixtureEstimator(DensityMixin, Saveable, ABC):
         """Return rows as values of the variable ``x``."""
         return X
 
+    def _data(self, X: AnyArray, y: Any) -> dict[str, AnyArray]:
+        """Return the data of a fit: the rows, and labels where they are known."""
+        return {"x": self._values(X)}
+
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
-        """Return rows as an array of finite numbers, (N, D)."""
-        return validate_data(self, X, reset=reset, dtype="numeric")
+        """Return rows as an array of finite numbers, or NaN where an entry is missing, (N, D)."""
+        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that missing entries are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture.
@@ -88,9 +103,9 @@ class MixtureEstimator(DensityMixin, Saveable, ABC):
         Parameters
         ----------
         X
-            Rows, shape (N, D).
+            Rows, shape (N, D); NaN where an entry is missing.
         y
-            Ignored; it is there so that pipelines can pass one.
+            Ignored, unless ``semi_supervised=True``: then a label of 0 to K - 1 for each row, -1 where unknown.
         sample_weight
             Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
 
@@ -115,24 +130,39 @@ class MixtureEstimator(DensityMixin, Saveable, ABC):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._check_settings()
         generator = as_generator(self.random_state)
-        statement = self._state(X, sample_weight)
-        posterior = statement.model.fit(
-            {"x": self._values(X)},
-            seed=generator,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_restarts=self.n_init,
-            point=statement.point,
-            init=statement.init,
-            sample_weight=sample_weight,
-            executor=n_threads(self.n_jobs),
-            progress=self.verbose if callable(self.verbose) else bool(self.verbose),
-        )
+        statement = self._state(X, sample_weight, generator)
+        posterior = self._best(statement, self._data(X, y), sample_weight, generator)
         if posterior.status in _UNFINISHED:
             warnings.warn(f"{type(self).__name__}: {posterior.status}", ConvergenceWarning, stacklevel=2)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _best(
+        self,
+        statement: Statement,
+        data: Mapping[str, Any],
+        sample_weight: Array | None,
+        generator: np.random.Generator,
+    ) -> Posterior:
+        """Return the best end of the starts."""
+        given = not isinstance(statement.starts, str)
+        ends = [
+            statement.model.fit(
+                data,
+                seed=generator,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                n_restarts=1 if given else self.n_init,
+                point=statement.point,
+                init=start,
+                sample_weight=sample_weight,
+                executor=n_threads(self.n_jobs),
+                progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+            )
+            for start in (statement.starts if given else ("auto",))
+        ]
+        return max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
 
     def _check_settings(self) -> None:
         require_whole("n_components", self.n_components, 1)
@@ -158,7 +188,7 @@ class MixtureEstimator(DensityMixin, Saveable, ABC):
         X, y, sample_weight
             As for :meth:`fit`.
         """
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+        return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable component of each row, shape (N,).
@@ -181,6 +211,21 @@ class MixtureEstimator(DensityMixin, Saveable, ABC):
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         return self.posterior_.local({"x": self._values(X)})["z"].probabilities
+
+    def transform(self, X: Any) -> Array:
+        """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for the next step of a pipeline.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        """
+        return self.predict_proba(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns of :meth:`transform`."""
+        return len(self.weights_)
 
     def score_samples(self, X: Any) -> Array:
         """Return the log density of each row, shape (N,), in nats; the density integrates to one.

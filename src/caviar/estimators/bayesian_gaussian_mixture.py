@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import ParameterError
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
-from ._arguments import as_array, as_positive_definite, require_choice, require_number
-from ._components import MeanPrecisionFamily, MixturePrior
-from ._data_scale import DataScale, scale_of
-from ._densities import MixtureDensity
-from ._independent import Independent
-from ._joint import Joint
-from ._mixture import MixtureEstimator, Statement
+from ._arguments import require_choice
+from ._component_prior import component_prior
+from ._data_scale import scale_of
+from ._gaussian import GaussianEstimator, state
+from ._mixture import Statement
+from ._structure import Components, Form
+from ._weights import WeightPrior, weight_prior
 
 __all__ = ["BayesianGaussianMixture"]
 
-_FAMILIES: dict[str, MeanPrecisionFamily] = {"joint": Joint(), "independent": Independent()}
 
-
-class BayesianGaussianMixture(MixtureEstimator):
+class BayesianGaussianMixture(GaussianEstimator):
     r"""Bayesian mixture of Gaussians with unknown weights, means and precision matrices.
 
     .. math::
@@ -45,7 +42,13 @@ class BayesianGaussianMixture(MixtureEstimator):
     n_components
         K.
     covariance_type
-        ``"full"``: each component has a covariance matrix of its own. There is no other yet.
+        What the covariance matrices share, each with its own conjugate posterior:
+
+        - ``"full"``: nothing, one matrix a component;
+        - ``"tied"``: all are one matrix, whose degrees of freedom grow by N;
+        - ``"diag"``: each is diagonal, a Gamma a component and column;
+        - ``"spherical"``: each is a multiple of the identity, whose degrees of freedom grow by :math:`D N_k`;
+        - ``"unit"``: each is the identity, which is known.
     mean_precision_family
         ``"joint"`` or ``"independent"``, see above.
     tol
@@ -54,20 +57,31 @@ class BayesianGaussianMixture(MixtureEstimator):
         Largest number of iterations of each start.
     n_init
         Number of starts; the best end is kept.
+    init_params
+        Where the starts begin: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"``,
+        ``"random_from_data"``; or labels (N,) or responsibilities (N, K).
+    weight_concentration_prior_type
+        ``"dirichlet_distribution"``, or ``"dirichlet_process"``: stick-breaking weights, of which the last takes all
+        that is left.
     weight_concentration_prior
-        :math:`\alpha`, a number or shape (K,); 1/K by default.
+        :math:`\alpha`, a number or shape (K,); 1/K by default. Of a process, the one number :math:`\gamma`.
     mean_prior
-        :math:`m_0`, shape (D,); the mean of the data by default.
+        :math:`m_0`, shape (D,), or (K, D); the mean of the data by default.
     mean_precision_prior
-        How many rows the prior knowledge of a mean is worth, 1 by default. ``"joint"``: :math:`\kappa`.
-        ``"independent"``: :math:`S_0^{-1}` in units of the inverse covariance of the data; or :math:`S_0^{-1}`
-        itself, (D, D).
+        How many rows the prior knowledge of a mean is worth, 1 by default. ``"joint"``: :math:`\kappa`, a number or
+        (K,). ``"independent"``: :math:`S_0^{-1}` in units of the inverse covariance of the data; or :math:`S_0^{-1}`
+        itself, (D, D) or (K, D, D), of diagonal structures (D,) or (K, D).
     degrees_of_freedom_prior
-        :math:`\nu > D - 1`; D by default.
+        :math:`\nu > D - 1` (``"diag"``, ``"spherical"``: > 0), a number or (K,); D by default.
     covariance_prior
-        :math:`B`, the inverse scale of the Wishart, shape (D, D); the prior expects the precision :math:`\nu
-        B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn neither: the same matrix means
-        the same there. The covariance of the data by default, see Notes.
+        :math:`B`, the inverse scale of the Wishart, in the shape of ``covariances_`` or of one component's; the prior
+        expects the precision :math:`\nu B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn
+        neither: the same matrix means the same there. The covariance of the data by default, see Notes.
+        ``"diag"`` and ``"spherical"``: a Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+    semi_supervised
+        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
+    warm_start
+        Whether a fit goes on where the last one ended.
     random_state
         Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
     n_jobs
@@ -82,13 +96,14 @@ class BayesianGaussianMixture(MixtureEstimator):
     means_
         Expected means :math:`m_k`, shape (K, D).
     precisions_
-        Expected precisions :math:`\langle\Lambda_k\rangle = \nu_k B_k^{-1}`, shape (K, D, D).
+        Expected precisions :math:`\langle\Lambda_k\rangle = \nu_k B_k^{-1}`: ``"full"`` (K, D, D), ``"tied"`` (D, D),
+        ``"diag"`` (K, D), ``"spherical"`` and ``"unit"`` (K,).
     covariances_
         Their inverses :math:`B_k / \nu_k`, which is what scikit-learn gives; not the expectation of
         :math:`\Lambda_k^{-1}`, which may be infinite.
     weight_concentration_, degrees_of_freedom_, mean_precision_
-        Parameters of the factors: :math:`\alpha_k` (K,), :math:`\nu_k` (K,), and :math:`\kappa_k` (K,) or, if
-        independent, :math:`S_k^{-1}` (K, D, D).
+        Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K - 1,)
+        each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
     weight_concentration_prior_, mean_prior_, mean_precision_prior_, degrees_of_freedom_prior_, covariance_prior_
         The prior that was used.
     elbo_, lower_bound_
@@ -137,11 +152,15 @@ class BayesianGaussianMixture(MixtureEstimator):
         tol: float = 1e-6,
         max_iter: int = 500,
         n_init: int = 1,
+        init_params: Any = "auto",
+        weight_concentration_prior_type: str = "dirichlet_distribution",
         weight_concentration_prior: ArrayLike | None = None,
         mean_prior: ArrayLike | None = None,
         mean_precision_prior: ArrayLike | None = None,
-        degrees_of_freedom_prior: float | None = None,
+        degrees_of_freedom_prior: ArrayLike | None = None,
         covariance_prior: ArrayLike | None = None,
+        semi_supervised: bool = False,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int | Callable[..., None] = False,
@@ -152,63 +171,57 @@ class BayesianGaussianMixture(MixtureEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.n_init = n_init
+        self.init_params = init_params
+        self.weight_concentration_prior_type = weight_concentration_prior_type
         self.weight_concentration_prior = weight_concentration_prior
         self.mean_prior = mean_prior
         self.mean_precision_prior = mean_precision_prior
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
+        self.semi_supervised = semi_supervised
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
-        require_choice("covariance_type", self.covariance_type, ("full",))
-        require_choice("mean_precision_family", self.mean_precision_family, tuple(_FAMILIES))
-        prior = self._prior(scale_of(X, sample_weight))
-        self.weight_concentration_prior_ = prior.concentration
+    @property
+    def _form(self) -> Form:
+        return getattr(self._structure, self.mean_precision_family)
+
+    @property
+    def _weight_prior(self) -> WeightPrior:
+        return weight_prior(
+            self.weight_concentration_prior_type, self.weight_concentration_prior, self.n_components
+        )
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        require_choice("mean_precision_family", self.mean_precision_family, ("joint", "independent"))
+
+    def _state(
+        self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
+    ) -> Statement:
+        scale = scale_of(X, sample_weight)
+        weights = self._weight_prior
+        prior = component_prior(
+            self._structure,
+            self._form,
+            scale,
+            self.n_components,
+            mean=self.mean_prior,
+            mean_precision=self.mean_precision_prior,
+            df=self.degrees_of_freedom_prior,
+            covariance=self.covariance_prior,
+        )
+        self.weight_concentration_prior_ = weights.concentration
         self.mean_prior_ = prior.mean
         self.mean_precision_prior_ = prior.mean_precision
         self.degrees_of_freedom_prior_ = prior.df
         self.covariance_prior_ = prior.inverse_scale
-        return Statement(_FAMILIES[self.mean_precision_family].state(X.shape[1], self.n_components, prior))
+        model = state(weights, self._form, prior, self.n_components)
+        return Statement(model, starts=self._starts(X, scale, generator))
 
-    def _prior(self, scale: DataScale) -> MixturePrior:
-        """Return the prior: what was given, the rest from the data."""
-        size, n_components = len(scale.mean), self.n_components
-        family = _FAMILIES[self.mean_precision_family]
-        concentration = _or(self.weight_concentration_prior, 1 / n_components)
-        if np.ndim(concentration):
-            concentration = as_array(
-                "weight_concentration_prior", concentration, (n_components,), "one a component"
-            )
-            if np.any(concentration <= 0):
-                raise ParameterError(
-                    f"weight_concentration_prior must be positive; got {self.weight_concentration_prior!r}"
-                )
-        else:
-            require_number("weight_concentration_prior", concentration, above=0)
-        df = _or(self.degrees_of_freedom_prior, size)
-        require_number("degrees_of_freedom_prior", df, above=size - 1)
-        covariance = _or(self.covariance_prior, scale.covariance)
-        return MixturePrior(
-            concentration=concentration,
-            mean=as_array("mean_prior", _or(self.mean_prior, scale.mean), (size,), "one number a column"),
-            mean_precision=family.mean_precision(_or(self.mean_precision_prior, 1.0), scale),
-            df=df,
-            inverse_scale=as_positive_definite(
-                "covariance_prior", covariance, (size, size), "columns by columns"
-            ),
-        )
-
-    def _read(self, posterior: Posterior) -> MixtureDensity:
-        found = _FAMILIES[self.mean_precision_family].components(posterior)
-        self.weights_, self.means_ = found.weights, found.means
-        self.covariances_, self.precisions_ = found.covariances, found.precisions
-        self.weight_concentration_ = found.concentration
+    def _read_more(self, posterior: Posterior, found: Components) -> None:
+        self.weight_concentration_ = self._weight_prior.concentrations(posterior)
         self.mean_precision_ = found.mean_precision
         self.degrees_of_freedom_ = found.df
-        return found.predictive
-
-
-def _or(given: Any, default: Any) -> Any:
-    return default if given is None else given

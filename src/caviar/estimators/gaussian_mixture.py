@@ -10,23 +10,22 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from .._errors import DataError, ParameterError
-from .._linalg import inverse
-from .._posterior import Posterior
+from .._model import Model
 from .._typing import AnyArray, Array
-from ..models import gaussian_mixture
-from ..models.maximum_likelihood_mixture import POINT
-from ._arguments import as_array, as_positive_definite, as_weights, require_choice, require_number
+from ._arguments import as_array, as_weights, require_choice, require_number
 from ._data_scale import DataScale, scale_of
-from ._densities import MixtureDensity, NormalMixture, whitening_of_precisions
+from ._gaussian import GaussianEstimator, state
 from ._map_prior import read_map_prior
-from ._mixture import MixtureEstimator, Statement
+from ._mixture import Statement
+from ._structure import Form
+from ._weights import DirichletWeights, WeightPrior
 
 __all__ = ["GaussianMixture"]
 
 _RELATIVE_FLOOR = 1e-6
 
 
-class GaussianMixture(MixtureEstimator):
+class GaussianMixture(GaussianEstimator):
     r"""Mixture of Gaussians fitted by EM to the largest likelihood or, with ``prior=``, posterior density.
 
     .. math:: x_n \sim \sum_k \pi_k N(\mu_k, \Lambda_k^{-1})
@@ -39,7 +38,8 @@ class GaussianMixture(MixtureEstimator):
     n_components
         K.
     covariance_type
-        ``"full"``: each component has a covariance matrix of its own. There is no other yet.
+        What the covariance matrices share: ``"full"``, nothing; ``"tied"``, all are one; ``"diag"``, they are diagonal;
+        ``"spherical"``, multiples of the identity; ``"unit"``, the identity, which is known.
     tol
         The fit has converged when an iteration changes the objective by less than this, in nats per row.
     reg_covar
@@ -51,16 +51,25 @@ class GaussianMixture(MixtureEstimator):
     max_iter
         Largest number of iterations of each start.
     n_init
-        Number of starts; the best end is kept. With ``means_init`` all starts are the same.
+        Number of starts; the best end is kept. With ``means_init`` there is one.
+    init_params
+        Where the starts begin: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"``,
+        ``"random_from_data"``; or labels (N,) or responsibilities (N, K).
     prior
         None for maximum likelihood. For MAP a mapping with any of ``"weight_concentration"`` (Dirichlet, a
-        number or (K,), at least 1), ``"mean"`` (D,) with ``"mean_precision"`` ((D, D), or a number in units of
-        the inverse covariance of the data), and ``"covariance"`` (D, D), the inverse scale of a Wishart prior
-        of the precisions, with ``"degrees_of_freedom"`` (above D + 1; by default D + 2, which makes that
-        covariance the mode of the prior). What is left out is flat, and counts as density 1 in the objective.
+        number or (K,), at least 1), ``"mean"`` (D,) or (K, D) with ``"mean_precision"`` ((D, D), of diagonal structures
+        (D,), or a number in units of the inverse covariance of the data), and ``"covariance"``, the inverse scale
+        of a Wishart prior of the precisions in the shape of ``covariances_`` or of one component's, with
+        ``"degrees_of_freedom"`` (above D + 1; by default D + 2, which makes that covariance the mode of the
+        prior; of diagonal structures with 1 in place of D). What is left out is flat, and counts as density 1 in the
+        objective.
     weights_init, means_init, precisions_init
-        Where the only start begins: (K,), (K, D), (K, D, D). By default at k-means. The means may stand alone; the
+        Where the only start begins: (K,), (K, D), and the shape of ``precisions_``. The means may stand alone; the
         components then begin with equal weights and the covariance of the data.
+    semi_supervised
+        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
+    warm_start
+        Whether a fit goes on where the last one ended.
     random_state
         Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
     n_jobs
@@ -71,7 +80,8 @@ class GaussianMixture(MixtureEstimator):
     Attributes
     ----------
     weights_, means_, covariances_, precisions_
-        The fitted parameters: (K,), (K, D), (K, D, D), (K, D, D).
+        The fitted parameters: (K,), (K, D), and ``"full"`` (K, D, D), ``"tied"`` (D, D), ``"diag"`` (K, D),
+        ``"spherical"`` and ``"unit"`` (K,).
     lower_bound_, elbo_
         The log-likelihood of the rows in nats, not divided by their number; with ``prior`` plus the log density
         of the prior.
@@ -113,10 +123,13 @@ class GaussianMixture(MixtureEstimator):
         reg_covar: float | str = "auto",
         max_iter: int = 500,
         n_init: int = 1,
+        init_params: Any = "auto",
         prior: Mapping[str, Any] | None = None,
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
+        semi_supervised: bool = False,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int | Callable[..., None] = False,
@@ -127,27 +140,40 @@ class GaussianMixture(MixtureEstimator):
         self.reg_covar = reg_covar
         self.max_iter = max_iter
         self.n_init = n_init
+        self.init_params = init_params
         self.prior = prior
         self.weights_init = weights_init
         self.means_init = means_init
         self.precisions_init = precisions_init
+        self.semi_supervised = semi_supervised
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
-        require_choice("covariance_type", self.covariance_type, ("full",))
+    @property
+    def _form(self) -> Form:
+        return self._structure.independent
+
+    @property
+    def _weight_prior(self) -> WeightPrior:
+        given = {} if self.prior is None else self.prior
+        return DirichletWeights(np.asarray(given.get("weight_concentration", 1.0), dtype=np.float64))
+
+    def _state(
+        self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
+    ) -> Statement:
         self._check_rows(len(X) if sample_weight is None else int(np.count_nonzero(sample_weight)))
         scale = scale_of(X, sample_weight)
-        prior = read_map_prior({} if self.prior is None else self.prior, scale, self.n_components)
-        self.reg_covar_ = self._floor(scale)
-        model = gaussian_mixture(
-            X.shape[1],
-            self.n_components,
-            **prior,
-            smallest_variance=self.reg_covar_ if np.any(self.reg_covar_) else None,
+        prior = read_map_prior(
+            {} if self.prior is None else self.prior, self._structure, scale, self.n_components
         )
-        return Statement(model, POINT, self._start(scale))
+        self.reg_covar_ = self._floor(scale)
+        floor = self.reg_covar_ if np.any(self.reg_covar_) else None
+        model = state(self._weight_prior, self._form, prior, self.n_components, floor)
+        start = self._given_start(scale)
+        starts = self._starts(X, scale, generator) if start is None else [start]
+        return Statement(model, _point_masses(model), starts)
 
     def _check_rows(self, n_rows: int) -> None:
         if self.prior is None and n_rows < self.n_components:
@@ -159,45 +185,39 @@ class GaussianMixture(MixtureEstimator):
     def _floor(self, scale: DataScale) -> float | Array:
         if isinstance(self.reg_covar, str):
             require_choice("reg_covar, if it is not a number,", self.reg_covar, ("auto",))
-            return 0.0 if "covariance" in (self.prior or {}) else _RELATIVE_FLOOR * scale.unit**2
+            if self._structure.is_known or "covariance" in (self.prior or {}):
+                return 0.0
+            covariance = self._structure.covariance_of(scale)
+            return _RELATIVE_FLOOR * (np.diagonal(covariance) if covariance.ndim == 2 else covariance)
         require_number("reg_covar", self.reg_covar)
         return float(self.reg_covar)
 
-    def _start(self, scale: DataScale) -> str | dict[str, Array]:
-        """Return where the fit starts: at k-means, or at given parameters."""
+    def _given_start(self, scale: DataScale) -> dict[str, Array] | None:
+        """Return the parameters that the user gave for a start; None if there are none."""
         n_components, size = self.n_components, len(scale.mean)
         if self.means_init is None:
             if self.weights_init is not None or self.precisions_init is not None:
                 raise ParameterError(
                     "weights_init and precisions_init describe components that means_init places; give it too"
                 )
-            return "auto"
+            return None
+        weights = np.full(n_components, 1 / n_components) if self.weights_init is None else self.weights_init
         start = {
-            "weights": np.full(n_components, 1 / n_components),
+            "weights": as_weights("weights_init", weights, n_components),
             "mean": as_array("means_init", self.means_init, (n_components, size), "one row a component"),
-            "precision": np.broadcast_to(scale.precision, (n_components, size, size)),
         }
-        if self.weights_init is not None:
-            start["weights"] = as_weights("weights_init", self.weights_init, n_components)
+        structure = self._structure
         if self.precisions_init is not None:
-            shape = (n_components, size, size)
-            start["precision"] = as_positive_definite(
-                "precisions_init", self.precisions_init, shape, "a matrix a component"
-            )
+            precisions = structure.checked("precisions_init", self.precisions_init, n_components, size)
+        else:
+            precisions = structure.invert(structure.covariance_of(scale))
+        if not structure.is_known:
+            start["precision"] = np.broadcast_to(precisions, structure.shape(n_components, size))
         return start
 
     def _objective_offset(self) -> float:
         """Return the log density of the flat prior of the weights, unless another was asked for."""
         return 0.0 if "weight_concentration" in (self.prior or {}) else float(gammaln(self.n_components))
-
-    def _read(self, posterior: Posterior) -> MixtureDensity:
-        self.weights_ = posterior["weights"].value
-        self.means_ = posterior["mean"].value
-        self.precisions_ = posterior["precision"].value
-        whitening = whitening_of_precisions(self.precisions_)
-        inverse_whitening = inverse(whitening)
-        self.covariances_ = inverse_whitening @ inverse_whitening.swapaxes(-1, -2)
-        return NormalMixture(self.weights_, self.means_, whitening)
 
     def aic(self, X: Any) -> float:
         """Return the Akaike information criterion on rows, lower is better: 2 parameters - 2 log-likelihood.
@@ -222,4 +242,9 @@ class GaussianMixture(MixtureEstimator):
 
     def _n_parameters(self) -> int:
         n_components, size = self.means_.shape
-        return n_components - 1 + n_components * size + n_components * size * (size + 1) // 2
+        return n_components - 1 + n_components * size + self._structure.n_parameters(n_components, size)
+
+
+def _point_masses(model: Model) -> tuple[str, ...]:
+    """Return the names of the parameters: all that is hidden but the labels."""
+    return tuple(name for name in model.variables if name not in ("x", "z"))

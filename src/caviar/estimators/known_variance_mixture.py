@@ -13,7 +13,7 @@ from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
-from ._densities import MixtureDensity, NormalMixture
+from ..densities import MixtureDensity, NormalMixture
 from ._mixture import MixtureEstimator, Statement
 
 __all__ = ["KnownVarianceMixture"]
@@ -111,7 +111,9 @@ class KnownVarianceMixture(MixtureEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _state(self, X: AnyArray, sample_weight: Array | None) -> Statement:
+    def _state(
+        self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
+    ) -> Statement:
         require_number("variance", self.variance, above=0)
         if not (np.isscalar(self.prior_variance) and self.prior_variance == np.inf):
             require_number("prior_variance, if it is not infinite,", self.prior_variance, above=0)
@@ -131,8 +133,8 @@ class KnownVarianceMixture(MixtureEstimator):
         mean = posterior["mean"]
         self.means_ = mean.mean
         self.mean_variances_ = mean.variance
-        whitening = 1 / np.sqrt(self.variance + mean.variance)
-        return NormalMixture(self.weights_, mean.mean[:, None], whitening[:, None, None])
+        variances = self.variance + mean.variance
+        return NormalMixture.from_covariances(self.weights_, mean.mean[:, None], variances[:, None])
 
     def _values(self, X: AnyArray) -> AnyArray:
         return X[:, 0]

@@ -1,0 +1,93 @@
+"""The prior of the components that the arguments of a Bayesian mixture ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._errors import ParameterError
+from .._typing import Array
+from ._arguments import as_array, as_broadcast
+from ._data_scale import DataScale
+from ._structure import ComponentPrior, CovarianceStructure, Form
+
+__all__ = ["as_means", "component_prior", "degrees_of_freedom"]
+
+
+def as_means(name: str, given: Any, n_components: int, n_features: int) -> Array:
+    """Return means that the user gave: one for all components, (D,), or one for each, (K, D).
+
+    Raises
+    ------
+    ParameterError
+        If they are impossible.
+    """
+    if np.ndim(given) == 2:
+        return as_array(name, given, (n_components, n_features), "one row a component")
+    return as_array(name, given, (n_features,), "one number a column")
+
+
+def degrees_of_freedom(
+    name: str, given: Any, structure: CovarianceStructure, n_components: int, above: float
+) -> ArrayLike:
+    """Return degrees of freedom that the user gave: a number, or (K,) where components have their own.
+
+    Raises
+    ------
+    ParameterError
+        If they are impossible.
+    """
+    own = structure.n_precisions(n_components)
+    if own is None and np.ndim(given):
+        raise ParameterError(
+            f"{name} must be one number with covariance_type={structure.name!r}, whose components share their "
+            f"precision; got {given!r}"
+        )
+    shape = (n_components,) if own is None else (own,)
+    return as_broadcast(name, given, shape, "one number, or one a component", above=above)
+
+
+def component_prior(
+    structure: CovarianceStructure,
+    form: Form,
+    scale: DataScale,
+    n_components: int,
+    *,
+    mean: Any,
+    mean_precision: Any,
+    df: Any,
+    covariance: Any,
+) -> ComponentPrior:
+    """Return the prior: what was given, and the rest from the data.
+
+    Raises
+    ------
+    ParameterError
+        If what was given is impossible.
+    """
+    size = len(scale.mean)
+    prior_mean = scale.mean if mean is None else as_means("mean_prior", mean, n_components, size)
+    kappa = form.mean_precision(
+        "mean_precision_prior", 1.0 if mean_precision is None else mean_precision, scale, n_components
+    )
+    if structure.is_known:
+        for name, given in (("degrees_of_freedom_prior", df), ("covariance_prior", covariance)):
+            if given is not None:
+                structure.checked(name, given, n_components, size)
+        return ComponentPrior(prior_mean, kappa, None, None)
+    return ComponentPrior(
+        mean=prior_mean,
+        mean_precision=kappa,
+        df=degrees_of_freedom(
+            "degrees_of_freedom_prior",
+            size if df is None else df,
+            structure,
+            n_components,
+            above=structure.wishart_size(size) - 1,
+        ),
+        inverse_scale=structure.covariance_of(scale)
+        if covariance is None
+        else structure.checked("covariance_prior", covariance, n_components, size),
+    )

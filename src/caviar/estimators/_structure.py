@@ -1,0 +1,158 @@
+"""What a covariance structure is: a prior, a statement of the rows given their labels, and what is read off its factors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import ArrayLike
+
+from .._posterior import Posterior
+from .._typing import Array
+from ..densities import MixtureDensity
+from ..language import Categorical, Variable
+from ._data_scale import DataScale
+
+__all__ = ["ComponentPrior", "Components", "CovarianceStructure", "Form"]
+
+
+@dataclass(frozen=True)
+class ComponentPrior:
+    """Prior of the components of a mixture of K Gaussians in D dimensions.
+
+    Attributes
+    ----------
+    mean
+        Shape (D,) or (K, D).
+    mean_precision
+        In the joint form a number or shape (K,), in units of the component's own precision; in the independent form the
+        precision itself: (D, D) or (K, D, D) where the structure has matrices, else (D,) or (K, D).
+    df
+        Degrees of freedom: a number, or (K,) where each component has a precision of its own. None where it is known.
+    inverse_scale
+        In the shape of the precision of one component, or of all; None where it is known.
+    """
+
+    mean: Array
+    mean_precision: ArrayLike
+    df: ArrayLike | None
+    inverse_scale: Array | None
+
+
+@dataclass(frozen=True)
+class Components:
+    """What is read off the fitted components.
+
+    Attributes
+    ----------
+    means
+        Shape (K, D).
+    covariances, precisions
+        In the shape of the structure. ``precisions`` are expectations, and ``covariances`` their inverses.
+    mean_precision, df
+        Parameters of the factors; None of point masses, and df of known precisions.
+    """
+
+    means: Array
+    covariances: Array
+    precisions: Array
+    mean_precision: Array | None = None
+    df: Array | None = None
+
+
+class Form(ABC):
+    """How the means and the precisions of a structure are distributed together."""
+
+    @abstractmethod
+    def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
+        """Return the prior precision of the means for what the user gave.
+
+        Raises
+        ------
+        ParameterError
+            If it is impossible.
+        """
+
+    @abstractmethod
+    def observe(
+        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+    ) -> Variable:
+        """Return the rows given their labels, with the parameters of the components above them.
+
+        Parameters
+        ----------
+        name
+            Of the rows.
+        z
+            Labels of the rows; what chooses among the components.
+        prior
+            Of the components.
+        smallest_variance
+            Floor on the variances, for fits with point masses.
+        """
+
+    @abstractmethod
+    def components(self, posterior: Posterior) -> Components:
+        """Return what is read off a posterior of that statement."""
+
+    @abstractmethod
+    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+        """Return the density of a new row, given the expected weights."""
+
+
+class CovarianceStructure(ABC):
+    """What the covariance matrices of the components share.
+
+    Attributes
+    ----------
+    name
+        The word of ``covariance_type``.
+    joint, independent
+        Its two forms.
+    is_known
+        Whether the covariances are known, and so have no prior.
+    """
+
+    name: ClassVar[str]
+    joint: ClassVar[Form]
+    independent: ClassVar[Form]
+    is_known: ClassVar[bool] = False
+
+    @abstractmethod
+    def shape(self, n_components: int, n_features: int) -> tuple[int, ...]:
+        """Return the shape of all covariances."""
+
+    @abstractmethod
+    def n_parameters(self, n_components: int, n_features: int) -> int:
+        """Return the number of free parameters of all covariances."""
+
+    @abstractmethod
+    def matrices(self, covariances: Array, n_components: int, n_features: int) -> Array:
+        """Return covariances of this structure as matrices, shape (K, D, D)."""
+
+    @abstractmethod
+    def wishart_size(self, n_features: int) -> int:
+        """Return the size of the precisions as Wishart matrices: D, or 1 where columns are independent."""
+
+    def n_precisions(self, n_components: int) -> int | None:
+        """Return the number of components that have degrees of freedom of their own; None where all share them."""
+        return n_components
+
+    @abstractmethod
+    def checked(self, name: str, given: Any, n_components: int, n_features: int) -> Array:
+        """Return covariances or precisions that the user gave: in the shape of the structure, or of one component.
+
+        Raises
+        ------
+        ParameterError
+            If they are impossible.
+        """
+
+    @abstractmethod
+    def covariance_of(self, scale: DataScale) -> Array:
+        """Return the covariance of the data under this structure, in the shape of one component."""
+
+    @abstractmethod
+    def invert(self, covariances: Array) -> Array:
+        """Return precisions for covariances, or the other way round."""

@@ -1,0 +1,198 @@
+"""Forms of structures in which the columns of a component are independent: precisions are numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._posterior import Posterior
+from ..._typing import Array
+from ...densities import MixtureDensity, NormalMixture, ProductStudentMixture, StudentMixture
+from ...language import Categorical, Gamma, Normal, NormalGamma, Plate, Variable
+from .._arguments import as_broadcast
+from .._data_scale import DataScale
+from .._structure import ComponentPrior, Components, CovarianceStructure, Form
+
+__all__ = ["ColumnStructure", "IndependentColumns", "JointColumns", "KnownColumns"]
+
+
+class ColumnStructure(CovarianceStructure):
+    """A structure in which the columns of a component are independent."""
+
+    def wishart_size(self, n_features: int) -> int:
+        """Return 1."""
+        return 1
+
+    def invert(self, covariances: Array) -> Array:
+        """Return the reciprocals."""
+        return 1 / covariances
+
+
+def _plates(z: Categorical, n_features: int) -> tuple[Plate, Plate]:
+    assert z.dimension is not None
+    return Plate("component", z.dimension), Plate("feature", n_features)
+
+
+def _half(value: ArrayLike | None) -> Array:
+    """Return a parameter of a Wishart for a number as that of the Gamma that it is."""
+    return 0.5 * np.asarray(value, dtype=np.float64)
+
+
+class JointColumns(Form):
+    r"""The prior :math:`N(m_0, (\kappa\tau)^{-1})` of a mean given its precision, and q(mean, precision) joint.
+
+    Parameters
+    ----------
+    is_tied
+        Whether the columns of a component share one precision.
+    """
+
+    def __init__(self, *, is_tied: bool) -> None:
+        self.is_tied = is_tied
+
+    def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
+        """Return the number itself, or (K,): it counts in units of the component's own precisions."""
+        return as_broadcast(name, given, (n_components,), "one number, or one a component", above=0)
+
+    def observe(
+        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+    ) -> Variable:
+        """Return the rows, with Normal-Gammas above them."""
+        component, feature = _plates(z, prior.mean.shape[-1])
+        shape, rate = _half(prior.df), _half(prior.inverse_scale)
+        kappa = np.asarray(prior.mean_precision, dtype=np.float64)
+        theta = NormalGamma(
+            "theta",
+            prior.mean,
+            kappa[:, None] if kappa.ndim else kappa,
+            shape[:, None] if shape.ndim and not self.is_tied else shape,
+            rate,
+            plates=(component, feature),
+            tied=feature if self.is_tied else None,
+        )
+        return Normal(name, theta[z], plates=(*z.plates, feature))
+
+    def components(self, posterior: Posterior) -> Components:
+        r"""Return expectations: :math:`\langle\tau\rangle = a / b`."""
+        theta = posterior["theta"]
+        df = 2 * np.asarray(theta.shape)
+        return Components(
+            theta.mean, theta.rate / theta.shape, theta.shape / theta.rate, theta.mean_precision, df
+        )
+
+    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+        r"""Return the exact predictive density given the posterior.
+
+        In each column a Student-t with 2a degrees of freedom and squared scale :math:`b (\kappa + 1) / (a \kappa)`;
+        where the columns of a component share their precision these are one multivariate Student-t.
+        """
+        theta = posterior["theta"]
+        widening = (theta.mean_precision + 1) / theta.mean_precision
+        if self.is_tied:
+            shapes = widening * (theta.rate / theta.shape)[:, None]
+            return StudentMixture.from_shapes(weights, theta.mean, shapes, 2 * theta.shape)
+        scales = np.sqrt(widening * theta.rate / theta.shape)
+        return ProductStudentMixture(weights, theta.mean, scales, 2 * theta.shape)
+
+
+class IndependentColumns(Form):
+    """The prior :math:`N(m_0, s_0^2)` of a mean whatever its precision, and q(mean) q(precision).
+
+    Parameters
+    ----------
+    is_tied
+        Whether the columns of a component share one precision.
+    """
+
+    def __init__(self, *, is_tied: bool) -> None:
+        self.is_tied = is_tied
+
+    def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> Array:
+        """Return precisions, (D,) or (K, D), or a number times those of the data."""
+        return _mean_precision(name, given, scale, n_components)
+
+    def observe(
+        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+    ) -> Variable:
+        """Return the rows, with Normal means and Gamma precisions above them."""
+        component, feature = _plates(z, prior.mean.shape[-1])
+        shape = _half(prior.df)
+        mean = Normal("mean", prior.mean, prior.mean_precision, plates=(component, feature))
+        precision = Gamma(
+            "precision",
+            shape[:, None] if shape.ndim and not self.is_tied else shape,
+            _half(prior.inverse_scale),
+            smallest_variance=smallest_variance,
+            plates=component if self.is_tied else (component, feature),
+        )
+        return Normal(name, mean[z], precision[z], plates=(*z.plates, feature))
+
+    def components(self, posterior: Posterior) -> Components:
+        """Return expectations, or the values of point masses."""
+        mean, precision = posterior["mean"], posterior["precision"]
+        if hasattr(precision, "value"):
+            return Components(mean.value, 1 / precision.value, precision.value)
+        df = 2 * np.asarray(precision.shape)
+        return Components(
+            mean.mean, precision.rate / precision.shape, precision.mean, 1 / mean.variance, df
+        )
+
+    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+        r"""Return the density of a new row: Normal for point masses, else an approximation, for it has no closed form.
+
+        In each column a Student-t with :math:`\nu = 2a` degrees of freedom and squared scale :math:`2b/\nu + s^2 (\nu -
+        2)/\nu`, which has the exact mean and variance; where :math:`\nu \le 2` the squared scale is :math:`2b/\nu + s^2`.
+        """
+        mean, precision = posterior["mean"], posterior["precision"]
+        if hasattr(precision, "value"):
+            return NormalMixture.from_precisions(weights, mean.value, precision.value)
+        nu = 2 * np.asarray(precision.shape)
+        share = np.where(nu > 2, (nu - 2) / nu, 1.0)
+        own = precision.rate / precision.shape
+        if self.is_tied:
+            shapes = own[:, None] + mean.variance * share[:, None]
+            return StudentMixture.from_shapes(weights, mean.mean, shapes, nu)
+        return ProductStudentMixture(weights, mean.mean, np.sqrt(own + mean.variance * share), nu)
+
+
+class KnownColumns(Form):
+    """Precisions that are known to be 1; the prior :math:`N(m_0, s_0^2)` of the means is then conjugate."""
+
+    def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> Array:
+        """Return precisions, (D,) or (K, D), or a number times the known precision 1."""
+        size = len(scale.mean)
+        shape = (n_components, size) if np.ndim(given) == 2 else (size,)
+        meaning = "one number, one a column, or components by columns"
+        return np.broadcast_to(as_broadcast(name, given, shape, meaning, above=0), shape)
+
+    def observe(
+        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+    ) -> Variable:
+        """Return the rows, with Normal means above them."""
+        component, feature = _plates(z, prior.mean.shape[-1])
+        mean = Normal("mean", prior.mean, prior.mean_precision, plates=(component, feature))
+        return Normal(name, mean[z], 1.0, plates=(*z.plates, feature))
+
+    def components(self, posterior: Posterior) -> Components:
+        """Return expectations, or the values of point masses."""
+        mean = posterior["mean"]
+        means = mean.value if hasattr(mean, "value") else mean.mean
+        ones = np.ones(len(means))
+        return Components(means, ones, ones, None if hasattr(mean, "value") else 1 / mean.variance)
+
+    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+        r"""Return the exact density of a new row: Normal, with variance :math:`1 + s_k^2`."""
+        mean = posterior["mean"]
+        if hasattr(mean, "value"):
+            return NormalMixture.from_covariances(weights, mean.value, np.ones(mean.value.shape))
+        return NormalMixture.from_covariances(weights, mean.mean, 1 + mean.variance)
+
+
+def _mean_precision(name: str, given: Any, scale: DataScale, n_components: int) -> Array:
+    size = len(scale.mean)
+    if np.ndim(given) == 0:
+        return as_broadcast(name, given, (size,), "one number", above=0) / scale.unit**2
+    shape = (n_components, size) if np.ndim(given) == 2 else (size,)
+    return np.broadcast_to(as_broadcast(name, given, shape, "one a column, or components by columns", above=0), shape)
