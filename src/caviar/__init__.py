@@ -57,6 +57,8 @@ if TYPE_CHECKING:
         Plate,
         Poisson,
         StickBreaking,
+        TiedNormalGamma,
+        TiedNormalWishart,
         Wishart,
         diagonal,
         dot,

@@ -17,7 +17,7 @@ from ._typing import AnyArray
 from .engine.binding import as_values
 from .engine.missing import filled
 from .engine.ragged import flattened
-from .families import ExponentialFamily, MeanPrecision
+from .families import ExponentialFamily, MeanPrecision, TiedNormalGamma, TiedNormalWishart
 from .language import (
     Constant,
     Data,
@@ -178,8 +178,16 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     return slot.expression is expression
 
 
-def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
-    """Return what stands in a slot, with an axis for each plate of its owner (of length 1 where it does not vary)."""
+def slot_value(
+    owner: Variable, slot: Slot, values: Mapping[str, Any], plates: tuple[Plate, ...] | None = None
+) -> Any:
+    """Return what stands in a slot, with an axis for each plate of its owner (of length 1 where it does not vary).
+
+    Parameters
+    ----------
+    plates
+        Of the value, where they are not those of the node in the slot.
+    """
     node = slot.node
     value = node.value if isinstance(node, Constant) else values[node.name]
     labels: dict[Plate, AnyArray] = {}
@@ -190,8 +198,9 @@ def slot_value(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> Any:
         by = slot.expression.by
         labels[slot.expression.plate] = laid_out(values[by.name], by.plates, owner, {})
     if isinstance(value, tuple):
-        return type(value)(*(laid_out(part, node.plates, owner, labels) for part in value))
-    return laid_out(value, node.plates, owner, labels)
+        both = zip(value, ("precision_x", "precision"), strict=True)
+        return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))
+    return laid_out(value, node.plates if plates is None else plates, owner, labels)
 
 
 def laid_out(
@@ -226,9 +235,11 @@ def _over_plates(
     variable: Variable, member: ExponentialFamily, sizes: Mapping[Plate, int]
 ) -> ExponentialFamily:
     """Return the distributions repeated along every plate of the variable."""
+    if variable.tied is not None and isinstance(member, TiedNormalGamma | TiedNormalWishart):
+        member = member.repeated(sizes[variable.tied])
     repeats = [
         np.arange(sizes[plate]) if length > 1 else np.zeros(sizes[plate], dtype=np.intp)
-        for plate, length in zip(variable.plates, member.batch_shape, strict=True)
+        for plate, length in zip(variable.batch_plates, member.batch_shape, strict=True)
     ]
     return member[np.ix_(*repeats)] if repeats else member
 
@@ -324,10 +335,10 @@ def _as_numbers(variable: Variable, value: Any) -> AnyArray:
 
 def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
     """Return a value of a joint factor as (mean, precision)."""
-    rank = len(variable.plates)
+    rank, n_precisions = len(variable.plates), len(variable.plates_of("precision"))
     precision_rank: int = getattr(variable, "precision_rank", 0)
     pair = tuple(_as_numbers(variable, part) for part in value) if isinstance(value, tuple) else ()
-    if [part.ndim for part in pair] != [rank + variable.value_rank, rank + precision_rank]:
+    if [part.ndim for part in pair] != [rank + variable.value_rank, n_precisions + precision_rank]:
         raise ParameterError(
             f"a value of '{variable.name}', a {type(variable).__name__}, is a pair (mean, precision), each over its "
             f"plates; got {value!r}"

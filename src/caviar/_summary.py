@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -96,13 +96,17 @@ class Summary:
 
 @dataclass(frozen=True)
 class _Marginals:
-    """Figures of every entry of a part of a value, each of shape (plates..., event...)."""
+    """Figures of every entry of a part of a value, each of shape (plates..., event...).
+
+    What is shared along a tied plate, the last, lacks it.
+    """
 
     mean: Array
     sd: Array | None = None
     lower: Array | None = None
     upper: Array | None = None
     part: str = ""
+    is_shared: bool = False
 
 
 def summary_of(
@@ -132,9 +136,10 @@ def summary_of(
     left_out: dict[str, int] = {}
     for name, factor in factors.items():
         for marginals in _marginals(factor, level):
-            entries = list(_entries(name, plates[name], marginals, max_rows))
+            own = plates[name][:-1] if marginals.is_shared else plates[name]
+            entries = list(_entries(name, own, marginals, max_rows))
             rows += entries
-            total = _n_entries(marginals, len(plates[name]))
+            total = _n_entries(marginals, len(own))
             if total > len(entries):
                 left_out[name + marginals.part] = total - len(entries)
     return Summary(title, tuple(rows), left_out, level)
@@ -175,7 +180,8 @@ def _marginals(factor: Any, level: float) -> list[_Marginals]:
     # a point mass, or a family that gives only its mean
     if isinstance(factor.mean, tuple):
         mean, precision = (np.asarray(part) for part in factor.mean)
-        return [_Marginals(mean, part=".mean"), _Marginals(precision, part=".precision")]
+        tied = factor.family in (families.TiedNormalGamma, families.TiedNormalWishart)
+        return [_Marginals(mean, part=".mean"), _Marginals(precision, part=".precision", is_shared=tied)]
     return [_Marginals(np.asarray(factor.mean))]
 
 
@@ -234,6 +240,16 @@ def _normal_wishart(q: families.NormalWishart, ends: Ends) -> list[_Marginals]:
     return [_student(q.mean, scale, df, sd, ends), *_wishart(q.precision_marginal, ends, ".precision")]
 
 
+def _tied(q: families.TiedNormalGamma | families.TiedNormalWishart, ends: Ends) -> list[_Marginals]:
+    """Return the marginals of each location as by itself, and of the precision once for all."""
+    (locations, *_), (precision, *_) = _marginals_of(q.marginals, ends), _marginals_of(q.precision_marginal, ends)
+    return [locations, replace(precision, part=".precision", is_shared=True)]
+
+
+def _marginals_of(q: Any, ends: Ends) -> list[_Marginals]:
+    return _READERS[type(q)](q, ends)
+
+
 def _beta(q: families.Beta, ends: Ends) -> list[_Marginals]:
     lower, upper = (betaincinv(q.a, q.b, end) for end in ends)
     return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
@@ -255,6 +271,8 @@ _READERS: Mapping[type, Callable[[Any, Ends], list[_Marginals]]] = {
     families.NormalGamma: _normal_gamma,
     families.MultivariateNormalGamma: _multivariate_normal_gamma,
     families.NormalWishart: _normal_wishart,
+    families.TiedNormalGamma: _tied,
+    families.TiedNormalWishart: _tied,
     families.Beta: _beta,
     families.Dirichlet: _dirichlet,
 }

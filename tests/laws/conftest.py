@@ -19,6 +19,8 @@ from caviar.families import (
     Poisson,
     PolyaGamma,
     StickBreaking,
+    TiedNormalGamma,
+    TiedNormalWishart,
     TruncatedNormal,
     Wishart,
 )
@@ -48,6 +50,16 @@ CASES = {
         [[1.0, 0.0, 2.0], [0.0, -1.0, 0.5]], SPACE, [2.5, 9.0], [2.0, 0.7]
     ),
     "multivariate-normal-gamma-line": MultivariateNormalGamma([0.5], [[2.0]], 3.0, 1.5),
+    "tied-normal-gamma": TiedNormalGamma([0.5, -2.0, 1.0], [2.0, 0.3, 5.0], 3.0, 1.5),
+    "tied-normal-gamma-batch": TiedNormalGamma([[0.0, -1.0], [4.0, 0.5]], [[0.3], [2.0]], [2.5, 9.0], 2.0),
+    "tied-normal-gamma-one": TiedNormalGamma([0.5], 2.0, 3.0, 1.5),
+    "tied-normal-wishart": TiedNormalWishart(
+        [[1.0, -1.0], [0.5, 2.0], [0.0, 0.3]], [0.7, 5.0, 2.0], 6.0, PLANE
+    ),
+    "tied-normal-wishart-batch": TiedNormalWishart(
+        [[[1.0, 0.0], [0.0, 2.0]], [[-1.0, 0.4], [0.1, 0.2]]], 2.0, [5.5, 9.0], [PLANE, OTHER_PLANE]
+    ),
+    "tied-normal-wishart-one": TiedNormalWishart([[1.0, -1.0, 0.5]], 0.7, 6.0, SPACE),
     "dirichlet": Dirichlet([1.5, 2.0, 4.0]),
     "dirichlet-batch": Dirichlet([[[1.0, 3.0], [2.0, 2.0]], [[9.0, 1.5], [40.0, 5.0]]]),
     "beta": Beta(2.0, 3.5),

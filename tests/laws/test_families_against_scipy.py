@@ -19,6 +19,8 @@ from caviar.families import (
     Poisson,
     PolyaGamma,
     StickBreaking,
+    TiedNormalGamma,
+    TiedNormalWishart,
     TruncatedNormal,
     Wishart,
 )
@@ -86,6 +88,9 @@ def in_scipy(q):
     raise AssertionError(q)
 
 
+_JOINT = (NormalGamma, NormalWishart, MultivariateNormalGamma, TiedNormalGamma, TiedNormalWishart)
+
+
 def log_density_in_scipy(q, value):
     """Return SciPy's log-density of one value."""
     match q:
@@ -102,6 +107,18 @@ def log_density_in_scipy(q, value):
             conditional = stats.multivariate_normal(q.mean, np.linalg.inv(q.mean_precision * precision))
             wishart = stats.wishart(float(q.df), np.linalg.inv(q.inverse_scale))
             return conditional.logpdf(location) + wishart.logpdf(precision)
+        case TiedNormalGamma():
+            location, precision = value
+            conditional = stats.norm(q.mean, 1.0 / np.sqrt(q.mean_precision * precision))
+            marginal = stats.gamma(q.shape, scale=1.0 / q.rate)
+            return conditional.logpdf(location).sum() + marginal.logpdf(precision)
+        case TiedNormalWishart():
+            locations, precision = value
+            conditional = sum(
+                stats.multivariate_normal(mean, np.linalg.inv(k * precision)).logpdf(location)
+                for location, mean, k in zip(locations, q.mean, q.mean_precision, strict=True)
+            )
+            return conditional + stats.wishart(float(q.df), np.linalg.inv(q.inverse_scale)).logpdf(precision)
         case StickBreaking():
             # the first weights as shares of what is left; dx = prod of s_k dv
             rest = 1.0 - np.concatenate(([0.0], value[:-1].cumsum()))
@@ -131,6 +148,13 @@ def test_entropy(q):
             marginal = single.precision_marginal
             given = 0.5 * size * np.log(2 * np.pi * np.e / single.mean_precision)
             expected = in_scipy(marginal).entropy() + given - 0.5 * marginal.expected_statistics[0]
+        elif isinstance(single, (TiedNormalGamma, TiedNormalWishart)):
+            # of each location D numbers, whose Normal has k Lambda as precision
+            size = single.event_shape[1] if isinstance(single, TiedNormalWishart) else 1
+            marginal = single.precision_marginal
+            given = 0.5 * size * np.log(2 * np.pi * np.e / single.mean_precision)
+            log_det = marginal.expected_statistics[0]
+            expected = in_scipy(marginal).entropy() + np.sum(given - 0.5 * log_det)
         elif isinstance(single, MultivariateNormalGamma):
             precision = stats.gamma(single.shape, scale=1.0 / single.rate)
             at_one = stats.multivariate_normal(single.mean, np.linalg.inv(single.mean_precision)).entropy()
@@ -147,7 +171,7 @@ def test_entropy(q):
 
 
 def test_mean_and_variance(q):
-    if isinstance(q, (NormalGamma, NormalWishart, MultivariateNormalGamma)):
+    if isinstance(q, _JOINT):
         pytest.skip("the moments of joint distributions are tested by their draws")
     for single in singles(q):
         if isinstance(q, StickBreaking):
@@ -232,6 +256,8 @@ def test_variance_of_the_location_given_no_precision():
         (NormalGamma(0.0, 1.0, 2.0, 1.0), (0.0, -1.0)),
         (NormalWishart([0.0, 0.0], 1.0, 3.0, np.eye(2)), ([0.0, 0.0], -np.eye(2))),
         (MultivariateNormalGamma([0.0, 0.0], np.eye(2), 2.0, 1.0), ([0.0, 0.0], -1.0)),
+        (TiedNormalGamma([0.0, 0.0], 1.0, 2.0, 1.0), ([0.0, 0.0], -1.0)),
+        (TiedNormalWishart(np.zeros((3, 2)), 1.0, 3.0, np.eye(2)), (np.zeros((3, 2)), -np.eye(2))),
         (Bernoulli(0.5), 0.5),
         (TruncatedNormal(0.5, 1.0), -0.1),
         (PolyaGamma(0.5), -0.1),

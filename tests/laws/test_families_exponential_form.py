@@ -11,7 +11,7 @@ def directions(q, rng):
     result = []
     for eta, shape in zip(q.natural, q.statistic_shapes(q.event_shape), strict=True):
         direction = rng.normal(size=eta.shape)
-        if len(shape) == 2:
+        if len(shape) == 2 and np.array_equal(eta, eta.swapaxes(-1, -2)):
             direction = direction + direction.swapaxes(-1, -2)
         result.append(direction)
     return result

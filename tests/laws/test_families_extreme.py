@@ -21,6 +21,8 @@ from caviar.families import (
     Poisson,
     PolyaGamma,
     StickBreaking,
+    TiedNormalGamma,
+    TiedNormalWishart,
     TruncatedNormal,
     Wishart,
 )
@@ -109,6 +111,29 @@ def form(q):
             expected = flat(weighted, (m.T * weighted)[0] + m.rows / k, expected)
             partition -= mp.mpf(m.rows) / 2 * mp.log(k / (2 * mp.pi))
             return eta, [zero] * (m.rows + 1) + base, expected, partition
+        case TiedNormalGamma():
+            m, k, s, r = mp.matrix(p["mean"]), mp.matrix(p["mean_precision"]), p["shape"], p["rate"]
+            pairs = list(zip(k, m, strict=True))
+            rate = r + mp.fsum(weight * x**2 for weight, x in pairs) / 2
+            eta = [*(weight * x for weight, x in pairs), *(-weight / 2 for weight in k)]
+            eta += [s + half * len(pairs), -rate]
+            expected = [*(s / r * x for x in m), *(1 / weight + s / r * x**2 for weight, x in pairs)]
+            expected += [mp.digamma(s) - mp.log(r), s / r]
+            partition = mp.loggamma(s) - s * mp.log(r)
+            partition -= mp.fsum(mp.log(weight / (2 * mp.pi)) for weight in k) / 2
+            return eta, [zero] * (len(eta) - 2) + [-one, zero], expected, partition
+        case TiedNormalWishart():
+            means, k = mp.matrix(p["mean"]), mp.matrix(p["mean_precision"])
+            df, scale = p["df"], p["inverse_scale"]
+            _, base, expected, partition = wishart_form(df, scale)
+            weighted, weights = means * (scale**-1 * df), mp.diag(list(k))
+            scatter = means.T * weights * means
+            squares = weighted * means.T
+            eta = flat(weights * means, k / -2, (df + means.rows) / 2, (scale + scatter) / -2)
+            quadratic = [squares[i, i] + means.cols / k[i] for i in range(means.rows)]
+            expected = [*flat(weighted), *quadratic, *expected]
+            partition -= mp.fsum(mp.log(weight / (2 * mp.pi)) for weight in k) * means.cols / 2
+            return eta, [zero] * (len(eta) - len(base)) + base, expected, partition
         case Dirichlet() | Beta():
             a = p["concentration"] if isinstance(q, Dirichlet) else [p["a"], p["b"]]
             total = mp.fsum(a)
@@ -170,6 +195,10 @@ EXTREME = {
     "normal-wishart-large": NormalWishart([1.0, 0.0, -1.0], 1e8, 1e8, 1e8 * SPACE),
     "multivariate-normal-gamma-graded": MultivariateNormalGamma([0.0, -2.0, 3.0], GRADED, 1e-8, 1e-3),
     "multivariate-normal-gamma-tilted": MultivariateNormalGamma([1.0, -2.0], TILTED, 1e8, 1e8),
+    "tied-normal-gamma-edge": TiedNormalGamma([1.0, -2.0, 3.0], [1e-8, 1e-4, 1.0], 1e-8, 1e-3),
+    "tied-normal-gamma-large": TiedNormalGamma([1.0, -2.0], 1e8, 1e8, 1e8),
+    "tied-normal-wishart-edge": TiedNormalWishart(np.eye(3)[:2], [1e-8, 1e-4], 2.0 + 1e-7, SPACE),
+    "tied-normal-wishart-large": TiedNormalWishart(-np.eye(3)[:2], [1e8, 1.0], 1e8, 1e8 * SPACE),
     "dirichlet-tiny": Dirichlet([1e-8, 1e-8, 1e-8]),
     "dirichlet-large": Dirichlet([1e8, 2e8, 3e8]),
     "dirichlet-mixed": Dirichlet([1e8, 1e-8, 1.0]),

@@ -19,6 +19,8 @@ from caviar.families import (
     Poisson,
     PolyaGamma,
     StickBreaking,
+    TiedNormalGamma,
+    TiedNormalWishart,
     TruncatedNormal,
     Wishart,
 )
@@ -56,6 +58,8 @@ MOVES = {
     NormalGamma: (moved_number, moved_positive),
     MultivariateNormalGamma: (moved_number, moved_positive),
     NormalWishart: (moved_number, moved_matrix),
+    TiedNormalGamma: (moved_number, moved_positive),
+    TiedNormalWishart: (moved_number, moved_matrix),
     Dirichlet: (moved_weights,),
     Beta: (moved_fraction,),
     StickBreaking: (moved_weights,),
@@ -119,6 +123,8 @@ def test_statistics_of_a_mode_on_the_edge_are_finite(family):
         (Wishart(2.9, PLANE), "at least 3, got 2.9"),
         (NormalGamma(0.0, 1.0, 0.5, 1.0), "greater than 1/2, got 0.5"),
         (MultivariateNormalGamma([0.0], [[1.0]], 0.5, 1.0), "greater than 0.5, got 0.5"),
+        (TiedNormalGamma([0.0], 1.0, 0.5, 1.0), "greater than 0.5, got 0.5"),
+        (TiedNormalWishart(np.zeros((1, 2)), 1.0, 2.0, PLANE), "greater than 2, got 2.0"),
         (NormalWishart([0.0, 0.0], 1.0, 2.0, PLANE), "greater than 2, got 2.0"),
     ],
 )

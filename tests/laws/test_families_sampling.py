@@ -10,6 +10,7 @@ from caviar.families import (
     Dirichlet,
     MultivariateNormalGamma,
     PolyaGamma,
+    TiedNormalGamma,
     TruncatedNormal,
     Wishart,
 )
@@ -52,8 +53,9 @@ def test_draws_have_the_shape_asked_for(q, laws, size):
     parts = laws.draw(q, size)
     if len(parts) == 2:
         # of a vector the precision is a matrix, or one number that its noise shares
-        shared = isinstance(q, MultivariateNormalGamma)
-        shapes.append(lead + q.batch_shape if shared else shapes[0] + q.event_shape)
+        shared = isinstance(q, (MultivariateNormalGamma, TiedNormalGamma))
+        square = q.event_shape[-1:] * 2
+        shapes.append(lead + q.batch_shape + (() if shared else square))
     assert [np.shape(part) for part in parts] == shapes
 
 

@@ -22,7 +22,7 @@ from .._errors import ModelError
 from .._simulation import laid_out, operand_slot, slot_value
 from .._typing import Array
 from ..engine.point import PointMass
-from ..language import Constant, Diagonal, Indexed, Node, Part, Predictor, Slot, Variable
+from ..language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ..language.algebra import Addend
 
 __all__ = ["SAMPLES", "Expectations", "refuse"]
@@ -128,7 +128,8 @@ class Expectations:
             value = np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
             return _inverse_of(value, matrix=value.ndim > len(self.owner.plates))
         first, second = _inverse_moments(self._factor(slot.node))
-        return self._laid_out(slot, first), self._laid_out(slot, second)
+        plates = slot.node.plates_of("precision")
+        return self._laid_out(slot, first, plates), self._laid_out(slot, second, plates)
 
     def _operands(self, addend: Addend) -> Iterator[tuple[int, Array, Array | None, str]]:
         """Yield for each operand of a product: what tells it apart, mean, covariance (None if known), event letter."""
@@ -147,8 +148,8 @@ class Expectations:
         mean, covariance = _location_moments(self.owner, self._factor(slot.node))
         return self._laid_out(slot, mean), None if covariance is None else self._laid_out(slot, covariance)
 
-    def _laid_out(self, slot: Slot, array: Array) -> Array:
-        return np.asarray(slot_value(self.owner, slot, {**self.known, slot.node.name: array}))
+    def _laid_out(self, slot: Slot, array: Array, plates: tuple[Plate, ...] | None = None) -> Array:
+        return np.asarray(slot_value(self.owner, slot, {**self.known, slot.node.name: array}, plates))
 
     def _is_known(self, node: Node) -> bool:
         return isinstance(node, Constant) or node.name in self.known
@@ -216,6 +217,8 @@ def _location_moments(owner: Variable, factor: Any) -> tuple[Array, Array | None
         return factor.mean, factor.variance
     if isinstance(factor, families.MultivariateNormal):
         return factor.mean, factor.covariance
+    if isinstance(factor, families.TiedNormalGamma | families.TiedNormalWishart):
+        return _location_moments(owner, factor.marginals)
     if isinstance(factor, families.NormalGamma):
         return factor.mean, _finite(_inverse_moments(factor)[0]) / factor.mean_precision
     if isinstance(factor, families.MultivariateNormalGamma):
@@ -232,14 +235,18 @@ def _finite(array: Array) -> Array:
     return np.where(np.isfinite(array), array, 1.0)
 
 
+_MATRICES = (families.Wishart, families.NormalWishart, families.TiedNormalWishart)
+"""Families whose precision is a matrix."""
+
+
 def _inverse_moments(factor: Any) -> tuple[Array, Array]:
     """Return the expected inverse of a precision and of its square; of a matrix twice the diagonal of the first."""
     if isinstance(factor, PointMass):
         pair = isinstance(factor.value, tuple)
         value = np.asarray(factor.value[1] if pair else factor.value, dtype=np.float64)
-        wishart = issubclass(factor.family, families.Wishart | families.NormalWishart)
+        wishart = issubclass(factor.family, _MATRICES)
         return _inverse_of(value, matrix=wishart)
-    if isinstance(factor, families.Wishart | families.NormalWishart):
+    if isinstance(factor, _MATRICES):
         surplus = (factor.df - factor.inverse_scale.shape[-1] - 1)[..., None]
         diagonal = np.diagonal(factor.inverse_scale, axis1=-2, axis2=-1)
         with np.errstate(divide="ignore"):

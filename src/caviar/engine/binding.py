@@ -128,6 +128,7 @@ def bind(
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
     sizes = _settle_sizes(nodes, {**values, **labels}, flat)
     plate = _choose_data_plate(nodes, leaves, data_plate)
+    _refuse_tied_rows(nodes, plate)
     check_along_rows(values, plate)
     for node in nodes:
         if isinstance(node, Variable) and node in values:
@@ -153,6 +154,16 @@ def bind(
     if seen is None or any(variable.summed for variable in binding.latent):
         return binding
     return replace(binding, row_weights=seen if weights is None else seen * weights)
+
+
+def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
+    """Refuse locations of the rows whose precision is one for all rows: they are neither local nor global."""
+    for node in nodes:
+        if isinstance(node, Variable) and node.tied is not None and node.tied is plate:
+            raise PlateError(
+                f"'{node.name}' has a location for each row of data and one precision for all of them (tied=); state "
+                f"a Normal over plate '{plate.name}' with the precision as a variable of its own"
+            )
 
 
 def _check_names(

@@ -98,6 +98,9 @@ def _sizes(plan: Plan, variable: Variable, leaf: Variable, q: Mapping[Variable, 
     mean, reference = q[location].mean, plan.frame.of(location)
     mean = np.abs((mean[0] if isinstance(mean, tuple) else mean) + (0.0 if reference is None else reference))
     own = mean.max(axis=-1) if leaf.value_rank else mean
+    if variable.tied is not None:
+        # one precision for all locations along the plate
+        own = own.max(axis=-1)
     return np.maximum(own, _LEAST_SIZE * largest)
 
 

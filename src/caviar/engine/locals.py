@@ -132,7 +132,7 @@ class LocalFactor(ABC):
 
 def own_axes(variable: Variable, statistic: str, data_axis: Axis) -> tuple[Axis, ...]:
     """Return the axes of a variable's statistic: its plates but the data plate, then its event axes."""
-    plates = tuple(Axis(plate) for plate in variable.plates if Axis(plate) != data_axis)
+    plates = tuple(Axis(plate) for plate in variable.plates_of(statistic) if Axis(plate) != data_axis)
     return plates + tuple(Axis(variable, letter) for letter in variable.letters[statistic])
 
 

@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from .._errors import ModelError
 from .._typing import Array
 from ..families import Dirichlet
-from ..language import Axis, Operand, Term, Variable, base_terms_of, terms_of
+from ..language import Axis, Indexed, Operand, Term, Variable, base_terms_of, terms_of
 from .binding import Binding
 from .frame import Frame
 from .known import known_statistic
@@ -257,7 +257,7 @@ def _tell(row: _Row, messages: dict[Variable, _Messages], term: Term, operand: O
     """Add what a term says about a global factor."""
     node: Any = operand.node
     gate = _gate_axis(row, term)
-    chosen = operand.axes.index(gate) if gate in operand.axes else None
+    chosen = operand.axes.index(gate) if gate in operand.axes else _place_along_tie(row, operand)
     message = messages.setdefault(node, _Messages(chosen))
     if message.chosen != chosen:
         raise ModelError(
@@ -270,6 +270,14 @@ def _tell(row: _Row, messages: dict[Variable, _Messages], term: Term, operand: O
         found = 0.5 * (found + np.swapaxes(found, -1, -2))
     before = message.totals.get(operand.statistic)
     message.totals[operand.statistic] = found if before is None else before + found
+
+
+def _place_along_tie(row: _Row, operand: Operand) -> int | None:
+    """Return the place of the plate that the category settles, though a statistic that is shared along it lacks it."""
+    expression = None if operand.slot is None else operand.slot.expression
+    if not isinstance(expression, Indexed) or expression.by is not row.gate:
+        return None
+    return expression.node.plates.index(expression.plate)
 
 
 def _contract(row: _Row, term: Term, axes: Sequence[Axis]) -> Array:
@@ -334,17 +342,22 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
 def _chosen(row: _Row, variable: Variable, place: int | None) -> Any:
     """Return a factor, of the category alone where that chooses along one of its axes."""
     factor = row.q[variable]
-    return factor if place is None else factor[(slice(None),) * place + (row.category,)]
+    if place is None:
+        return factor
+    if variable.tied is not None and variable.plates[place] is variable.tied:
+        factor = factor.marginals
+    return factor[(slice(None),) * place + (row.category,)]
 
 
 def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
     """Return A(eta + T) - A(eta) summed over the repetitions of a factor, shape (rows or 1,)."""
     factor = _chosen(row, variable, message.chosen)
     after, events = [], []
-    for name, eta in zip(variable.family.statistics, factor.natural, strict=True):
+    shapes = factor.statistic_shapes(factor.event_shape)
+    for name, eta, shape in zip(factor.statistics, factor.natural, shapes, strict=True):
         after.append(eta + message.totals.get(name, np.zeros((1,) * (eta.ndim + 1))))
-        events.append(after[-1].ndim - len(variable.letters[name]))
+        events.append(after[-1].ndim - len(shape))
     batch = np.broadcast_shapes(*(eta.shape[:n] for eta, n in zip(after, events, strict=True)))
     full = tuple(np.broadcast_to(eta, batch + eta.shape[n:]) for eta, n in zip(after, events, strict=True))
-    gain = variable.family.from_natural(full).log_partition - factor.log_partition
+    gain = type(factor).from_natural(full).log_partition - factor.log_partition
     return gain.reshape(len(gain), -1).sum(axis=-1)

@@ -222,7 +222,8 @@ def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
             f"each over its plates; got {value!r}"
         ) from None
     matrix = getattr(variable, "precision_rank", 0) == 2
-    if precision.ndim != mean.ndim - variable.value_rank + 2 * matrix:
+    n_tied = len(variable.plates) - len(variable.plates_of("precision"))
+    if precision.ndim != mean.ndim - variable.value_rank - n_tied + 2 * matrix:
         problem = f"has shape {precision.shape} for a mean of shape {mean.shape}"
     elif not np.isfinite(mean).all():
         problem = "goes with a mean that must be finite"

@@ -45,10 +45,11 @@ class GlobalUpdate:
     ) -> None:
         self.variable = variable
         statistics = variable.family.statistics
-        plates = tuple(binding.size(Axis(plate)) for plate in variable.plates)
-        shapes = [
-            plates + tuple(binding.size(Axis(variable, c)) for c in variable.letters[s]) for s in statistics
+        axes = [
+            (*map(Axis, variable.plates_of(s)), *(Axis(variable, c) for c in variable.letters[s]))
+            for s in statistics
         ]
+        shapes = [tuple(binding.size(axis) for axis in own) for own in axes]
         self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
         self.changing: list[tuple[int, Derivative]] = []
         self.terms: list[int] = []

@@ -68,7 +68,7 @@ def _factor_of(document: Mapping[str, Any], variable: Variable) -> Any:
             family, MeanPrecision(*value) if isinstance(value, tuple) else np.asarray(value, dtype=float)
         )
     factor = family(**document["parameters"])
-    sizes = tuple(plate.size for plate in variable.plates)
+    sizes = tuple(plate.size for plate in variable.batch_plates)
     if factor.batch_shape != sizes:
         raise ValueError(f"a factor of '{variable.name}' over {factor.batch_shape} of plates {sizes}")
     return factor

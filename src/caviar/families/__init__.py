@@ -16,6 +16,8 @@ from caviar.families.normal_wishart import NormalWishart
 from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.stick_breaking import StickBreaking
+from caviar.families.tied_normal_gamma import TiedNormalGamma
+from caviar.families.tied_normal_wishart import TiedNormalWishart
 from caviar.families.truncated_normal import TruncatedNormal
 from caviar.families.wishart import Wishart
 
@@ -38,6 +40,8 @@ __all__ = [
     "Poisson",
     "PolyaGamma",
     "StickBreaking",
+    "TiedNormalGamma",
+    "TiedNormalWishart",
     "TruncatedNormal",
     "Wishart",
 ]
@@ -58,6 +62,8 @@ FAMILIES: dict[str, type[ExponentialFamily]] = {
         Poisson,
         PolyaGamma,
         StickBreaking,
+        TiedNormalGamma,
+        TiedNormalWishart,
         TruncatedNormal,
         Wishart,
     )

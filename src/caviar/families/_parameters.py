@@ -60,6 +60,27 @@ def read_parameters(
     }
 
 
+def matched_locations(family: str, parameters: dict[str, Array], axis: int) -> None:
+    """Bring means and mean precisions to one number of locations, in place; one stands for all.
+
+    Raises
+    ------
+    ParameterError
+        If the numbers differ.
+    """
+    mean, mean_precision = parameters["mean"], parameters["mean_precision"]
+    sizes = (mean.shape[axis], mean_precision.shape[-1])
+    if sizes[0] != sizes[1] and 1 not in sizes:
+        raise ParameterError(
+            f"{family}: mean_precision must be one number for each of {sizes[0]} locations, got {sizes[1]}. Give one, "
+            f"or {sizes[0]}."
+        )
+    n_axes, largest = mean.ndim + axis, max(sizes)
+    full = (*mean.shape[:n_axes], largest, *mean.shape[n_axes + 1 :])
+    parameters["mean"] = np.array(np.broadcast_to(mean, full))
+    parameters["mean_precision"] = np.array(np.broadcast_to(mean_precision, full[: n_axes + 1]))
+
+
 def require(condition: AnyArray, values: Array, expectation: str, remedy: str = "") -> None:
     """Raise ParameterError, naming the first offending entry, unless ``condition`` holds everywhere."""
     if np.all(condition):

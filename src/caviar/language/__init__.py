@@ -3,10 +3,11 @@
 from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .chains import MarkovChain
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
-from .joint_normals import MultivariateNormalGamma, NormalGamma, NormalWishart
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import logistic, probit
 from .nodes import Constant, Data, Indexed, Node
+from .normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
+from .normal_wisharts import NormalWishart, TiedNormalWishart
 from .normals import MultivariateNormal, Normal
 from .parts import Part
 from .plates import Plate
@@ -45,6 +46,8 @@ __all__ = [
     "Slot",
     "StickBreaking",
     "Term",
+    "TiedNormalGamma",
+    "TiedNormalWishart",
     "Variable",
     "Wishart",
     "base_terms_of",

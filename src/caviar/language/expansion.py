@@ -8,7 +8,7 @@ left is multilinear, or refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -93,7 +93,8 @@ def _rewritten(density: Density, slot: str, writer: _LocationSum | _PrecisionPro
         for coefficient, factors in writer.pieces(target):
             letters = dict.fromkeys(summand.letters)
             letters.update(dict.fromkeys("".join(f.letters for f in factors)))
-            new = Summand(summand.coefficient * coefficient, others + factors, "".join(letters))
+            product = summand.coefficient * coefficient
+            new = replace(summand, coefficient=product, factors=others + factors, letters="".join(letters))
             summands.append(new)
     return tuple(summands)
 

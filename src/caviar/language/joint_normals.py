@@ -1,30 +1,17 @@
-"""Joint conjugate priors of a location and its precision, and their parts."""
+"""What joint conjugate priors of a location and a precision share: their parts, and a precision tied along a plate."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import families
-from .._errors import ModelError
-from .algebra import Diagonal, Predictor
-from .nodes import Expression, Indexed, Node
+from .._errors import PlateError
 from .parts import Part
-from .plates import Plates, as_plates
-from .roles import (
-    LOCATION,
-    LOCATION_VECTOR,
-    PRECISION,
-    PRECISION_MATRIX,
-    SHAPE,
-    degrees_of_freedom,
-    shape_with_vector,
-)
-from .templates import LOG_2PI, template
+from .plates import Plate, Plates, as_plates
 from .variable import Variable
 
-__all__ = ["MultivariateNormalGamma", "NormalGamma", "NormalWishart"]
+__all__ = ["Joint", "checked_tie", "is_value", "is_zero"]
 
 
 class Joint(Variable):
@@ -43,290 +30,39 @@ class Joint(Variable):
         """Its precision, to stand where a precision may: beside its mean."""
         return Part(self, "precision")
 
-
-class NormalGamma(Joint):
-    r"""A location and a precision with their joint conjugate prior.
-
-    .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu \mid \tau \sim N(m, (\kappa\tau)^{-1})
-
-    With a vector as mean, or a matrix as its precision, it is a :class:`MultivariateNormalGamma`: coefficients and the
-    precision of the noise. Axes are those of plates first, so among many plates name that class itself.
-
-    Parameters
-    ----------
-    name
-        Unique within the model.
-    mean, mean_precision, shape, rate
-        :math:`m`, :math:`\kappa`, :math:`a` and :math:`b`. ``mean_precision=0, shape=1/2, rate=0`` is the flat prior.
-    plates
-        Its repetitions.
-
-    Examples
-    --------
-    >>> NormalGamma("theta", mean=0, mean_precision=0.1, shape=1, rate=1)
-    NormalGamma('theta')
-    """
-
-    def __new__(
-        cls,
-        name: str = "",
-        mean: Any = 0.0,
-        mean_precision: Any = 1.0,
-        *_: Any,
-        plates: Plates = (),
-        **__: Any,
-    ) -> Self:
-        """Return a variable of the sibling class where the mean is a vector."""
-        if cls is NormalGamma and _is_vector(mean, mean_precision, plates):
-            return object.__new__(MultivariateNormalGamma)  # type: ignore[return-value]
-        return object.__new__(cls)
-
-    family = families.NormalGamma
-    letters: ClassVar = {"precision_x": "", "precision_xx": "", "log_precision": "", "precision": ""}
-    base = template((-1, "self.log_precision"))
-    density = template(
-        (1 / 2, "self.log_precision"),
-        (1 / 2, "mean_precision.log_x"),
-        (-1 / 2 * LOG_2PI, ""),
-        (-1 / 2, "mean_precision.x self.precision_xx"),
-        (1, "mean_precision.x mean.x self.precision_x"),
-        (-1 / 2, "mean_precision.x mean.xx self.precision"),
-        (1, "shape.x self.log_precision"),
-        (-1, "rate.x self.precision"),
-        (1, "shape.x rate.log_x"),
-        (-1, "shape.gammaln"),
-    )
-
-    def __init__(
-        self,
-        name: str,
-        mean: Expression,
-        mean_precision: Expression,
-        shape: Expression,
-        rate: Expression,
-        *,
-        plates: Plates = (),
-    ) -> None:
-        arguments = {
-            "mean": (mean, LOCATION),
-            "mean_precision": (mean_precision, PRECISION),
-            "shape": (shape, SHAPE),
-            "rate": (rate, PRECISION),
-        }
-        self._state(name, plates, arguments, dimension=1)
-
-    def _states_flat_prior(self) -> bool:
-        return _is_zero(self, "mean_precision") and _is_zero(self, "rate") and _is_value(self, "shape", 1 / 2)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data."""
-        return families.MeanPrecision(np.zeros(plates), np.full(plates, spread**-2.0))
-
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalGamma:
-        """Return a factor as broad as the data."""
-        return families.NormalGamma(np.zeros(plates), 1.0, 1.0, spread**2.0)
+    def _is_along_tie(self, statistic: str) -> bool:
+        return self.tied is None or statistic in ("precision_x", "precision_xx")
 
 
-class MultivariateNormalGamma(NormalGamma):
-    r"""A location vector and one precision with their joint conjugate prior: what ``NormalGamma`` is for a vector.
-
-    .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad w \mid \tau \sim N(m, (\tau K)^{-1})
-
-    Conjugate to linear regression with unknown noise, y ~ N(x'w, 1/tau), stated with its parts:
-    ``Normal("y", dot(X, theta.mean), theta.precision)``.
-
-    Parameters
-    ----------
-    name
-        Unique within the model.
-    mean
-        :math:`m`: vector of length D, or a MultivariateNormal.
-    mean_precision
-        :math:`K`, D x D: array or Wishart, or ``diagonal(alpha)``.
-    shape, rate
-        :math:`a`, known, and :math:`b`, a number or Gamma. ``mean_precision=0, shape=1 - D/2, rate=0`` is the flat
-        prior.
-    plates
-        Its repetitions.
+def checked_tie(kind: str, name: str, plates: Plates, tied: Any) -> Plate:
+    """Return the plate along which a precision is one and the same.
 
     Raises
     ------
-    ModelError
-        If K is zero and the prior not the flat one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from caviar import Data, Normal, Plate, dot
-    >>> theta = NormalGamma("theta", mean=np.zeros(2), mean_precision=0.1 * np.eye(2), shape=1, rate=1)
-    >>> theta, theta.mean
-    (MultivariateNormalGamma('theta'), theta.mean)
-    >>> obs = Plate("obs")
-    >>> Normal("y", 1.5 + dot(Data("X", plates=obs), theta.mean), theta.precision, plates=obs)
-    Normal('y', plates=(obs))
+    PlateError
+        If it is no plate, or not the last of the plates: the message says what to write.
     """
-
-    family = families.MultivariateNormalGamma
-    value_rank = 1
-    letters: ClassVar = {"precision_x": "i", "precision_xx": "ij", "log_precision": "", "precision": ""}
-    density = template(
-        (1 / 2, "self.log_precision [i]"),
-        (1 / 2, "mean_precision.log_det"),
-        (-1 / 2 * LOG_2PI, "[i]"),
-        (-1 / 2, "mean_precision.x[ij] self.precision_xx[ij]"),
-        (1, "mean_precision.x[ij] mean.x[i] self.precision_x[j]"),
-        (-1 / 2, "mean_precision.x[ij] mean.xx[ij] self.precision"),
-        (1, "shape.x self.log_precision"),
-        (-1, "rate.x self.precision"),
-        (1, "shape.x rate.log_x"),
-        (-1, "shape.gammaln"),
-    )
-
-    def __init__(
-        self,
-        name: str,
-        mean: Expression,
-        mean_precision: Expression,
-        shape: Expression,
-        rate: Expression,
-        *,
-        plates: Plates = (),
-    ) -> None:
-        arguments = {
-            "mean": (mean, LOCATION_VECTOR),
-            "mean_precision": (mean_precision, PRECISION_MATRIX),
-            "shape": (shape, shape_with_vector),
-            "rate": (rate, PRECISION),
-        }
-        self._state(name, plates, arguments)
-        self._refuse_zero("mean_precision", f"shape={1 - (self.dimension or 1) / 2:g}, rate=0")
-        known = self.known("shape")
-        if not self.is_flat and known is not None and not np.all(known > 0):
-            raise ModelError(
-                f"'shape' of {type(self).__name__} '{name}' must be positive; 1 - D/2 goes with mean_precision=0, "
-                f"rate=0 (the flat prior)"
-            )
-
-    def _states_flat_prior(self) -> bool:
-        if "mean_precision" not in self.slots or not _is_zero(self, "mean_precision"):
-            return False
-        return _is_zero(self, "rate") and _is_value(self, "shape", 1 - (self.dimension or 1) / 2)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data."""
-        size = self.dimension or 1
-        return families.MeanPrecision(np.zeros((*plates, size)), np.full(plates, spread**-2.0))
-
-    def unit_factor(  # type: ignore[override]
-        self, plates: tuple[int, ...], spread: float
-    ) -> families.MultivariateNormalGamma:
-        """Return a factor as broad as the data."""
-        size = self.dimension or 1
-        return families.MultivariateNormalGamma(np.zeros((*plates, size)), np.eye(size), 1.0, spread**2.0)
+    own = as_plates(plates, name)
+    if not isinstance(tied, Plate):
+        raise PlateError(
+            f"tied= of {kind} '{name}' takes the plate over which its locations share one precision; got {tied!r}"
+        )
+    if not own or own[-1] is not tied:
+        others = [plate.name for plate in own if plate is not tied]
+        wanted = f"({', '.join([*others, tied.name])})" if others else tied.name
+        raise PlateError(
+            f"tied= of {kind} '{name}' is plate '{tied.name}', which must be the last of its plates: write "
+            f"plates={wanted}, tied={tied.name}"
+        )
+    return tied
 
 
-def _is_vector(mean: Any, mean_precision: Any, plates: Plates) -> bool:
-    """Whether what was passed is a prior of a vector: one of the two has axes that no plate of a number's prior has."""
-    n_plates = len(as_plates(plates, "NormalGamma"))
-    return _rank(mean, n_plates) > 0 or _rank(mean_precision, n_plates) > 0
-
-
-def _rank(value: Any, n_plates: int) -> int:
-    """Return the event axes of one value of what was passed."""
-    node = value.node if isinstance(value, Indexed) else value
-    if isinstance(node, Node):
-        return int(getattr(node, "event_rank", getattr(node, "value_rank", 0)))
-    if isinstance(node, Diagonal):
-        return 2
-    if isinstance(node, Predictor | Part):
-        return 0
-    try:
-        return np.ndim(node) - n_plates
-    except ValueError:
-        return 0
-
-
-class NormalWishart(Joint):
-    r"""A location vector and a precision matrix with their joint conjugate prior.
-
-    .. math:: \Lambda \sim \mathrm{Wishart}(\nu, B), \qquad \mu \mid \Lambda \sim N(m, (\kappa\Lambda)^{-1})
-
-    Parameters
-    ----------
-    name
-        Unique within the model.
-    mean, mean_precision, df, inverse_scale
-        :math:`m` (D), :math:`\kappa`, :math:`\nu > D - 1` and :math:`B` (D x D; the expected precision is
-        :math:`\nu B^{-1}`). ``mean_precision=0, df=D, inverse_scale=0`` is the flat prior.
-    plates
-        Its repetitions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> NormalWishart("theta", mean=np.zeros(2), mean_precision=0.1, df=3, inverse_scale=np.eye(2))
-    NormalWishart('theta')
-    """
-
-    family = families.NormalWishart
-    value_rank = 1
-    precision_rank = 2
-    letters: ClassVar = {"precision_x": "i", "precision_xx": "", "log_det": "", "precision": "ij"}
-    base = template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det"))
-    density = template(
-        (1 / 2, "self.log_det"),
-        (1 / 2, "mean_precision.log_x [i]"),
-        (-1 / 2 * LOG_2PI, "[i]"),
-        (-1 / 2, "mean_precision.x self.precision_xx"),
-        (1, "mean_precision.x mean.x[i] self.precision_x[i]"),
-        (-1 / 2, "mean_precision.x mean.xx[ij] self.precision[ij]"),
-        (1 / 2, "df.x self.log_det"),
-        (-1 / 2, "inverse_scale.x[ij] self.precision[ij]"),
-        (1 / 2, "df.x inverse_scale.log_det"),
-        (-1 / 2 * np.log(2), "df.x [i]"),
-        (-1, "df.log_gamma"),
-    )
-
-    def __init__(
-        self,
-        name: str,
-        mean: Expression,
-        mean_precision: Expression,
-        df: Expression,
-        inverse_scale: Expression,
-        *,
-        plates: Plates = (),
-    ) -> None:
-        arguments = {
-            "mean": (mean, LOCATION_VECTOR),
-            "mean_precision": (mean_precision, PRECISION),
-            "df": (df, degrees_of_freedom),
-            "inverse_scale": (inverse_scale, PRECISION_MATRIX),
-        }
-        self._state(name, plates, arguments)
-        self._refuse_zero("inverse_scale", f"df={self.dimension or 1}, mean_precision=0")
-
-    def _states_flat_prior(self) -> bool:
-        flat = _is_zero(self, "mean_precision") and _is_zero(self, "inverse_scale")
-        return flat and _is_value(self, "df", self.dimension or 0)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data on the diagonal."""
-        size = self.dimension or 1
-        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))
-        return families.MeanPrecision(np.zeros((*plates, size)), precision)
-
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalWishart:
-        """Return a factor as broad as the data."""
-        size = self.dimension or 1
-        scale = (size + 1) * spread**2.0 * np.eye(size)
-        return families.NormalWishart(np.zeros((*plates, size)), 1.0, size + 1.0, scale)
-
-
-def _is_value(variable: Variable, slot: str, value: float) -> bool:
+def is_value(variable: Variable, slot: str, value: float) -> bool:
+    """Return whether a slot holds a known value that is this number everywhere."""
     known = variable.known(slot)
     return known is not None and bool(np.all(known == value))
 
 
-def _is_zero(variable: Variable, slot: str) -> bool:
-    return _is_value(variable, slot, 0.0)
+def is_zero(variable: Variable, slot: str) -> bool:
+    """Return whether a slot holds a known value that is zero everywhere."""
+    return is_value(variable, slot, 0.0)

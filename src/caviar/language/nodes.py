@@ -59,6 +59,10 @@ class Node(Algebra):
         self.name = name
         self.plates = as_plates(plates, name)
 
+    def plates_of(self, statistic: str) -> tuple[Plate, ...]:
+        """Return the plates along which one of its statistics is repeated."""
+        return self.plates
+
     def __getitem__(self, index: Categorical | MarkovChain | Data) -> Indexed:
         """Return this node with one of its plates chosen by a Categorical or by known labels: ``mean[z]``."""
         return Indexed(self, index)

@@ -40,6 +40,7 @@ __all__ = [
     "TWO_SHAPES",
     "Role",
     "degrees_of_freedom",
+    "degrees_of_freedom_with",
     "labels_of",
     "one_hot",
     "shape_with_vector",
@@ -220,6 +221,16 @@ def degrees_of_freedom(dimension: int) -> Role:
     """Return the role of a Wishart's degrees of freedom, whose normaliser depends on the dimension."""
     statistics = {"x": _identity, "log_gamma": partial(_log_gamma, dimension)}
     return Role(0, statistics, (), partial(_not_above, dimension - 1))
+
+
+def _no_df(dimension: int, flat: float, value: Array) -> str:
+    return "" if np.all(value == flat) else _not_above(dimension - 1, value)
+
+
+def degrees_of_freedom_with(n_locations: int, dimension: int) -> Role:
+    """Return the role of a Wishart's degrees of freedom beside so many vectors: possible, or of the density 1."""
+    plain = degrees_of_freedom(dimension)
+    return Role(0, plain.statistics, (), partial(_no_df, dimension, dimension + 1 - n_locations))
 
 
 def _no_shape(flat: float, value: Array) -> str:

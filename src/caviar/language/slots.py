@@ -174,13 +174,20 @@ def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role
         return Slot(name, placed(expression, owner), role)
     value = _of_full_rank(owner, name, expression, role)
     leading = value.ndim - role.rank
-    if leading > len(owner.plates):
-        plates = ", ".join(plate.name for plate in owner.plates) or "none"
+    possible = owner.plates_of_slot(name)
+    if leading > len(possible):
+        plates = ", ".join(plate.name for plate in possible) or "none"
+        if name in owner.shared_slots and owner.tied is not None:
+            raise PlateError(
+                f"{_where(owner, name)} has shape {expression.shape}, {leading} axes more than "
+                f"{_VALUES[role.rank]}, but its precision is one and the same along plate '{owner.tied.name}' (tied=); "
+                f"what it is repeated over: {plates}. Give one value for each of these"
+            )
         raise PlateError(
             f"{_where(owner, name)} has shape {expression.shape}, {leading} axes more than {_VALUES[role.rank]}, but "
             f"'{owner.name}' has plates: {plates}. Write plates=Plate('component', {value.shape[0]}) if it is repeated."
         )
-    plates = owner.plates[len(owner.plates) - leading :]
+    plates = possible[len(possible) - leading :]
     sizes = list(zip(plates, value.shape, strict=False))
     # an axis of length one stands for all repetitions
     kept = [(plate, size) for plate, size in sizes if size != 1 or plate.size == 1]
@@ -234,9 +241,11 @@ def _check_plates(owner: Variable, slot: Slot) -> None:
     if slot.index is not None:
         needed += slot.index.plates
     for plate in needed:
-        if plate in owner.plates:
+        if plate in owner.plates_of_slot(slot.name):
             continue
-        if plate.name in [own.name for own in owner.plates]:
+        if plate is owner.tied:
+            hint = "the precision is tied along it, one and the same; leave the plate out"
+        elif plate.name in [own.name for own in owner.plates]:
             hint = f"two Plate objects are both named '{plate.name}': use the same object"
         elif slot.index is not None and plate in slot.index.plates:
             every = f"'{slot.index.name}' chooses once for each of its repetitions"

@@ -18,11 +18,11 @@ rest of its term over the event axis, that is, multiplies it by the dimension.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["LOG_2PI", "Density", "Factor", "Summand", "template"]
+__all__ = ["LOG_2PI", "Density", "Factor", "Summand", "once", "template"]
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -45,6 +45,8 @@ class Summand:
     coefficient: float
     factors: tuple[Factor, ...]
     letters: str
+    is_once: bool = False
+    """Whether it stands once for all repetitions along the plate over which a precision is tied."""
 
 
 Density = tuple[Summand, ...]
@@ -59,6 +61,11 @@ def template(*lines: tuple[float, str]) -> Density:
     (Factor(slot='precision', statistic='log_x', letters=''),)
     """
     return tuple(_summand(coefficient, words) for coefficient, words in lines)
+
+
+def once(density: Density) -> Density:
+    """Return summands that stand once for all repetitions along a tied plate."""
+    return tuple(replace(summand, is_once=True) for summand in density)
 
 
 def _summand(coefficient: float, words: str) -> Summand:

@@ -130,7 +130,8 @@ def base_terms_of(variable: Variable) -> tuple[Term, ...]:
 
 
 def _term(variable: Variable, summand: Summand, gates: Sequence[Variable]) -> Term:
-    plates = tuple(Axis(plate) for plate in variable.density_plates)
+    repeated = variable.batch_plates if summand.is_once else variable.density_plates
+    plates = _axes(repeated)
     events = {letter: Axis(variable, letter) for letter in summand.letters}
     factors = [factor for factor in summand.factors if factor.slot]
     slots = [variable.slots[factor.slot] if factor.slot != "self" else None for factor in factors]
@@ -138,13 +139,15 @@ def _term(variable: Variable, summand: Summand, gates: Sequence[Variable]) -> Te
     for factor, slot in zip(factors, slots, strict=True):
         letters = tuple(events[letter] for letter in factor.letters)
         if slot is None:
-            operands.append(Operand(variable, factor.statistic, plates + letters))
+            own = plates if variable.tied is None else _axes(variable.plates_of(factor.statistic))
+            operands.append(Operand(variable, factor.statistic, own + letters))
         elif slot.along is not None:
             # the plate of a diagonal, or of the rows of a matrix, is the event axis
             axes = tuple(letters[0] if plate is slot.along else Axis(plate) for plate in slot.node.plates)
             operands.append(Operand(slot.node, factor.statistic, axes + letters[1:], slot))
         else:
-            operands.append(Operand(slot.node, factor.statistic, _chosen_plates(slot) + letters, slot))
+            axes = _chosen_plates(slot, factor.statistic) + letters
+            operands.append(Operand(slot.node, factor.statistic, axes, slot))
     if len(gates) > 1:
         used = {id(slot.index) for slot in slots if slot is not None}
         gates = tuple(gate for gate in gates if id(gate) in used)
@@ -176,11 +179,16 @@ def _category(indexed: Indexed) -> Axis:
     return Axis(indexed.by, "k")
 
 
-def _chosen_plates(slot: Slot) -> tuple[Axis, ...]:
+def _axes(plates: Iterable[Plate]) -> tuple[Axis, ...]:
+    return tuple(Axis(plate) for plate in plates)
+
+
+def _chosen_plates(slot: Slot, statistic: str) -> tuple[Axis, ...]:
+    plates = slot.node.plates_of(statistic)
     if not isinstance(slot.expression, Indexed):
-        return tuple(Axis(plate) for plate in slot.node.plates)
+        return _axes(plates)
     chosen = slot.expression.plate
-    return tuple(_category(slot.expression) if plate is chosen else Axis(plate) for plate in slot.node.plates)
+    return tuple(_category(slot.expression) if plate is chosen else Axis(plate) for plate in plates)
 
 
 def prove_conjugate(nodes: Sequence[Node]) -> None:

@@ -15,7 +15,7 @@ from .nodes import Constant, Data, Expression, Indexed, Node
 from .plates import Plate, Plates
 from .roles import Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
-from .templates import Density, Summand
+from .templates import Density
 
 __all__ = ["Variable"]
 
@@ -44,6 +44,12 @@ class Variable(Node):
 
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
+
+    tied: Plate | None = None
+    """The last of its plates, if what is repeated along it shares some statistics, as locations one precision."""
+
+    shared_slots: ClassVar[tuple[str, ...]] = ()
+    """Slots of what is shared along the tied plate: they are not repeated over it."""
 
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
@@ -91,7 +97,7 @@ class Variable(Node):
             check_slot(self, slot)
         self.is_flat = self._states_flat_prior()
         # the density 1 with respect to Lebesgue measure is 1/h with respect to the family's own measure h
-        flat = tuple(Summand(-s.coefficient, s.factors, s.letters) for s in self.base)
+        flat = tuple(replace(s, coefficient=-s.coefficient) for s in self.base)
         self.log_density = flat if self.is_flat else expanded.density
 
     @property
@@ -116,6 +122,23 @@ class Variable(Node):
     def density_plates(self) -> tuple[Plate, ...]:
         """Plates over which its log density is a sum of that of each repetition."""
         return self.plates
+
+    @property
+    def batch_plates(self) -> tuple[Plate, ...]:
+        """Plates along which its factor is a batch of members of its family; a tied plate lies inside of one."""
+        return tuple(plate for plate in self.plates if plate is not self.tied)
+
+    def plates_of(self, statistic: str) -> tuple[Plate, ...]:
+        """Return the plates along which one of its statistics is repeated."""
+        return self.plates if self._is_along_tie(statistic) else self.batch_plates
+
+    def plates_of_slot(self, slot: str) -> tuple[Plate, ...]:
+        """Return the plates along which what stands in a slot may be repeated."""
+        return self.batch_plates if slot in self.shared_slots else self.plates
+
+    def _is_along_tie(self, statistic: str) -> bool:
+        """Whether a statistic is repeated along the tied plate."""
+        return True
 
     @property
     def indices(self) -> tuple[Variable, ...]:

@@ -1,0 +1,332 @@
+"""Joint conjugate priors of a location and the precision of a Normal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .. import families
+from .._errors import ModelError
+from .algebra import Diagonal, Predictor
+from .joint_normals import Joint, checked_tie, is_value, is_zero
+from .nodes import Expression, Indexed, Node
+from .parts import Part
+from .plates import Plate, Plates, as_plates
+from .roles import LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX, SHAPE, shape_with_vector
+from .templates import LOG_2PI, once, template
+
+__all__ = ["MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"]
+
+
+class NormalGamma(Joint):
+    r"""A location and a precision with their joint conjugate prior.
+
+    .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu \mid \tau \sim N(m, (\kappa\tau)^{-1})
+
+    With a vector as mean, or a matrix as its precision, it is a :class:`MultivariateNormalGamma`: coefficients and the
+    precision of the noise. Axes are those of plates first, so among many plates name that class itself.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    mean, mean_precision, shape, rate
+        :math:`m`, :math:`\kappa`, :math:`a` and :math:`b`. ``mean_precision=0, shape=1/2, rate=0`` is the flat prior.
+    plates
+        Its repetitions.
+    tied
+        The last of the plates, if the locations along it have one precision: then it is a :class:`TiedNormalGamma`.
+
+    Examples
+    --------
+    >>> NormalGamma("theta", mean=0, mean_precision=0.1, shape=1, rate=1)
+    NormalGamma('theta')
+    """
+
+    def __new__(
+        cls,
+        name: str = "",
+        mean: Any = 0.0,
+        mean_precision: Any = 1.0,
+        *_: Any,
+        plates: Plates = (),
+        tied: Plate | None = None,
+        **__: Any,
+    ) -> Self:
+        """Return a variable of a sibling class where the precision is tied, or the mean is a vector."""
+        if cls is NormalGamma and tied is not None:
+            return object.__new__(TiedNormalGamma)  # type: ignore[return-value]
+        if cls is NormalGamma and _is_vector(mean, mean_precision, plates):
+            return object.__new__(MultivariateNormalGamma)  # type: ignore[return-value]
+        return object.__new__(cls)
+
+    family = families.NormalGamma
+    letters: ClassVar = {"precision_x": "", "precision_xx": "", "log_precision": "", "precision": ""}
+    base = template((-1, "self.log_precision"))
+    density = template(
+        (1 / 2, "self.log_precision"),
+        (1 / 2, "mean_precision.log_x"),
+        (-1 / 2 * LOG_2PI, ""),
+        (-1 / 2, "mean_precision.x self.precision_xx"),
+        (1, "mean_precision.x mean.x self.precision_x"),
+        (-1 / 2, "mean_precision.x mean.xx self.precision"),
+        (1, "shape.x self.log_precision"),
+        (-1, "rate.x self.precision"),
+        (1, "shape.x rate.log_x"),
+        (-1, "shape.gammaln"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        mean_precision: Expression,
+        shape: Expression,
+        rate: Expression,
+        *,
+        plates: Plates = (),
+        tied: Plate | None = None,
+    ) -> None:
+        arguments = {
+            "mean": (mean, LOCATION),
+            "mean_precision": (mean_precision, PRECISION),
+            "shape": (shape, SHAPE),
+            "rate": (rate, PRECISION),
+        }
+        self._state(name, plates, arguments, dimension=1)
+
+    def _states_flat_prior(self) -> bool:
+        return is_zero(self, "mean_precision") and is_zero(self, "rate") and is_value(self, "shape", 1 / 2)
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point, with the inverse variance of the data."""
+        return families.MeanPrecision(np.zeros(plates), np.full(plates, spread**-2.0))
+
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalGamma:
+        """Return a factor as broad as the data."""
+        return families.NormalGamma(np.zeros(plates), 1.0, 1.0, spread**2.0)
+
+
+class MultivariateNormalGamma(NormalGamma):
+    r"""A location vector and one precision with their joint conjugate prior: what ``NormalGamma`` is for a vector.
+
+    .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad w \mid \tau \sim N(m, (\tau K)^{-1})
+
+    Conjugate to linear regression with unknown noise, y ~ N(x'w, 1/tau), stated with its parts:
+    ``Normal("y", dot(X, theta.mean), theta.precision)``.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    mean
+        :math:`m`: vector of length D, or a MultivariateNormal.
+    mean_precision
+        :math:`K`, D x D: array or Wishart, or ``diagonal(alpha)``.
+    shape, rate
+        :math:`a`, known, and :math:`b`, a number or Gamma. ``mean_precision=0, shape=1 - D/2, rate=0`` is the flat
+        prior.
+    plates
+        Its repetitions.
+
+    Raises
+    ------
+    ModelError
+        If K is zero and the prior not the flat one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from caviar import Data, Normal, Plate, dot
+    >>> theta = NormalGamma("theta", mean=np.zeros(2), mean_precision=0.1 * np.eye(2), shape=1, rate=1)
+    >>> theta, theta.mean
+    (MultivariateNormalGamma('theta'), theta.mean)
+    >>> obs = Plate("obs")
+    >>> Normal("y", 1.5 + dot(Data("X", plates=obs), theta.mean), theta.precision, plates=obs)
+    Normal('y', plates=(obs))
+    """
+
+    family = families.MultivariateNormalGamma
+    value_rank = 1
+    letters: ClassVar = {"precision_x": "i", "precision_xx": "ij", "log_precision": "", "precision": ""}
+    density = template(
+        (1 / 2, "self.log_precision [i]"),
+        (1 / 2, "mean_precision.log_det"),
+        (-1 / 2 * LOG_2PI, "[i]"),
+        (-1 / 2, "mean_precision.x[ij] self.precision_xx[ij]"),
+        (1, "mean_precision.x[ij] mean.x[i] self.precision_x[j]"),
+        (-1 / 2, "mean_precision.x[ij] mean.xx[ij] self.precision"),
+        (1, "shape.x self.log_precision"),
+        (-1, "rate.x self.precision"),
+        (1, "shape.x rate.log_x"),
+        (-1, "shape.gammaln"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        mean_precision: Expression,
+        shape: Expression,
+        rate: Expression,
+        *,
+        plates: Plates = (),
+    ) -> None:
+        arguments = {
+            "mean": (mean, LOCATION_VECTOR),
+            "mean_precision": (mean_precision, PRECISION_MATRIX),
+            "shape": (shape, shape_with_vector),
+            "rate": (rate, PRECISION),
+        }
+        self._state(name, plates, arguments)
+        self._refuse_zero("mean_precision", f"shape={1 - (self.dimension or 1) / 2:g}, rate=0")
+        known = self.known("shape")
+        if not self.is_flat and known is not None and not np.all(known > 0):
+            raise ModelError(
+                f"'shape' of {type(self).__name__} '{name}' must be positive; 1 - D/2 goes with mean_precision=0, "
+                f"rate=0 (the flat prior)"
+            )
+
+    def _states_flat_prior(self) -> bool:
+        if "mean_precision" not in self.slots or not is_zero(self, "mean_precision"):
+            return False
+        return is_zero(self, "rate") and is_value(self, "shape", 1 - (self.dimension or 1) / 2)
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point, with the inverse variance of the data."""
+        size = self.dimension or 1
+        return families.MeanPrecision(np.zeros((*plates, size)), np.full(plates, spread**-2.0))
+
+    def unit_factor(  # type: ignore[override]
+        self, plates: tuple[int, ...], spread: float
+    ) -> families.MultivariateNormalGamma:
+        """Return a factor as broad as the data."""
+        size = self.dimension or 1
+        return families.MultivariateNormalGamma(np.zeros((*plates, size)), np.eye(size), 1.0, spread**2.0)
+
+
+class TiedNormalGamma(NormalGamma):
+    r"""Locations along a plate and the one precision that they share, with their joint conjugate prior.
+
+    .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu_m \mid \tau \sim N(m_m, (\kappa_m\tau)^{-1})
+
+    It is what ``NormalGamma(..., tied=plate)`` states. With a plate of features it is the prior of a component with a
+    spherical covariance.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    mean, mean_precision
+        :math:`m` and :math:`\kappa`, for each location or for all.
+    shape, rate
+        :math:`a` and :math:`b`, for each repetition of the precision. ``mean_precision=0, shape=1 - M/2, rate=0`` is
+        the flat prior, for M locations.
+    plates
+        Its repetitions; the last is ``tied``.
+    tied
+        The plate of the locations.
+
+    Raises
+    ------
+    PlateError
+        If ``tied`` is not the last of the plates, or shape or rate is repeated over it.
+
+    Examples
+    --------
+    >>> component, feature = Plate("component", 2), Plate("feature", 3)
+    >>> NormalGamma("theta", 0, 0.1, 1, 1, plates=(component, feature), tied=feature)
+    TiedNormalGamma('theta', plates=(component, feature))
+    """
+
+    family = families.TiedNormalGamma  # type: ignore[assignment]
+    shared_slots = ("shape", "rate")
+    base = once(template((-1, "self.log_precision")))
+    density = (
+        *template(
+            (1 / 2, "self.log_precision"),
+            (1 / 2, "mean_precision.log_x"),
+            (-1 / 2 * LOG_2PI, ""),
+            (-1 / 2, "mean_precision.x self.precision_xx"),
+            (1, "mean_precision.x mean.x self.precision_x"),
+            (-1 / 2, "mean_precision.x mean.xx self.precision"),
+        ),
+        *once(
+            template(
+                (1, "shape.x self.log_precision"),
+                (-1, "rate.x self.precision"),
+                (1, "shape.x rate.log_x"),
+                (-1, "shape.gammaln"),
+            )
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        mean_precision: Expression,
+        shape: Expression,
+        rate: Expression,
+        *,
+        plates: Plates = (),
+        tied: Plate | None = None,
+    ) -> None:
+        self.tied = checked_tie("NormalGamma", name, plates, tied)
+        arguments = {
+            "mean": (mean, LOCATION),
+            "mean_precision": (mean_precision, PRECISION),
+            "shape": (shape, SHAPE if self.tied.size is None else shape_with_vector(self.tied.size)),
+            "rate": (rate, PRECISION),
+        }
+        self._state(name, plates, arguments, dimension=1)
+        flat = "1 - M/2" if self.tied.size is None else f"{1 - self.tied.size / 2:g}"
+        self._refuse_zero("mean_precision", f"shape={flat}, rate=0")
+        known = self.known("shape")
+        if not self.is_flat and known is not None and not np.all(known > 0):
+            raise ModelError(
+                f"'shape' of {type(self).__name__} '{self.name}' must be positive; {flat} goes with mean_precision=0, "
+                f"rate=0 (the flat prior)"
+            )
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.TiedNormalGamma:
+        """Return the member of its family with these values of its slots, each with an axis for every plate."""
+        along = {key: np.asarray(slots[key]) for key in ("mean", "mean_precision")}
+        return families.TiedNormalGamma(**along, **{key: np.asarray(slots[key])[..., 0] for key in ("shape", "rate")})
+
+    def _states_flat_prior(self) -> bool:
+        if self.tied is None or self.tied.size is None:
+            return False
+        flat = is_zero(self, "mean_precision") and is_zero(self, "rate")
+        return flat and is_value(self, "shape", 1 - self.tied.size / 2)
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point, with the inverse variance of the data."""
+        return families.MeanPrecision(np.zeros(plates), np.full(plates[:-1], spread**-2.0))
+
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.TiedNormalGamma:  # type: ignore[override]
+        """Return a factor as broad as the data."""
+        return families.TiedNormalGamma(np.zeros(plates), 1.0, 1.0, spread**2.0)
+
+
+def _is_vector(mean: Any, mean_precision: Any, plates: Plates) -> bool:
+    """Whether what was passed is a prior of a vector: one of the two has axes that no plate of a number's prior has."""
+    n_plates = len(as_plates(plates, "NormalGamma"))
+    return _rank(mean, n_plates) > 0 or _rank(mean_precision, n_plates) > 0
+
+
+def _rank(value: Any, n_plates: int) -> int:
+    """Return the event axes of one value of what was passed."""
+    node = value.node if isinstance(value, Indexed) else value
+    if isinstance(node, Node):
+        return int(getattr(node, "event_rank", getattr(node, "value_rank", 0)))
+    if isinstance(node, Diagonal):
+        return 2
+    if isinstance(node, Predictor | Part):
+        return 0
+    try:
+        return np.ndim(node) - n_plates
+    except ValueError:
+        return 0

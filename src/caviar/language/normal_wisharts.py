@@ -1,0 +1,230 @@
+"""Joint conjugate priors of a location vector and the precision matrix of a multivariate Normal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .. import families
+from .._errors import ModelError
+from .joint_normals import Joint, checked_tie, is_value, is_zero
+from .nodes import Expression
+from .plates import Plate, Plates
+from .roles import (
+    LOCATION_VECTOR,
+    PRECISION,
+    PRECISION_MATRIX,
+    degrees_of_freedom,
+    degrees_of_freedom_with,
+)
+from .templates import LOG_2PI, once, template
+
+__all__ = ["NormalWishart", "TiedNormalWishart"]
+
+
+class NormalWishart(Joint):
+    r"""A location vector and a precision matrix with their joint conjugate prior.
+
+    .. math:: \Lambda \sim \mathrm{Wishart}(\nu, B), \qquad \mu \mid \Lambda \sim N(m, (\kappa\Lambda)^{-1})
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    mean, mean_precision, df, inverse_scale
+        :math:`m` (D), :math:`\kappa`, :math:`\nu > D - 1` and :math:`B` (D x D; the expected precision is
+        :math:`\nu B^{-1}`). ``mean_precision=0, df=D, inverse_scale=0`` is the flat prior.
+    plates
+        Its repetitions.
+    tied
+        The last of the plates, if the locations along it have one precision: then it is a :class:`TiedNormalWishart`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NormalWishart("theta", mean=np.zeros(2), mean_precision=0.1, df=3, inverse_scale=np.eye(2))
+    NormalWishart('theta')
+    """
+
+    def __new__(cls, *_: Any, tied: Plate | None = None, **__: Any) -> Self:
+        """Return a variable of the sibling class where the precision is tied."""
+        if cls is NormalWishart and tied is not None:
+            return object.__new__(TiedNormalWishart)  # type: ignore[return-value]
+        return object.__new__(cls)
+
+    family = families.NormalWishart
+    value_rank = 1
+    precision_rank = 2
+    letters: ClassVar = {"precision_x": "i", "precision_xx": "", "log_det": "", "precision": "ij"}
+    base = template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det"))
+    density = template(
+        (1 / 2, "self.log_det"),
+        (1 / 2, "mean_precision.log_x [i]"),
+        (-1 / 2 * LOG_2PI, "[i]"),
+        (-1 / 2, "mean_precision.x self.precision_xx"),
+        (1, "mean_precision.x mean.x[i] self.precision_x[i]"),
+        (-1 / 2, "mean_precision.x mean.xx[ij] self.precision[ij]"),
+        (1 / 2, "df.x self.log_det"),
+        (-1 / 2, "inverse_scale.x[ij] self.precision[ij]"),
+        (1 / 2, "df.x inverse_scale.log_det"),
+        (-1 / 2 * np.log(2), "df.x [i]"),
+        (-1, "df.log_gamma"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        mean_precision: Expression,
+        df: Expression,
+        inverse_scale: Expression,
+        *,
+        plates: Plates = (),
+        tied: Plate | None = None,
+    ) -> None:
+        arguments = {
+            "mean": (mean, LOCATION_VECTOR),
+            "mean_precision": (mean_precision, PRECISION),
+            "df": (df, degrees_of_freedom),
+            "inverse_scale": (inverse_scale, PRECISION_MATRIX),
+        }
+        self._state(name, plates, arguments)
+        self._refuse_zero("inverse_scale", f"df={self.dimension or 1}, mean_precision=0")
+
+    def _states_flat_prior(self) -> bool:
+        flat = is_zero(self, "mean_precision") and is_zero(self, "inverse_scale")
+        return flat and is_value(self, "df", self.dimension or 0)
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point, with the inverse variance of the data on the diagonal."""
+        size = self.dimension or 1
+        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))
+        return families.MeanPrecision(np.zeros((*plates, size)), precision)
+
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalWishart:
+        """Return a factor as broad as the data."""
+        size = self.dimension or 1
+        scale = (size + 1) * spread**2.0 * np.eye(size)
+        return families.NormalWishart(np.zeros((*plates, size)), 1.0, size + 1.0, scale)
+
+
+class TiedNormalWishart(NormalWishart):
+    r"""Location vectors along a plate and the one precision matrix that they share, with their joint conjugate prior.
+
+    .. math::
+        \Lambda \sim \mathrm{Wishart}(\nu, B), \qquad \mu_m \mid \Lambda \sim N(m_m, (\kappa_m\Lambda)^{-1})
+
+    It is what ``NormalWishart(..., tied=plate)`` states. With a plate of components it is the prior of a mixture whose
+    components have one covariance.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    mean, mean_precision
+        :math:`m` (D) and :math:`\kappa`, for each location or for all.
+    df, inverse_scale
+        :math:`\nu > D - 1` and :math:`B` (D x D), for each repetition of the precision. ``mean_precision=0,
+        df=D + 1 - M, inverse_scale=0`` is the flat prior, for M locations.
+    plates
+        Its repetitions; the last is ``tied``.
+    tied
+        The plate of the locations.
+
+    Raises
+    ------
+    PlateError
+        If ``tied`` is not the last of the plates, or df or inverse scale is repeated over it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> component = Plate("component", 3)
+    >>> NormalWishart("theta", np.zeros(2), 0.1, 3, np.eye(2), plates=component, tied=component)
+    TiedNormalWishart('theta', plates=(component))
+    """
+
+    family = families.TiedNormalWishart  # type: ignore[assignment]
+    shared_slots = ("df", "inverse_scale")
+    base = once(NormalWishart.base)
+    density = (
+        *template(
+            (1 / 2, "self.log_det"),
+            (1 / 2, "mean_precision.log_x [i]"),
+            (-1 / 2 * LOG_2PI, "[i]"),
+            (-1 / 2, "mean_precision.x self.precision_xx"),
+            (1, "mean_precision.x mean.x[i] self.precision_x[i]"),
+            (-1 / 2, "mean_precision.x mean.xx[ij] self.precision[ij]"),
+        ),
+        *once(
+            template(
+                (1 / 2, "df.x self.log_det"),
+                (-1 / 2, "inverse_scale.x[ij] self.precision[ij]"),
+                (1 / 2, "df.x inverse_scale.log_det"),
+                (-1 / 2 * np.log(2), "df.x [i]"),
+                (-1, "df.log_gamma"),
+            )
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        mean_precision: Expression,
+        df: Expression,
+        inverse_scale: Expression,
+        *,
+        plates: Plates = (),
+        tied: Plate | None = None,
+    ) -> None:
+        self.tied = checked_tie("NormalWishart", name, plates, tied)
+        n_locations = self.tied.size
+        role = degrees_of_freedom if n_locations is None else partial(degrees_of_freedom_with, n_locations)
+        arguments = {
+            "mean": (mean, LOCATION_VECTOR),
+            "mean_precision": (mean_precision, PRECISION),
+            "df": (df, role),
+            "inverse_scale": (inverse_scale, PRECISION_MATRIX),
+        }
+        self._state(name, plates, arguments)
+        size = self.dimension or 1
+        flat = f"df={size} + 1 - M" if n_locations is None else f"df={size + 1 - n_locations}"
+        self._refuse_zero("mean_precision", f"{flat}, inverse_scale=0")
+        self._refuse_zero("inverse_scale", f"{flat}, mean_precision=0")
+        known = self.known("df")
+        if not self.is_flat and known is not None and not np.all(known > size - 1):
+            raise ModelError(
+                f"'df' of {type(self).__name__} '{self.name}' must be above D - 1 = {size - 1}; {flat} goes with "
+                f"mean_precision=0, inverse_scale=0 (the flat prior)"
+            )
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.TiedNormalWishart:
+        """Return the member of its family with these values of its slots, each with an axis for every plate."""
+        return families.TiedNormalWishart(
+            slots["mean"],
+            slots["mean_precision"],
+            np.asarray(slots["df"])[..., 0],
+            np.asarray(slots["inverse_scale"])[..., 0, :, :],
+        )
+
+    def _states_flat_prior(self) -> bool:
+        if self.tied is None or self.tied.size is None:
+            return False
+        flat = is_zero(self, "mean_precision") and is_zero(self, "inverse_scale")
+        return flat and is_value(self, "df", (self.dimension or 0) + 1 - self.tied.size)
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return the reference point, with the inverse variance of the data on the diagonal."""
+        size = self.dimension or 1
+        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates[:-1], size, size))
+        return families.MeanPrecision(np.zeros((*plates, size)), precision)
+
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.TiedNormalWishart:  # type: ignore[override]
+        """Return a factor as broad as the data."""
+        size = self.dimension or 1
+        scale = (size + 1) * spread**2.0 * np.eye(size)
+        return families.TiedNormalWishart(np.zeros((*plates, size)), 1.0, size + 1.0, scale)
