@@ -117,6 +117,9 @@ def test_impossible_weights_are_refused(weights, message):
 OTHER = {
     "n_components": 3,
     "mean_precision_family": "independent",
+    "covariance_type": "diag",
+    "init_params": "random",
+    "weight_concentration_prior_type": "dirichlet_process",
     "tol": 1e-2,
     "max_iter": 2,
     "reg_covar": 0.5,
@@ -138,7 +141,8 @@ TOGETHER = {
     "precisions_init": {**START, "precisions_init": np.array([np.eye(2), 9 * np.eye(2)])},
 }
 ELSEWHERE = {
-    "covariance_type": "has one value",
+    "semi_supervised": "test_labels",
+    "warm_start": "test_warm_starts",
     "n_init": "test_restarts_never_end_lower",
     "random_state": "test_a_random_state_fixes_the_bits",
     "n_jobs": "does not change results",

@@ -1,6 +1,7 @@
 """Covariance structures of the estimators: exact evidence, exact predictive, densities, EM, priors per component."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -183,8 +184,8 @@ def test_map_prior_of_each_structure_is_in_the_objective(structure):
     names = [name for name in mixture.posterior_ if name != "weights"]
     data = {"x": FAITHFUL}
     for name, step in itertools.product(names, (1 - 1e-4, 1 + 1e-4)):
-        factors = dict.fromkeys(())
-        factors[name] = mixture.posterior_[name].value * step
+        factor = mixture.posterior_[name]
+        factors = {name: replace(factor, value=factor.value * step)}
         nudged.append(mixture.posterior_.elbo_at(factors, data))
     assert max(nudged) < mixture.posterior_.elbo
 

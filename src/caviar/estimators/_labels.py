@@ -48,10 +48,8 @@ def known_labels(y: Any, n_rows: int, n_components: int) -> Array:
 
 def warn_if_partial(y: Any, name: str) -> None:
     """Warn where ``y`` looks like labels of which some are known, but is not used."""
-    if y is None or np.ndim(y) != 1:
-        return
     values = np.asarray(y)
-    if values.dtype.kind in "if" and np.any(values == -1) and np.any(values >= 0):
+    if values.ndim == 1 and values.dtype.kind in "if" and np.any(values == -1) and np.any(values >= 0):
         warnings.warn(
             f"{name}: y has labels of -1, but is ignored; pass semi_supervised=True to use the known ones",
             UserWarning,

@@ -14,58 +14,21 @@ from ._component_prior import as_means, degrees_of_freedom
 from ._data_scale import DataScale
 from ._structure import ComponentPrior, CovarianceStructure
 
-__all__ = ["read_map_prior"]
+__all__ = ["check_names", "map_concentration", "map_prior"]
 
 _NAMES = ("weight_concentration", "mean", "mean_precision", "degrees_of_freedom", "covariance")
 
 
-def read_map_prior(
-    prior: Any, structure: CovarianceStructure, scale: DataScale, n_components: int
-) -> tuple[Array, ComponentPrior]:
-    """Return the concentration of the weights and the prior of the components for a ``prior``, flat where it is silent.
+def check_names(prior: Any) -> None:
+    """Refuse a prior with names that there are not, or with one half of a pair.
 
     Raises
     ------
     ParameterError
-        If a name is unknown, a value impossible, or one half of a pair is missing.
-
-    Examples
-    --------
-    >>> from ._data_scale import scale_of
-    >>> from .structures import STRUCTURES
-    >>> scale = scale_of(np.array([[0.0], [1.0]]))
-    >>> read_map_prior({"covariance": [[0.5]]}, STRUCTURES["full"], scale, 2)[1].df
-    3
+        If it is such a one, or no mapping.
     """
-    given = _checked_names(prior)
-    size = len(scale.mean)
-    concentration = np.ones(())
-    if "weight_concentration" in given:
-        concentration = _concentration(given["weight_concentration"], n_components)
-    mean = np.zeros(size)
-    mean_precision = np.zeros_like(structure.independent.mean_precision("", 1.0, scale, n_components))
-    if "mean" in given:
-        mean = as_means("prior['mean']", given["mean"], n_components, size)
-        mean_precision = structure.independent.mean_precision(
-            "prior['mean_precision']", given["mean_precision"], scale, n_components
-        )
-    if structure.is_known:
-        if "covariance" in given:
-            structure.checked("prior['covariance']", given["covariance"], n_components, size)
-        return concentration, ComponentPrior(mean, mean_precision, None, None)
-    least = structure.wishart_size(size) + 1
-    df, inverse_scale = least, np.zeros_like(structure.covariance_of(scale))
-    if "covariance" in given:
-        inverse_scale = structure.checked("prior['covariance']", given["covariance"], n_components, size)
-        df = least + 1
-    if "degrees_of_freedom" in given:
-        df = degrees_of_freedom(
-            "prior['degrees_of_freedom']", given["degrees_of_freedom"], structure, n_components, above=least
-        )
-    return concentration, ComponentPrior(mean, mean_precision, df, inverse_scale)
-
-
-def _checked_names(prior: Any) -> Mapping[str, Any]:
+    if prior is None:
+        return
     if not isinstance(prior, Mapping):
         raise ParameterError(
             f"prior must be None or a mapping with any of {', '.join(_NAMES)}; got {prior!r}"
@@ -81,10 +44,17 @@ def _checked_names(prior: Any) -> Mapping[str, Any]:
         )
     if "degrees_of_freedom" in prior and "covariance" not in prior:
         raise ParameterError("prior has 'degrees_of_freedom' without 'covariance', which it goes with")
-    return prior
 
 
-def _concentration(value: Any, n_components: int) -> Array:
+def map_concentration(prior: Mapping[str, Any] | None, n_components: int) -> Array:
+    """Return the concentration of the weights, (K,): 1, which is flat, where the prior is silent.
+
+    Raises
+    ------
+    ParameterError
+        If it is impossible.
+    """
+    value = (prior or {}).get("weight_concentration", 1.0)
     shape = np.shape(value) or (n_components,)
     concentration = as_array(
         "prior['weight_concentration']", np.broadcast_to(value, shape), (n_components,), "one a component"
@@ -95,3 +65,46 @@ def _concentration(value: Any, n_components: int) -> Array:
             f"weight is zero); got {value!r}"
         )
     return concentration
+
+
+def map_prior(
+    prior: Mapping[str, Any] | None, structure: CovarianceStructure, scale: DataScale, n_components: int
+) -> ComponentPrior:
+    """Return the prior of the components, flat where ``prior`` is silent.
+
+    Raises
+    ------
+    ParameterError
+        If a value is impossible.
+
+    Examples
+    --------
+    >>> from ._data_scale import scale_of
+    >>> from .structures import STRUCTURES
+    >>> scale = scale_of(np.array([[0.0], [1.0]]))
+    >>> map_prior({"covariance": [[0.5]]}, STRUCTURES["full"], scale, 2).df
+    3
+    """
+    given = prior or {}
+    size = len(scale.mean)
+    mean = np.zeros(size)
+    mean_precision = np.zeros_like(structure.independent.mean_precision("", 1.0, scale, n_components))
+    if "mean" in given:
+        mean = as_means("prior['mean']", given["mean"], n_components, size)
+        mean_precision = structure.independent.mean_precision(
+            "prior['mean_precision']", given["mean_precision"], scale, n_components
+        )
+    if structure.is_known:
+        if "covariance" in given:
+            structure.checked("prior['covariance']", given["covariance"], n_components, size)
+        return ComponentPrior(mean, mean_precision, None, None)
+    flat = structure.wishart_size(size) + 1
+    df, inverse_scale = flat, np.zeros_like(structure.covariance_of(scale))
+    if "covariance" in given:
+        inverse_scale = structure.checked("prior['covariance']", given["covariance"], n_components, size)
+        df = flat + 1
+    if "degrees_of_freedom" in given:
+        df = degrees_of_freedom(
+            "prior['degrees_of_freedom']", given["degrees_of_freedom"], structure, n_components, above=flat
+        )
+    return ComponentPrior(mean, mean_precision, df, inverse_scale)

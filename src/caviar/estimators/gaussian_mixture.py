@@ -15,7 +15,7 @@ from .._typing import AnyArray, Array
 from ._arguments import as_array, as_weights, require_choice, require_number
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
-from ._map_prior import read_map_prior
+from ._map_prior import check_names, map_concentration, map_prior
 from ._mixture import Statement
 from ._structure import Form
 from ._weights import DirichletWeights, WeightPrior
@@ -157,17 +157,18 @@ class GaussianMixture(GaussianEstimator):
 
     @property
     def _weight_prior(self) -> WeightPrior:
-        given = {} if self.prior is None else self.prior
-        return DirichletWeights(np.asarray(given.get("weight_concentration", 1.0), dtype=np.float64))
+        return DirichletWeights(map_concentration(self.prior, self.n_components))
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_names(self.prior)
 
     def _state(
         self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
     ) -> Statement:
         self._check_rows(len(X) if sample_weight is None else int(np.count_nonzero(sample_weight)))
         scale = scale_of(X, sample_weight)
-        prior = read_map_prior(
-            {} if self.prior is None else self.prior, self._structure, scale, self.n_components
-        )
+        prior = map_prior(self.prior, self._structure, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None
         model = state(self._weight_prior, self._form, prior, self.n_components, floor)

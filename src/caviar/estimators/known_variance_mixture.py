@@ -134,7 +134,7 @@ class KnownVarianceMixture(MixtureEstimator):
         self.means_ = mean.mean
         self.mean_variances_ = mean.variance
         variances = self.variance + mean.variance
-        return NormalMixture.from_covariances(self.weights_, mean.mean[:, None], variances[:, None])
+        return NormalMixture(self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
 
     def _values(self, X: AnyArray) -> AnyArray:
         return X[:, 0]

@@ -92,7 +92,7 @@ class JointColumns(Form):
         widening = (theta.mean_precision + 1) / theta.mean_precision
         if self.is_tied:
             shapes = widening * (theta.rate / theta.shape)[:, None]
-            return StudentMixture.from_shapes(weights, theta.mean, shapes, 2 * theta.shape)
+            return StudentMixture(weights, theta.mean, 1 / np.sqrt(shapes), 2 * theta.shape)
         scales = np.sqrt(widening * theta.rate / theta.shape)
         return ProductStudentMixture(weights, theta.mean, scales, 2 * theta.shape)
 
@@ -147,13 +147,13 @@ class IndependentColumns(Form):
         """
         mean, precision = posterior["mean"], posterior["precision"]
         if hasattr(precision, "value"):
-            return NormalMixture.from_precisions(weights, mean.value, precision.value)
+            return NormalMixture(weights, mean.value, np.sqrt(precision.value))
         nu = 2 * np.asarray(precision.shape)
         share = np.where(nu > 2, (nu - 2) / nu, 1.0)
         own = precision.rate / precision.shape
         if self.is_tied:
             shapes = own[:, None] + mean.variance * share[:, None]
-            return StudentMixture.from_shapes(weights, mean.mean, shapes, nu)
+            return StudentMixture(weights, mean.mean, 1 / np.sqrt(shapes), nu)
         return ProductStudentMixture(weights, mean.mean, np.sqrt(own + mean.variance * share), nu)
 
 
@@ -186,8 +186,8 @@ class KnownColumns(Form):
         r"""Return the exact density of a new row: Normal, with variance :math:`1 + s_k^2`."""
         mean = posterior["mean"]
         if hasattr(mean, "value"):
-            return NormalMixture.from_covariances(weights, mean.value, np.ones(mean.value.shape))
-        return NormalMixture.from_covariances(weights, mean.mean, 1 + mean.variance)
+            return NormalMixture(weights, mean.value, np.ones(len(weights)))
+        return NormalMixture(weights, mean.mean, 1 / np.sqrt(1 + mean.variance))
 
 
 def _mean_precision(name: str, given: Any, scale: DataScale, n_components: int) -> Array:

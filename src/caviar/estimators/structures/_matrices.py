@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 from ..._linalg import inverse
 from ..._posterior import Posterior
 from ..._typing import Array
-from ...densities import MixtureDensity, NormalMixture, StudentMixture
+from ...densities import (
+    MixtureDensity,
+    NormalMixture,
+    StudentMixture,
+    whitening_of_precisions,
+    whitening_of_shapes,
+)
 from ...language import Categorical, MultivariateNormal, NormalWishart, Plate, Variable, Wishart
 from .._arguments import as_broadcast, as_positive_definite, require_number
 from .._data_scale import DataScale
@@ -89,7 +95,7 @@ class JointMatrices(Form):
         kappa = theta.mean_precision
         nu = np.broadcast_to(theta.df + 1.0 - theta.mean.shape[-1], kappa.shape)
         shapes = theta.inverse_scale * ((kappa + 1) / (kappa * nu))[:, None, None]
-        return StudentMixture.from_shapes(weights, theta.mean, shapes, nu)
+        return StudentMixture(weights, theta.mean, whitening_of_shapes(shapes), nu)
 
 
 class IndependentMatrices(Form):
@@ -110,8 +116,8 @@ class IndependentMatrices(Form):
             require_number(name, given, above=0)
             return given * scale.precision
         size = len(scale.mean)
-        shape = (size, size) if np.ndim(given) == 2 else (n_components, size, size)
-        return as_positive_definite(name, given, shape, "columns by columns, or such a matrix a component")
+        shapes = [(size, size), (n_components, size, size)]
+        return as_positive_definite(name, given, shapes, "columns by columns, or such a matrix a component")
 
     def observe(
         self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
@@ -146,8 +152,9 @@ class IndependentMatrices(Form):
         """
         mean, precision = posterior["mean"], posterior["precision"]
         if hasattr(precision, "value"):
-            return NormalMixture.from_precisions(weights, mean.value, precision.value)
+            whitening = whitening_of_precisions(precision.value)
+            return NormalMixture(weights, mean.value, whitening[None] if self.is_tied else whitening)
         nu = np.broadcast_to(precision.df + 1.0 - mean.mean.shape[-1], len(weights))
         share = np.where(nu > 2, (nu - 2) / nu, 1.0)
         shapes = precision.inverse_scale / nu[:, None, None] + mean.covariance * share[:, None, None]
-        return StudentMixture.from_shapes(weights, mean.mean, shapes, nu)
+        return StudentMixture(weights, mean.mean, whitening_of_shapes(shapes), nu)
