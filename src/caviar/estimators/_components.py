@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import Array
+from ..densities import MixtureDensity
 from ._data_scale import DataScale
-from ._densities import MixtureDensity
 
 __all__ = ["Components", "MeanPrecisionFamily", "MixturePrior"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import Array
+from ..densities import StudentMixture, whitening_of_shapes
 from ..models import gaussian_mixture
 from ._arguments import as_positive_definite, require_number
 from ._components import Components, MeanPrecisionFamily, MixturePrior
 from ._data_scale import DataScale
-from ._densities import StudentMixture, whitening_of_shapes
 
 __all__ = ["Independent"]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from .._model import Model
 from .._posterior import Posterior
+from ..densities import StudentMixture, whitening_of_shapes
 from ..models import normal_wishart_mixture
 from ._arguments import require_number
 from ._components import Components, MeanPrecisionFamily, MixturePrior
 from ._data_scale import DataScale
-from ._densities import StudentMixture, whitening_of_shapes
 
 __all__ = ["Joint"]
 

@@ -16,10 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, n_threads, require_number, require_whole
-from ._densities import MixtureDensity
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "Statement"]

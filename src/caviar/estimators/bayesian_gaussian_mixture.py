@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..densities import MixtureDensity
 from ._arguments import as_array, as_positive_definite, require_choice, require_number
 from ._components import MeanPrecisionFamily, MixturePrior
 from ._data_scale import DataScale, scale_of
-from ._densities import MixtureDensity
 from ._independent import Independent
 from ._joint import Joint
 from ._mixture import MixtureEstimator, Statement

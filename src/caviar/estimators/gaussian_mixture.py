@@ -13,11 +13,11 @@ from .._errors import DataError, ParameterError
 from .._linalg import inverse
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..densities import MixtureDensity, NormalMixture, whitening_of_precisions
 from ..models import gaussian_mixture
 from ..models.maximum_likelihood_mixture import POINT
 from ._arguments import as_array, as_positive_definite, as_weights, require_choice, require_number
 from ._data_scale import DataScale, scale_of
-from ._densities import MixtureDensity, NormalMixture, whitening_of_precisions
 from ._map_prior import read_map_prior
 from ._mixture import MixtureEstimator, Statement
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from .._errors import DataError
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
-from ._densities import MixtureDensity, NormalMixture
 from ._mixture import MixtureEstimator, Statement
 
 __all__ = ["KnownVarianceMixture"]
