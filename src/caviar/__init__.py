@@ -15,6 +15,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import data as data
     from . import datasets as datasets
+    from . import densities as densities
     from . import families as families
     from . import models as models
     from . import report as report
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .estimators import BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, load
     from .language import (
         Bernoulli,
@@ -112,11 +114,12 @@ _HOME = {
     **dict.fromkeys(
         ("BayesianGaussianMixture", "GaussianMixture", "KnownVarianceMixture", "load"), ".estimators"
     ),
+    **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     "Model": "._model",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
 }
-_MODULES = ("data", "datasets", "families", "models", "report", "testing")
+_MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
 
 __all__ = [
     "BayesianGaussianMixture",
@@ -147,6 +150,7 @@ __all__ = [
     "MultivariateNormalGamma",
     "Normal",
     "NormalGamma",
+    "NormalMixture",
     "NormalWishart",
     "ParameterError",
     "Plate",
@@ -154,7 +158,9 @@ __all__ = [
     "Poisson",
     "Posterior",
     "Prediction",
+    "ProductStudentMixture",
     "StickBreaking",
+    "StudentMixture",
     "VerificationError",
     "Wishart",
     "__version__",

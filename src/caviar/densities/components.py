@@ -1,0 +1,117 @@
+"""What every kind of components has to say, so that all that is asked of a mixture can be answered."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .._errors import ImproperError, ParameterError
+from .._typing import AnyArray, Array
+from .parameters import as_names
+
+if TYPE_CHECKING:
+    from .conditioning import Regression
+
+__all__ = ["Components"]
+
+
+@dataclass(frozen=True, eq=False)
+class Components(ABC):
+    """Weighted densities of rows, and the operations on them that depend on their kind.
+
+    Attributes
+    ----------
+    weights
+        :math:`w_k`, shape (K,), summing to one.
+    locations
+        Centres of the components, shape (K, D).
+    feature_names
+        Names of the columns, by which they can be called; None if they have none.
+    """
+
+    weights: Array
+    locations: Array
+    feature_names: tuple[str, ...] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.weights) != 1 or np.shape(self.locations)[:-1] != np.shape(self.weights):
+            raise ParameterError(
+                f"weights must have shape (K,) and locations (K, D); got shapes {np.shape(self.weights)} and "
+                f"{np.shape(self.locations)}"
+            )
+        object.__setattr__(self, "feature_names", as_names(self.feature_names, self.n_features))
+
+    @property
+    def n_components(self) -> int:
+        """K."""
+        return len(self.weights)
+
+    @property
+    def n_features(self) -> int:
+        """D."""
+        return self.locations.shape[1]
+
+    @property
+    @abstractmethod
+    def separable(self) -> bool:
+        """Whether :meth:`component_log_densities` takes rows with NaN, any pattern of them at a time."""
+
+    @abstractmethod
+    def component_log_densities(self, X: Array) -> Array:
+        """Return :math:`log f_k` of rows, (B, D) -> (K, B), in nats."""
+
+    @abstractmethod
+    def distances(self, X: Array) -> Array:
+        """Return the distances of rows from the centres of the components, in their scales, (B, D) -> (K, B)."""
+
+    @abstractmethod
+    def component_scales(self) -> Array:
+        """Return the scale of each column by itself, (K, D)."""
+
+    @abstractmethod
+    def component_df(self) -> Array | None:
+        """Return the degrees of freedom of each column by itself, (K, D); None for Normal ones."""
+
+    @abstractmethod
+    def component_shapes(self) -> Array:
+        """Return the shape matrices, (K, D, D): covariances up to what the degrees of freedom make of them."""
+
+    @abstractmethod
+    def draw_residuals(self, labels: AnyArray, rng: np.random.Generator) -> Array:
+        """Return draws of x - m_k of the component of each label, (n,) -> (n, D)."""
+
+    @abstractmethod
+    def regression(self, observed: AnyArray, wanted: AnyArray) -> Regression:
+        """Return the distribution of wanted columns as a function of the values of observed ones."""
+
+    @abstractmethod
+    def stretched(self, factors: Array) -> Self:
+        """Return the mixture with the scales of its components multiplied by positive factors, (K,)."""
+
+    def select(self, columns: AnyArray) -> Self:
+        """Return the distribution of some columns by number, (C,)."""
+        if np.array_equal(columns, np.arange(self.n_features)):
+            return self
+        part: Any = self.regression(np.array([], dtype=np.intp), columns).rest
+        return part
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, AnyArray]:
+        """Return independent rows, (n, D), and the components that they come from, (n,)."""
+        labels = rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum())
+        return self.locations[labels] + self.draw_residuals(labels, rng), labels
+
+    def require_moments(self, order: int) -> None:
+        """Raise ImproperError unless the first or second moments are finite."""
+        df = self.component_df()
+        if df is None:
+            return
+        least = df[self.weights > 0].min()
+        if least <= order:
+            what = "mean" if order == 1 else "finite covariance matrix"
+            raise ImproperError(
+                f"a Student-t with {least:g} degrees of freedom has no {what}, which takes more than {order}; "
+                f"quantile and interval of a marginal column always exist"
+            )

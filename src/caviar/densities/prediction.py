@@ -1,0 +1,81 @@
+"""Prediction of some columns given others: mean, standard deviation and interval for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+from .components import Components
+from .rows import blocks, patterns
+
+__all__ = ["ConditionalPrediction", "predicted"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionalPrediction:
+    """What a mixture says of target columns given what was observed of each row.
+
+    Attributes
+    ----------
+    mean
+        Conditional mean, shape (N, T), or (N,) of a single target.
+    standard_deviation
+        Of the target itself and not of its mean, the same shape; infinite where the variance is.
+    lower, upper
+        Ends of the equal-tailed interval, the same shape.
+
+    Examples
+    --------
+    >>> ConditionalPrediction(np.array([1.5]), np.array([0.5]), np.array([0.52]), np.array([2.48]))
+    ConditionalPrediction(mean=[1.5], standard_deviation=[0.5], lower=[0.52], upper=[2.48])
+    """
+
+    mean: Array
+    standard_deviation: Array
+    lower: Array
+    upper: Array
+
+    def column(self, number: int) -> ConditionalPrediction:
+        """Return the prediction of one target, whose arrays have shape (N,).
+
+        Examples
+        --------
+        >>> both = ConditionalPrediction(*np.arange(8.0).reshape(4, 1, 2))
+        >>> both.column(1).mean
+        array([1.])
+        """
+        return ConditionalPrediction(
+            self.mean[:, number],
+            self.standard_deviation[:, number],
+            self.lower[:, number],
+            self.upper[:, number],
+        )
+
+    def __repr__(self) -> str:
+        parts = (
+            f"{name}={np.array2string(array, precision=4, threshold=6, edgeitems=2, separator=', ')}"
+            for name, array in vars(self).items()
+        )
+        return f"ConditionalPrediction({', '.join(parts)})"
+
+
+def predicted(
+    mixture: Components, X: AnyArray, known: AnyArray, wanted: AnyArray, level: float
+) -> ConditionalPrediction:
+    """Return the prediction of wanted columns given rows of known ones, (N, O), with NaN where not observed."""
+    arrays = np.empty((4, len(X), len(wanted)))
+    for observed, _, rows in patterns(np.isnan(X)):
+        regression = mixture.regression(known[observed], wanted)
+        for within in blocks(len(rows), mixture.n_components * (len(wanted) + 3)):
+            chosen = rows[within]
+            given = regression.at(np.asarray(X[np.ix_(chosen, observed)], dtype=np.float64))
+            mean = given.means()
+            arrays[0, chosen], arrays[1, chosen] = mean, given.standard_deviations(mean)
+            tail = np.full(len(chosen), 0.5 * (1.0 - level))
+            for column in range(len(wanted)):
+                marginal = given.univariate(column)
+                arrays[2, chosen, column] = marginal.lower_quantile(tail)
+                arrays[3, chosen, column] = marginal.upper_quantile(tail)
+    return ConditionalPrediction(*arrays)
