@@ -25,6 +25,7 @@ from .given import GivenLocals, with_labels
 from .given_factors import refuse_other_factor
 from .locals import CategoricalFactor, GatedFactor
 from .loop import statistics_of
+from .matching import matched
 from .passes import Passes, RowSource
 from .plan import Plan
 from .point import PointMass
@@ -57,7 +58,11 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
     for factor, values in points.items():
         if values is not None:
-            labels = cluster(values, sample.row_weights, factor.variables[0].dimension or 1, rng)
+            n_categories = factor.variables[0].dimension or 1
+            labels = cluster(values, sample.row_weights, n_categories, rng)
+            if factor.labelled is not None:
+                known = sample.columns[factor.labelled.name]
+                labels = matched(labels, known, sample.row_weights, n_categories)
             expected[factor] = with_labels(plan, factor, labels, every)
 
     def give(rows: Rows) -> LocalState:
