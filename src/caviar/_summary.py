@@ -242,7 +242,10 @@ def _normal_wishart(q: families.NormalWishart, ends: Ends) -> list[_Marginals]:
 
 def _tied(q: families.TiedNormalGamma | families.TiedNormalWishart, ends: Ends) -> list[_Marginals]:
     """Return the marginals of each location as by itself, and of the precision once for all."""
-    (locations, *_), (precision, *_) = _marginals_of(q.marginals, ends), _marginals_of(q.precision_marginal, ends)
+    (locations, *_), (precision, *_) = (
+        _marginals_of(q.marginals, ends),
+        _marginals_of(q.precision_marginal, ends),
+    )
     return [locations, replace(precision, part=".precision", is_shared=True)]
 
 

@@ -7,7 +7,7 @@ own, measured from its own mean: slower, for those components only, and exact.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,11 @@ import numpy as np
 from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Indexed, Plate, Variable
 from .compile import Part
-from .features import FeatureTable
+from .features import Feature, FeatureTable
 from .frame import Group
 from .locals import CategoricalFactor, LocalFactor
 from .scratch import Scratch
+from .sums import Coefficients
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -108,12 +109,12 @@ class Centres:
         table.fill(columns, features, scratch)
         return features
 
-    def worst_loss(self, plan: Plan, q: Mapping[Variable, Any], matrix: Array) -> float:
+    def worst_loss(self, plan: Plan, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) of a category's quadratic form at its mean."""
-        return float(self._loss(matrix, self._means(plan, q)).max())
+        return float(self._loss(coefficients, self._means(plan, q)).max())
 
     def offsets(
-        self, plan: Plan, q: Mapping[Variable, Any], matrix: Array, *, may_return: bool
+        self, plan: Plan, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool
     ) -> Array | None:
         """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay.
 
@@ -121,10 +122,10 @@ class Centres:
         point where that costs nothing, if it ``may_return``.
         """
         away = self._means(plan, q)
-        moves = np.where(_by_category(self._loss(matrix, away) > TOLERATED_LOSS, away), away, 0.0)
+        moves = np.where(_by_category(self._loss(coefficients, away) > TOLERATED_LOSS, away), away, 0.0)
         if self._own and may_return:
             present = plan.frame.centres[self.group][1]
-            home = (self._loss(matrix, away + present) < _NEGLIGIBLE_LOSS) & present.any(
+            home = (self._loss(coefficients, away + present) < _NEGLIGIBLE_LOSS) & present.any(
                 axis=_behind(present)
             )
             moves = np.where(_by_category(home, away), -present, moves)
@@ -132,8 +133,10 @@ class Centres:
 
     def offsets_from(self, parts: Mapping[Hashable, Array]) -> Array | None:
         """Return the displacements to the mean of each category's rows where that is far compared with their width."""
-        counts = sums = squares = None
+        counts = sums = squares = shared = None
         for part, value in parts.items():
+            if self._is_shared_square(part) and part.feature.source.node is self._leaves[0]:
+                shared = np.einsum("...ii->...i", value) if part.feature.is_square else value
             if not isinstance(part, Part) or part.factor is not self.factor or part.feature is None:
                 continue
             if part.feature.source is None:
@@ -142,30 +145,56 @@ class Centres:
                 sums = value
             elif part.feature.source.node is self._leaves[0] and part.feature.statistic == "xx":
                 squares = np.einsum("...ii->...i", value) if part.feature.is_square else value
-        if counts is None or sums is None or squares is None:
+        if counts is None or sums is None or (squares is None and shared is None):
             return None
         share = _by_category(1.0 / np.maximum(counts, np.finfo(float).tiny), sums)
         means = np.where(_by_category(counts > 0, sums), sums * share, 0.0)
-        narrow = means**2 > _FAR**2 * (squares * share - means**2)
+        if squares is None:
+            # one width for all categories: that about their means
+            variances = (shared - (sums * means).sum(axis=0)) / counts.sum()
+        else:
+            variances = squares * share - means**2
+        narrow = means**2 > _FAR**2 * variances
         far = (narrow & (means != 0)).any(axis=_behind(means))
         return np.where(_by_category(far, means), means, 0.0) if far.any() else None
 
-    def _loss(self, matrix: Array, away: Array) -> Array:
+    def _loss(self, coefficients: Coefficients, away: Array) -> Array:
         """Return the error (nats) of each category's quadratic form at its mean, ``away`` from the reference."""
         loss = np.zeros(len(away))
+        for feature, precision in self._precisions(coefficients, away):
+            scaled = np.abs(away) * np.sqrt(np.maximum(precision, 0.0))
+            # a vector's coordinates add up; repetitions and numbers are each a form of their own
+            size = scaled.sum(axis=-1) if feature.is_square else scaled
+            loss = np.maximum(loss, size.reshape(len(away), -1).max(axis=1) ** 2)
+        return np.finfo(float).eps * loss
+
+    def _precisions(self, coefficients: Coefficients, like: Array) -> Iterator[tuple[Feature, Array]]:
+        """Yield second moments of the leaves with the precision that multiplies them, of the shape of the means.
+
+        Those that all categories share are no features of the labels.
+        """
+        matrix = coefficients.matrices[self.factor]
         for i in self._features():
             feature, columns = self._table.features[i], self._table.slices[i]
             if feature.statistic != "xx":
                 continue
             if feature.is_square and not feature.is_packed:
-                precision = -2 * np.einsum("k...ii->k...i", matrix[:, columns].reshape(-1, *feature.shape))
+                full = np.einsum("k...ii->k...i", matrix[:, columns].reshape(-1, *feature.shape))
             else:
-                precision = -2 * matrix[:, columns.start : columns.start + away[0].size]
-            scaled = np.abs(away) * np.sqrt(np.maximum(precision.reshape(away.shape), 0.0))
-            # a vector's coordinates add up; repetitions and numbers are each a form of their own
-            size = scaled.sum(axis=-1) if feature.is_square else scaled
-            loss = np.maximum(loss, size.reshape(len(away), -1).max(axis=1) ** 2)
-        return np.finfo(float).eps * loss
+                full = matrix[:, columns.start : columns.start + like[0].size]
+            yield feature, -2 * full.reshape(like.shape)
+        for part, value in coefficients.parts.items():
+            if self._is_shared_square(part):
+                full = np.broadcast_to(value, part.shape)
+                full = np.einsum("...ii->...i", full) if part.feature.is_square else full
+                yield part.feature, np.broadcast_to(-2 * full, like.shape)
+
+    def _is_shared_square(self, part: Hashable) -> bool:
+        """Whether a part is the sum of second moments of a leaf that no label takes part in."""
+        if not isinstance(part, Part) or part.factor is not None or part.feature is None:
+            return False
+        source = part.feature.source
+        return source is not None and source.node in self._leaves and part.feature.statistic == "xx"
 
     def _means(self, plan: Plan, q: Mapping[Variable, Any]) -> Array:
         """Return the mean of each category's location, from its present reference: (K, point shape...)."""
@@ -235,8 +264,15 @@ def _can_move(plan: Plan, factor: LocalFactor, gate: Variable, group: Group, lea
         assert isinstance(slot.expression, Indexed)
         if _other_plates(slot.node.plates, slot.expression.plate) != set(group.axes):
             return False
-    elsewhere = [table for other, table in plan.compiled.tables.items() if other is not factor]
-    uses = [f.source.node for table in elsewhere for f in table.features if f.source is not None]
+    uses = [
+        feature.source.node
+        for other, table in plan.compiled.tables.items()
+        for feature in table.features
+        if other is not factor
+        and feature.source is not None
+        # what no label takes part in is of the leaf's own density, and returns to the labels where it is centred
+        and (other is not None or plan.compiled.users[None, feature.key] != {feature.source.node})
+    ]
     return not any(leaf in uses for leaf in leaves) and not plan.compiled.local_terms
 
 

@@ -9,7 +9,7 @@ product. Otherwise it is contracted on its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -113,6 +113,8 @@ class Compiled:
         Local factor -> features of its matrix product; None -> features of the parts without local variables.
     sources
         The known arrays along the data plate.
+    users
+        (local factor or None, key of a feature) -> the variables in whose terms the feature stands there.
     """
 
     terms: tuple[GlobalTerm, ...]
@@ -120,6 +122,7 @@ class Compiled:
     local_terms: tuple[LocalTerm, ...]
     tables: dict[LocalFactor | None, FeatureTable]
     sources: dict[Node, Source]
+    users: dict[tuple[LocalFactor | None, Hashable], set[Variable]]
 
 
 class _Compiler:
@@ -135,9 +138,11 @@ class _Compiler:
         self.parts: dict[Hashable, Part] = {}
         self.local_terms: list[LocalTerm] = []
         self.used: dict[LocalFactor | None, dict[Hashable, Feature]] = {}
+        self.users: dict[tuple[LocalFactor | None, Hashable], set[Variable]] = {}
 
     def term(self, term: Term) -> GlobalTerm:
         """Compile one term: its local side becomes a part, its global side a contraction."""
+        term = self._without_idle_choices(term)
         globals_, constants, rows, locals_ = [], [], [], []
         for operand in (*term.operands, *self._observed(term)):
             along_rows = self.data_axis in operand.axes
@@ -158,6 +163,21 @@ class _Compiler:
             axes = [axis for axis in axes if axis not in summed]
             factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
+
+    def _without_idle_choices(self, term: Term) -> Term:
+        """Return a term without the labels that choose nothing in it, for their one-hot sums to one.
+
+        What is measured from the centres of the categories depends on the label whatever the term says.
+        """
+        for choice in term.operands:
+            category = choice.axes[-1] if choice.axes else None
+            if not _is_choice(term, choice) or self.frame.is_centred(term.owner, choice.node):
+                continue
+            others = tuple(operand for operand in term.operands if operand is not choice)
+            if all(category not in operand.axes for operand in others):
+                axes = tuple(axis for axis in term.axes if axis is not category)
+                term = replace(term, operands=others, axes=axes)
+        return term
 
     def _observed(self, term: Term) -> list[Operand]:
         """Return what takes missing entries, or latents that count nothing, out of a term that they do not stand in."""
@@ -250,6 +270,7 @@ class _Compiler:
     ) -> Factor:
         feature = self._feature(term.owner, row)
         self.used.setdefault(factor, {})[feature.key] = feature
+        self.users.setdefault((factor, feature.key), set()).add(term.owner)
         key = (factor, stat, feature.key)
         if key not in self.parts:
             own = () if factor is None or stat is None else factor.shapes[stat]
@@ -288,6 +309,15 @@ class _Compiler:
         return whole
 
 
+def _is_choice(term: Term, operand: Operand) -> bool:
+    """Whether an operand is the label by which a term chooses, of a Categorical or known."""
+    if operand.slot is not None or operand.node is term.owner:
+        return False
+    return operand.statistic == "one_hot" or (
+        operand.statistic == "x" and hasattr(operand.node, "categories")
+    )
+
+
 def _sparse_apart(factors: Sequence[Factor], elsewhere: set[Axis]) -> Factor | None:
     """Return a sparse factor among the known sides of a term whose columns stand in no other of them."""
     for factor in factors:
@@ -323,6 +353,7 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
         tuple(compiler.local_terms),
         tables,
         {node: source for node, source in compiler.sources.items() if node in binding.values},
+        compiler.users,
     )
 
 

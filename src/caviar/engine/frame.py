@@ -115,6 +115,14 @@ class Frame:
         axes = (Axis(categorical, "k"), *axes)
         return self._spread(group, axes) + self._spread_centres(group, axes, offsets, 0), axes
 
+    def is_centred(self, owner: Variable, chooses: Node) -> bool:
+        """Whether a variable is measured from points that the labels of ``chooses`` have of their own."""
+        number = self._group(owner)
+        if number is None or number not in self.centres:
+            return False
+        categorical, offsets = self.centres[number]
+        return categorical is chooses and bool(offsets.any())
+
     def displaced(self, number: int, categorical: Variable, offsets: Array) -> Frame:
         """Return the frame with the centres of a group moved by ``offsets``."""
         before = self.centres[number][1] if number in self.centres else 0.0

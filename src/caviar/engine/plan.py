@@ -122,8 +122,8 @@ class Plan:
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
         losses = (
-            centres.worst_loss(self, q, coefficients.matrices[factor])
-            for factor, several in self.centres.items()
+            centres.worst_loss(self, q, coefficients)
+            for several in self.centres.values()
             for centres in several
         )
         return max(losses, default=0.0)
@@ -139,8 +139,8 @@ class Plan:
             Whether categories whose own point is not needed go back to the common one.
         """
         offsets = {
-            centres: centres.offsets(self, q, coefficients.matrices[factor], may_return=may_return)
-            for factor, several in self.centres.items()
+            centres: centres.offsets(self, q, coefficients, may_return=may_return)
+            for several in self.centres.values()
             for centres in several
         }
         return self._displaced(q, offsets)

@@ -294,7 +294,9 @@ class TiedNormalGamma(NormalGamma):
     def distribution_given(self, slots: Mapping[str, Any]) -> families.TiedNormalGamma:
         """Return the member of its family with these values of its slots, each with an axis for every plate."""
         along = {key: np.asarray(slots[key]) for key in ("mean", "mean_precision")}
-        return families.TiedNormalGamma(**along, **{key: np.asarray(slots[key])[..., 0] for key in ("shape", "rate")})
+        return families.TiedNormalGamma(
+            **along, **{key: np.asarray(slots[key])[..., 0] for key in ("shape", "rate")}
+        )
 
     def _states_flat_prior(self) -> bool:
         if self.tied is None or self.tied.size is None:

@@ -83,7 +83,12 @@ def _directions(
 ) -> Iterator[tuple[Array, ...]]:
     """Yield directions of unit length in the scale of each natural parameter."""
     scales = _scales(factor, rng)
-    square = [len(shape) == 2 for shape in factor.statistic_shapes(factor.event_shape)]
+    shapes = factor.statistic_shapes(factor.event_shape)
+    # of two axes a statistic may also have plate and vector, as several locations have
+    square = [
+        len(shape) == 2 and np.array_equal(eta, np.swapaxes(eta, -1, -2))
+        for shape, eta in zip(shapes, factor.natural, strict=True)
+    ]
     entries = [
         (number, index)
         for number, scale in enumerate(scales)
