@@ -1,0 +1,1 @@
+"""Mixture densities: against quadrature, SciPy and their own draws."""
