@@ -89,7 +89,11 @@ def test_two_components_stay_below_the_exact_evidence(structure):
 def test_densities_integrate_to_one_in_two_dimensions(structure, family):
     X = (FAITHFUL[:25] - FAITHFUL.mean(axis=0)) / FAITHFUL.std(axis=0)
     mixture = cv.BayesianGaussianMixture(
-        2, covariance_type=structure, mean_precision_family=family, degrees_of_freedom_prior=None, random_state=0
+        2,
+        covariance_type=structure,
+        mean_precision_family=family,
+        degrees_of_freedom_prior=None,
+        random_state=0,
     ).fit(X)
     nodes, weights = np.polynomial.legendre.leggauss(600)
     # x = sinh(s) reaches far into the tails of a Student-t with few degrees of freedom
@@ -111,9 +115,7 @@ def test_covariances_have_the_shape_of_their_structure(structure, estimator):
 
 
 def test_degrees_of_freedom_grow_by_the_rows_that_tell_of_a_precision():
-    fits = {
-        s: cv.BayesianGaussianMixture(2, covariance_type=s, random_state=0).fit(FAITHFUL) for s in LEARNT
-    }
+    fits = {s: cv.BayesianGaussianMixture(2, covariance_type=s, random_state=0).fit(FAITHFUL) for s in LEARNT}
     n = len(FAITHFUL)
     counts = {s: fits[s].weight_concentration_ - 0.5 for s in LEARNT}
     np.testing.assert_allclose(fits["full"].degrees_of_freedom_, 2 + counts["full"])

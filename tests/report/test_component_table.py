@@ -6,7 +6,7 @@ from scipy import stats
 
 import caviar as cv
 from caviar.report import column_names, component_table
-from caviar.report.uncertainty import mean_marginal
+from caviar.estimators._uncertainty import mean_marginal
 
 FAITHFUL = cv.datasets.load_faithful().values
 GALAXIES = cv.datasets.load_galaxies().values

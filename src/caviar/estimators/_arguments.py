@@ -119,9 +119,7 @@ def as_positive_definite(name: str, value: Any, shapes: Sequence[tuple[int, ...]
     return 0.5 * (matrix + transposed)
 
 
-def _shape_among(
-    name: str, value: Any, shapes: Sequence[tuple[int, ...]], meaning: str
-) -> tuple[int, ...]:
+def _shape_among(name: str, value: Any, shapes: Sequence[tuple[int, ...]], meaning: str) -> tuple[int, ...]:
     """Return that of the shapes which a value has."""
     try:
         shape = np.shape(value)

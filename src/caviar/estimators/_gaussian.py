@@ -17,7 +17,7 @@ from ..language import Categorical, Plate
 from ._arguments import require_choice
 from ._data_scale import DataScale
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
-from ._mixture import MixtureEstimator, Statement
+from ._predictive import PredictiveMethods
 from ._structure import ComponentPrior, Components, CovarianceStructure, Form
 from ._weights import WeightPrior
 from .structures import STRUCTURES
@@ -37,7 +37,7 @@ def state(
     return Model(form.observe("x", z, prior, smallest_variance))
 
 
-class GaussianEstimator(MixtureEstimator):
+class GaussianEstimator(PredictiveMethods):
     """A mixture of Gaussians in R^d with one of several covariance structures."""
 
     covariance_type: str
@@ -45,19 +45,11 @@ class GaussianEstimator(MixtureEstimator):
     semi_supervised: bool
     warm_start: bool
 
-    weights_: Array
-    means_: Array
-    covariances_: Array
     precisions_: Array
 
     @property
     def _structure(self) -> CovarianceStructure:
         return STRUCTURES[self.covariance_type]
-
-    @property
-    @abstractmethod
-    def _form(self) -> Form:
-        """How means and precisions are distributed together."""
 
     @property
     @abstractmethod

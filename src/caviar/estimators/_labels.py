@@ -34,14 +34,16 @@ def known_labels(y: Any, n_rows: int, n_components: int) -> Array:
     array([ 0., nan,  1.])
     """
     if y is None:
-        raise ParameterError("semi_supervised=True needs y: a label of 0 to K - 1 for each row, -1 where unknown")
+        raise ParameterError(
+            "semi_supervised=True needs y: a label of 0 to K - 1 for each row, -1 where unknown"
+        )
     labels = column_or_1d(check_array(y, ensure_2d=False, dtype="numeric", input_name="y"), warn=False)
     labels = as_array("y", labels, (n_rows,), "one label a row, -1 where unknown")
     wrong = (labels < -1) | (labels >= n_components) | (labels != np.floor(labels))
     if wrong.any():
         raise ParameterError(
-            f"y must hold whole numbers from 0 to {n_components - 1}, or -1 where unknown; got {labels[wrong][0]:g} in row "
-            f"{int(np.flatnonzero(wrong)[0])}"
+            f"y must hold whole numbers from 0 to {n_components - 1}, or -1 where unknown; got {labels[wrong][0]:g} "
+            f"in row {int(np.flatnonzero(wrong)[0])}"
         )
     return np.where(labels < 0, np.nan, labels)
 

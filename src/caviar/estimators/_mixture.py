@@ -16,10 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, n_threads, require_number, require_whole
-from ..densities import MixtureDensity
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "Statement"]
@@ -66,9 +66,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     weights_: Array
 
     @abstractmethod
-    def _state(
-        self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
-    ) -> Statement:
+    def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
         """Return the model for these data, after checking the arguments of the estimator."""
 
     @abstractmethod
@@ -213,7 +211,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return self.posterior_.local({"x": self._values(X)})["z"].probabilities
 
     def transform(self, X: Any) -> Array:
-        """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for the next step of a pipeline.
+        """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for what comes next.
 
         Parameters
         ----------

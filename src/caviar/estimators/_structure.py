@@ -1,4 +1,4 @@
-"""What a covariance structure is: a prior, a statement of the rows given their labels, and what is read off its factors."""
+"""What a covariance structure is: a prior, a statement of rows given their labels, and what is read off its factors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._posterior import Posterior
@@ -99,6 +100,10 @@ class Form(ABC):
     @abstractmethod
     def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
         """Return the density of a new row, given the expected weights."""
+
+    @abstractmethod
+    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return draws of the means, (n, K, D), and of the covariances, (n, ...) in the shape of the structure."""
 
 
 class CovarianceStructure(ABC):

@@ -198,9 +198,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         super()._check_settings()
         require_choice("mean_precision_family", self.mean_precision_family, ("joint", "independent"))
 
-    def _state(
-        self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
-    ) -> Statement:
+    def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
         scale = scale_of(X, sample_weight)
         weights = self._weight_prior
         prior = component_prior(

@@ -163,9 +163,7 @@ class GaussianMixture(GaussianEstimator):
         super()._check_settings()
         check_names(self.prior)
 
-    def _state(
-        self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
-    ) -> Statement:
+    def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
         self._check_rows(len(X) if sample_weight is None else int(np.count_nonzero(sample_weight)))
         scale = scale_of(X, sample_weight)
         prior = map_prior(self.prior, self._structure, scale, self.n_components)

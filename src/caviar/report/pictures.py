@@ -13,9 +13,9 @@ import numpy as np
 from .._errors import DataError
 from .._files import replacing
 from .._typing import Array
+from ..estimators._uncertainty import MeanMarginal, mean_marginal
 from .colours import blend, colours_of
 from .tables import column_names, covariances_of
-from .uncertainty import MeanMarginal, mean_marginal
 
 try:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
-from .uncertainty import mean_marginal, weight_interval
+from ..estimators._uncertainty import mean_marginal, weight_interval
 
 __all__ = ["Component", "Estimate", "column_names", "component_table", "covariances_of"]
 
@@ -98,7 +98,7 @@ def _estimate(values: Array, interval: tuple[Array, Array] | None, index: Any) -
 def covariances_of(estimator: Any) -> Array:
     """Return the covariance matrix of the rows of each component, (K, D, D)."""
     if hasattr(estimator, "covariances_"):
-        return estimator.covariances_
+        return estimator.covariance_matrices()
     return np.full((len(estimator.weights_), 1, 1), float(estimator.variance))
 
 

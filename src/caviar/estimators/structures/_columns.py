@@ -96,6 +96,11 @@ class JointColumns(Form):
         scales = np.sqrt(widening * theta.rate / theta.shape)
         return ProductStudentMixture(weights, theta.mean, scales, 2 * theta.shape)
 
+    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return draws of means and covariances, each mean given its precision."""
+        means, precisions = posterior["theta"].sample(n_draws, seed=rng)
+        return means, 1 / precisions
+
 
 class IndependentColumns(Form):
     """The prior :math:`N(m_0, s_0^2)` of a mean whatever its precision, and q(mean) q(precision).
@@ -135,15 +140,14 @@ class IndependentColumns(Form):
         if hasattr(precision, "value"):
             return Components(mean.value, 1 / precision.value, precision.value)
         df = 2 * np.asarray(precision.shape)
-        return Components(
-            mean.mean, precision.rate / precision.shape, precision.mean, 1 / mean.variance, df
-        )
+        return Components(mean.mean, precision.rate / precision.shape, precision.mean, 1 / mean.variance, df)
 
     def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
         r"""Return the density of a new row: Normal for point masses, else an approximation, for it has no closed form.
 
-        In each column a Student-t with :math:`\nu = 2a` degrees of freedom and squared scale :math:`2b/\nu + s^2 (\nu -
-        2)/\nu`, which has the exact mean and variance; where :math:`\nu \le 2` the squared scale is :math:`2b/\nu + s^2`.
+        In each column a Student-t with :math:`\nu = 2a` degrees of freedom and squared scale
+        :math:`2b/\nu + s^2 (\nu - 2)/\nu`, which has the exact mean and variance; where :math:`\nu \le 2` the squared
+        scale is :math:`2b/\nu + s^2`.
         """
         mean, precision = posterior["mean"], posterior["precision"]
         if hasattr(precision, "value"):
@@ -155,6 +159,11 @@ class IndependentColumns(Form):
             shapes = own[:, None] + mean.variance * share[:, None]
             return StudentMixture(weights, mean.mean, 1 / np.sqrt(shapes), nu)
         return ProductStudentMixture(weights, mean.mean, np.sqrt(own + mean.variance * share), nu)
+
+    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return draws of means and covariances."""
+        means = posterior["mean"].sample(n_draws, seed=rng)
+        return means, 1 / posterior["precision"].sample(n_draws, seed=rng)
 
 
 class KnownColumns(Form):
@@ -189,10 +198,17 @@ class KnownColumns(Form):
             return NormalMixture(weights, mean.value, np.ones(len(weights)))
         return NormalMixture(weights, mean.mean, 1 / np.sqrt(1 + mean.variance))
 
+    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return draws of the means, and the known covariances."""
+        means = posterior["mean"].sample(n_draws, seed=rng)
+        return means, np.ones(means.shape[:2])
+
 
 def _mean_precision(name: str, given: Any, scale: DataScale, n_components: int) -> Array:
     size = len(scale.mean)
     if np.ndim(given) == 0:
         return as_broadcast(name, given, (size,), "one number", above=0) / scale.unit**2
     shape = (n_components, size) if np.ndim(given) == 2 else (size,)
-    return np.broadcast_to(as_broadcast(name, given, shape, "one a column, or components by columns", above=0), shape)
+    return np.broadcast_to(
+        as_broadcast(name, given, shape, "one a column, or components by columns", above=0), shape
+    )

@@ -97,6 +97,11 @@ class JointMatrices(Form):
         shapes = theta.inverse_scale * ((kappa + 1) / (kappa * nu))[:, None, None]
         return StudentMixture(weights, theta.mean, whitening_of_shapes(shapes), nu)
 
+    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return draws of means and covariances, each mean given its precision."""
+        means, precisions = posterior["theta"].sample(n_draws, seed=rng)
+        return means, inverse(precisions)
+
 
 class IndependentMatrices(Form):
     """The prior :math:`N(m_0, S_0)` of a mean whatever its precision, and q(mean) q(precision).
@@ -158,3 +163,8 @@ class IndependentMatrices(Form):
         share = np.where(nu > 2, (nu - 2) / nu, 1.0)
         shapes = precision.inverse_scale / nu[:, None, None] + mean.covariance * share[:, None, None]
         return StudentMixture(weights, mean.mean, whitening_of_shapes(shapes), nu)
+
+    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return draws of means and covariances."""
+        means = posterior["mean"].sample(n_draws, seed=rng)
+        return means, inverse(posterior["precision"].sample(n_draws, seed=rng))

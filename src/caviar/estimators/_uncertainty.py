@@ -10,7 +10,16 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from .._typing import Array
-from ..families import Dirichlet, ExponentialFamily, MultivariateNormal, Normal, NormalWishart
+from ..families import (
+    Dirichlet,
+    ExponentialFamily,
+    MultivariateNormal,
+    Normal,
+    NormalGamma,
+    NormalWishart,
+    TiedNormalGamma,
+    TiedNormalWishart,
+)
 
 __all__ = ["MeanMarginal", "mean_marginal", "weight_interval"]
 
@@ -26,7 +35,8 @@ class MeanMarginal:
     shape
         Shape matrices :math:`S`, (K, D, D).
     df
-        Degrees of freedom :math:`\nu`, shape (K,); infinite for Normals.
+        Degrees of freedom :math:`\nu`, shape (K, D); infinite for Normals. They differ between columns only where the
+        columns are independent.
     """
 
     location: Array
@@ -35,14 +45,15 @@ class MeanMarginal:
 
     def interval(self, level: float) -> tuple[Array, Array]:
         """Return the ends of the central credible interval of each coordinate, two arrays of shape (K, D)."""
-        quantile = stdtrit(self.df, 0.5 + level / 2)[:, np.newaxis]
+        quantile = stdtrit(self.df, 0.5 + level / 2)
         half = quantile * np.sqrt(np.diagonal(self.shape, axis1=1, axis2=2))
         return self.location - half, self.location + half
 
     def region(self, columns: tuple[int, int], level: float) -> Array:
         r"""Return matrices M: two coordinates lie in :math:`(x - m)' M^{-1} (x - m) \le 1` with this probability.
 
-        Their squared distance in units of S exceeds r with probability :math:`(1 + r / \nu)^{-\nu / 2}`.
+        Their squared distance in units of S exceeds r with probability :math:`(1 + r / \nu)^{-\nu / 2}`; of independent
+        columns the fewer degrees of freedom are taken for both.
 
         Returns
         -------
@@ -50,31 +61,49 @@ class MeanMarginal:
             Shape (K, 2, 2).
         """
         block = self.shape[:, columns][:, :, columns]
+        df = self.df[:, columns].min(axis=1)
         with np.errstate(invalid="ignore", over="ignore"):
-            heavy = self.df * np.expm1(-2 / self.df * np.log1p(-level))
-        radius = np.where(np.isinf(self.df), -2 * np.log1p(-level), heavy)
+            heavy = df * np.expm1(-2 / df * np.log1p(-level))
+        radius = np.where(np.isinf(df), -2 * np.log1p(-level), heavy)
         return block * radius[:, np.newaxis, np.newaxis]
 
 
-def _of_normal_wishart(factor: NormalWishart) -> MeanMarginal:
+def _of_normal_wishart(factor: NormalWishart | TiedNormalWishart) -> MeanMarginal:
     """Return St with nu - D + 1 degrees of freedom and shape B / (kappa (nu - D + 1))."""
-    df = factor.df - factor.mean.shape[-1] + 1
-    return MeanMarginal(
-        factor.mean, factor.inverse_scale / (factor.mean_precision * df)[:, np.newaxis, np.newaxis], df
+    kappa = factor.mean_precision
+    df = np.broadcast_to(factor.df - factor.mean.shape[-1] + 1.0, kappa.shape)
+    shape = factor.inverse_scale / (kappa * df)[:, None, None]
+    return MeanMarginal(factor.mean, shape, np.broadcast_to(df[:, None], factor.mean.shape))
+
+
+def _of_normal_gamma(factor: NormalGamma | TiedNormalGamma) -> MeanMarginal:
+    """Return St with 2a degrees of freedom and squared scale b / (a kappa) in each column."""
+    a, b = (
+        parameter if parameter.ndim == 2 else parameter[:, None] for parameter in (factor.shape, factor.rate)
     )
+    squared_scales = b / (a * factor.mean_precision)
+    return MeanMarginal(factor.mean, _diagonal(squared_scales), np.broadcast_to(2 * a, factor.mean.shape))
 
 
 def _of_multivariate_normal(factor: MultivariateNormal) -> MeanMarginal:
-    return MeanMarginal(factor.mean, factor.covariance, np.full(len(factor.mean), np.inf))
+    return MeanMarginal(factor.mean, factor.covariance, np.full(factor.mean.shape, np.inf))
 
 
 def _of_normal(factor: Normal) -> MeanMarginal:
-    variance = factor.variance[:, np.newaxis, np.newaxis]
-    return MeanMarginal(factor.mean[:, np.newaxis], variance, np.full(len(factor.mean), np.inf))
+    """Return Normals of independent columns; of one column where there is no plate of columns."""
+    mean, variance = (np.reshape(array, (len(array), -1)) for array in (factor.mean, factor.variance))
+    return MeanMarginal(mean, _diagonal(variance), np.full(mean.shape, np.inf))
+
+
+def _diagonal(values: Array) -> Array:
+    return values[:, :, None] * np.eye(values.shape[1])
 
 
 _MARGINALS: dict[type[ExponentialFamily], Callable[[Any], MeanMarginal]] = {
     NormalWishart: _of_normal_wishart,
+    TiedNormalWishart: _of_normal_wishart,
+    NormalGamma: _of_normal_gamma,
+    TiedNormalGamma: _of_normal_gamma,
     MultivariateNormal: _of_multivariate_normal,
     Normal: _of_normal,
 }

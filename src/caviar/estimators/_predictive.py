@@ -1,0 +1,272 @@
+"""What is done with a fitted mixture: conditioning, imputation, outliers, intervals and draws of the parameters."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import ParameterError
+from .._typing import AnyArray, Array
+from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
+from ._arguments import as_generator, require_whole
+from ._mixture import MixtureEstimator
+from ._structure import Form
+from ._uncertainty import mean_marginal, weight_interval
+
+__all__ = ["CredibleIntervals", "ParameterDraws", "PredictiveMethods"]
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterDraws:
+    """Draws of whole sets of parameters from the posterior q, n of them.
+
+    Attributes
+    ----------
+    weights
+        Shape (n, K).
+    means
+        Shape (n, K, D).
+    covariances
+        In the shape of ``covariances_``, n times.
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+
+
+@dataclass(frozen=True, eq=False)
+class CredibleIntervals:
+    """Central intervals that hold each parameter with a probability under the posterior q, each by itself.
+
+    Attributes
+    ----------
+    level
+        The probability.
+    weights, means, covariances
+        Lower and upper ends: shapes (2, K), (2, K, D), and (2, ...) in the shape of ``covariances_``.
+    """
+
+    level: float
+    weights: Array
+    means: Array
+    covariances: Array
+
+
+class PredictiveMethods(MixtureEstimator):
+    """Methods of a fitted mixture of Gaussians that follow from its predictive density and its posterior."""
+
+    means_: Array
+    covariances_: Array
+
+    @property
+    @abstractmethod
+    def _form(self) -> Form:
+        """How means and precisions are distributed together."""
+
+    @property
+    def predictive_(self) -> MixtureDensity:
+        """Density of a new row, with the names of the columns if they had any: what :meth:`score_samples` evaluates."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return self._predictive
+        return replace(self._predictive, feature_names=tuple(map(str, names)))
+
+    def marginal(self, columns: Any) -> MixtureDensity:
+        """Return the predictive density of some columns, by number or name: a mixture that can be scored and sampled.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> X = cv.datasets.load_faithful().values
+        >>> waiting = cv.BayesianGaussianMixture(2, random_state=0).fit(X).marginal(1)
+        >>> waiting.quantile([0.05, 0.95]).round()
+        array([48., 89.])
+        """
+        return self.predictive_.marginal(columns)
+
+    def condition(self, given: Mapping[Any, float] | Any, values: Any = None) -> MixtureDensity:
+        """Return the predictive density of the other columns given values of some: a mixture again.
+
+        Parameters
+        ----------
+        given
+            Column, by number or name -> value; or columns, with ``values`` beside.
+        values
+            Their values.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> X = cv.datasets.load_faithful().values
+        >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+        >>> waiting = mixture.condition({0: 2.0})  # after an eruption of 2 minutes
+        >>> print(waiting.mean.round(1), [round(end) for end in waiting.interval(0.9)])
+        [54.3] [45, 63]
+        """
+        return self.predictive_.condition(given, values)
+
+    def predict_columns(
+        self, X: Any, targets: Any, *, given: Any = None, level: float = 0.95
+    ) -> ConditionalPrediction:
+        """Return mean, standard deviation and interval of some columns given the others: the mixture as a regression.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`, whose entries in the target columns are ignored; or, with ``given``, those columns
+            only. NaN where an entry was not observed.
+        targets
+            A column or several, by number or name.
+        given
+            The columns of ``X``, if it does not have all.
+        level
+            Probability of the intervals.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> X = cv.datasets.load_faithful().values
+        >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.predict_columns([[2.0], [4.5]], targets=1, given=0).mean.round(1)
+        array([54.2, 81.2])
+        """
+        rows = self._rows(X) if given is None else X
+        return self.predictive_.predict(rows, targets, given=given, level=level)
+
+    def impute(self, X: Any, n_draws: int | None = None, random_state: Any = None) -> Array:
+        """Return rows with their missing entries (NaN) filled in, by conditional means or by draws.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        n_draws
+            Number of completions drawn at random (multiple imputation), shape (n_draws, N, D); None for conditional
+            means, shape (N, D).
+        random_state
+            Whole number, Generator or RandomState, of the draws.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> X = cv.datasets.load_faithful().values
+        >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.impute([[2.0, np.nan], [np.nan, 80.0]]).round(1)
+        array([[ 2. , 54.2],
+               [ 4.3, 80. ]])
+        """
+        return self.predictive_.impute(self._rows(X), n_draws, as_generator(random_state))
+
+    def outlier_scores(self, X: Any) -> Array:
+        """Return how unexpected rows are, (N,): minus the log density of what was observed of each, in nats."""
+        return self.predictive_.outlier_scores(self._rows(X))
+
+    def outlier_threshold(self, rate: float, random_state: Any = None) -> OutlierThreshold:
+        """Return the score that a share ``rate`` of rows of the fitted distribution exceed: the rate of false alarms.
+
+        It is found from draws, and comes with the standard error of the rate.
+        """
+        return self.predictive_.outlier_threshold(rate, as_generator(random_state))
+
+    def is_outlier(self, X: Any, rate: float = 0.01, random_state: Any = None) -> AnyArray:
+        """Return which rows are less expected than all but a share ``rate`` of rows of the fitted distribution, (N,).
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> X = cv.datasets.load_faithful().values
+        >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.is_outlier([[2.0, 54.0], [2.0, 80.0]], rate=0.001, random_state=0)
+        array([False,  True])
+        """
+        return self.predictive_.is_outlier(self._rows(X), rate, as_generator(random_state))
+
+    def sample_parameters(self, n_draws: int, random_state: Any = None) -> ParameterDraws:
+        """Return draws of weights, means and covariances together, from the posterior q.
+
+        Means and covariances of a component belong together in the joint form; labels of components do not switch
+        between draws. Point masses and known values are repeated.
+
+        Parameters
+        ----------
+        n_draws
+            How many.
+        random_state
+            Whole number, Generator or RandomState.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> X = cv.datasets.load_faithful().values
+        >>> draws = cv.BayesianGaussianMixture(2, random_state=0).fit(X).sample_parameters(1000, 0)
+        >>> draws.weights.shape, draws.means.shape, draws.covariances.shape
+        ((1000, 2), (1000, 2, 2), (1000, 2, 2, 2))
+        """
+        check_is_fitted(self)
+        require_whole("n_draws", n_draws, 1)
+        generator = as_generator(random_state)
+        means, covariances = self._form.draw(self.posterior_, n_draws, generator)
+        return ParameterDraws(self._draw_weights(n_draws, generator), means, covariances)
+
+    def _draw_weights(self, n_draws: int, generator: np.random.Generator) -> Array:
+        if "weights" in self.posterior_:
+            return np.asarray(self.posterior_["weights"].sample(n_draws, seed=generator))
+        return np.broadcast_to(self.weights_, (n_draws, len(self.weights_)))
+
+    def credible_intervals(
+        self, level: float = 0.95, *, n_draws: int = 10_000, random_state: Any = 0
+    ) -> CredibleIntervals:
+        """Return central intervals of weights, means and covariances under the posterior q.
+
+        Those of means, and of the weights of a Dirichlet, are exact: of Student-t, Normal and Beta distributions.
+        Those of covariances, and of the weights of a process, are quantiles of draws.
+
+        Parameters
+        ----------
+        level
+            Probability of each interval, between 0 and 1.
+        n_draws, random_state
+            Of the draws.
+
+        Raises
+        ------
+        ParameterError
+            If the parameters are point masses, as in maximum likelihood: they have no posterior.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> X = cv.datasets.load_faithful().values
+        >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.credible_intervals(0.9).means[:, mixture.means_[:, 0].argmin()].round(1)
+        array([[ 2. , 53.7],
+               [ 2.1, 55.7]])
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
+        marginal = mean_marginal(self)
+        if marginal is None:
+            raise ParameterError(
+                f"{type(self).__name__} gives points, which have no credible intervals; fit a BayesianGaussianMixture"
+            )
+        draws = self.sample_parameters(n_draws, random_state)
+        ends = [0.5 - level / 2, 0.5 + level / 2]
+        weights = weight_interval(self, level)
+        return CredibleIntervals(
+            level,
+            np.quantile(draws.weights, ends, axis=0) if weights is None else np.stack(weights),
+            np.stack(marginal.interval(level)),
+            np.quantile(draws.covariances, ends, axis=0),
+        )
+
+    def _rows(self, X: Any) -> AnyArray:
+        check_is_fitted(self)
+        return self._validated(X, reset=False)
