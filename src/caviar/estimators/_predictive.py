@@ -108,7 +108,7 @@ class PredictiveMethods(MixtureEstimator):
         >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
         >>> waiting = mixture.condition({0: 2.0})  # after an eruption of 2 minutes
         >>> print(waiting.mean.round(1), [round(end) for end in waiting.interval(0.9)])
-        [54.3] [45, 63]
+        [54.2] [45, 64]
         """
         return self.predictive_.condition(given, values)
 
