@@ -155,6 +155,8 @@ __all__ = [
     "Posterior",
     "Prediction",
     "StickBreaking",
+    "TiedNormalGamma",
+    "TiedNormalWishart",
     "VerificationError",
     "Wishart",
     "__version__",
