@@ -161,6 +161,8 @@ __all__ = [
     "ProductStudentMixture",
     "StickBreaking",
     "StudentMixture",
+    "TiedNormalGamma",
+    "TiedNormalWishart",
     "VerificationError",
     "Wishart",
     "__version__",

@@ -133,30 +133,37 @@ class Centres:
 
     def offsets_from(self, parts: Mapping[Hashable, Array]) -> Array | None:
         """Return the displacements to the mean of each category's rows where that is far compared with their width."""
-        counts = sums = squares = shared = None
-        for part, value in parts.items():
-            if self._is_shared_square(part) and part.feature.source.node is self._leaves[0]:
-                shared = np.einsum("...ii->...i", value) if part.feature.is_square else value
-            if not isinstance(part, Part) or part.factor is not self.factor or part.feature is None:
-                continue
-            if part.feature.source is None:
-                counts = value
-            elif part.feature.source.node is self._leaves[0] and part.feature.statistic == "x":
-                sums = value
-            elif part.feature.source.node is self._leaves[0] and part.feature.statistic == "xx":
-                squares = np.einsum("...ii->...i", value) if part.feature.is_square else value
-        if counts is None or sums is None or (squares is None and shared is None):
+        counted, summed = self._sum(parts, self.factor, None), self._sum(parts, self.factor, "x")
+        own, shared = self._sum(parts, self.factor, "xx"), self._sum(parts, None, "xx")
+        if counted is None or summed is None:
             return None
+        counts, sums = counted[1], summed[1]
         share = _by_category(1.0 / np.maximum(counts, np.finfo(float).tiny), sums)
         means = np.where(_by_category(counts > 0, sums), sums * share, 0.0)
-        if squares is None:
+        if own is not None:
+            variances = _variances(own[0], _entries(*own) * share, means**2)
+        elif shared is not None:
             # one width for all categories: that about their means
-            variances = (shared - (sums * means).sum(axis=0)) / counts.sum()
+            feature, squares = shared[0], shared[1][None] / counts.sum()
+            between = (sums * means).sum(axis=0)[None] / counts.sum()
+            variances = _variances(feature, _entries(feature, squares), between)
         else:
-            variances = squares * share - means**2
+            return None
         narrow = means**2 > _FAR**2 * variances
         far = (narrow & (means != 0)).any(axis=_behind(means))
         return np.where(_by_category(far, means), means, 0.0) if far.any() else None
+
+    def _sum(
+        self, parts: Mapping[Hashable, Array], factor: LocalFactor | None, statistic: str | None
+    ) -> tuple[Feature, Array] | None:
+        """Return a sum over the rows with its feature: of the first leaf's statistic, or of 1; None if not there."""
+        for part, value in parts.items():
+            if isinstance(part, Part) and part.factor is factor and part.feature is not None:
+                source = part.feature.source
+                node, name = (None, None) if source is None else (source.node, part.feature.statistic)
+                if name == statistic and node is (None if statistic is None else self._leaves[0]):
+                    return part.feature, value
+        return None
 
     def _loss(self, coefficients: Coefficients, away: Array) -> Array:
         """Return the error (nats) of each category's quadratic form at its mean, ``away`` from the reference."""
@@ -178,20 +185,21 @@ class Centres:
             feature, columns = self._table.features[i], self._table.slices[i]
             if feature.statistic != "xx":
                 continue
-            if feature.is_square and not feature.is_packed:
-                full = np.einsum("k...ii->k...i", matrix[:, columns].reshape(-1, *feature.shape))
+            if feature.is_packed:
+                # the diagonal stands first
+                full = matrix[:, columns.start : columns.start + like[0].size].reshape(like.shape)
             else:
-                full = matrix[:, columns.start : columns.start + like[0].size]
-            yield feature, -2 * full.reshape(like.shape)
+                full = _entries(feature, matrix[:, columns].reshape(-1, *feature.shape))
+            yield feature, np.broadcast_to(-2 * full, like.shape)
         for part, value in coefficients.parts.items():
-            if self._is_shared_square(part):
-                full = np.broadcast_to(value, part.shape)
-                full = np.einsum("...ii->...i", full) if part.feature.is_square else full
+            if isinstance(part, Part) and self._is_shared_square(part):
+                assert part.feature is not None
+                full = _entries(part.feature, np.broadcast_to(value, part.shape)[None])
                 yield part.feature, np.broadcast_to(-2 * full, like.shape)
 
-    def _is_shared_square(self, part: Hashable) -> bool:
+    def _is_shared_square(self, part: Part) -> bool:
         """Whether a part is the sum of second moments of a leaf that no label takes part in."""
-        if not isinstance(part, Part) or part.factor is not None or part.feature is None:
+        if part.factor is not None or part.feature is None:
             return False
         source = part.feature.source
         return source is not None and source.node in self._leaves and part.feature.statistic == "xx"
@@ -274,6 +282,21 @@ def _can_move(plan: Plan, factor: LocalFactor, gate: Variable, group: Group, lea
         and (other is not None or plan.compiled.users[None, feature.key] != {feature.source.node})
     ]
     return not any(leaf in uses for leaf in leaves) and not plan.compiled.local_terms
+
+
+def _entries(feature: Feature, values: Array) -> Array:
+    """Return of second moments (K, ...) those of each entry of a value; summed axes have length one."""
+    full = np.expand_dims(values, tuple(1 + place for place in feature.summed))
+    return np.einsum("...ii->...i", full) if feature.is_square else full
+
+
+def _variances(feature: Feature, second_moments: Array, squared_means: Array) -> Array:
+    """Return the variance of each entry; where these are summed, the same for all that the sum is of."""
+    axes = tuple(1 + place for place in feature.summed)
+    if not axes:
+        return second_moments - squared_means
+    number = np.prod([squared_means.shape[axis] for axis in axes])
+    return (second_moments - squared_means.sum(axis=axes, keepdims=True)) / number
 
 
 def _behind(array: Array) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from ..language import (
     Data,
     Node,
     Operand,
+    Plate,
     Term,
     Variable,
     base_terms_of,
@@ -212,13 +213,14 @@ class _Compiler:
         assert self.binding.data_plate is not None
         return node.plates.index(self.binding.data_plate)
 
-    def _feature(self, owner: Variable, operand: Operand | None) -> Feature:
+    def _feature(self, owner: Variable, operand: Operand | None, summed: tuple[int, ...] = ()) -> Feature:
         if operand is None:
             feature = Feature(None)
         else:
             node = operand.node
             role = None if isinstance(node, Variable) else role_of(self.binding, operand)
-            feature = Feature(self._source(owner, operand), operand.statistic, role, self._n_labels(operand))
+            source, n_labels = self._source(owner, operand), self._n_labels(operand)
+            feature = Feature(source, operand.statistic, role, n_labels, summed)
         return self.features.setdefault(feature.key, feature)
 
     def _n_labels(self, operand: Operand) -> int | None:
@@ -257,8 +259,20 @@ class _Compiler:
             factor, stat, stat_axes = local[0] if local else (None, None, ())
             row_axes = self._off_rows(rows[0].axes) if rows else ()
             if not set(stat_axes) & set(row_axes):
-                return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + row_axes)
+                summed = self._summed(rows[0], row_axes, elsewhere) if rows else ()
+                kept = tuple(axis for place, axis in enumerate(row_axes) if place not in summed)
+                return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + kept, summed)
         return self._unfused(term, rows, local, elsewhere)
+
+    def _summed(self, row: Operand, axes: tuple[Axis, ...], elsewhere: set[Axis]) -> tuple[int, ...]:
+        """Return the axes of a row's statistic that nothing else of the term has: by place."""
+        if self._n_labels(row) is not None or issparse(self.binding.values.get(row.node)):
+            return ()
+        return tuple(
+            place
+            for place, axis in enumerate(axes)
+            if axis not in elsewhere and axes.count(axis) == 1 and isinstance(axis.of, Plate)
+        )
 
     def _fused(
         self,
@@ -267,8 +281,9 @@ class _Compiler:
         factor: LocalFactor | None,
         stat: Key | None,
         axes: tuple[Axis, ...],
+        summed: tuple[int, ...],
     ) -> Factor:
-        feature = self._feature(term.owner, row)
+        feature = self._feature(term.owner, row, summed)
         self.used.setdefault(factor, {})[feature.key] = feature
         self.users.setdefault((factor, feature.key), set()).add(term.owner)
         key = (factor, stat, feature.key)

@@ -85,21 +85,28 @@ class Feature:
         Of the slot in which the source stands; None if it is a variable's own value.
     n_labels
         Number of categories, of the one-hot of labels.
+    summed
+        Axes of the statistic that are summed over: those along which nothing that it meets varies.
     """
 
     source: Source | None
     statistic: str = "x"
     role: Role | None = None
     n_labels: int | None = None
+    summed: tuple[int, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
         """What tells features apart."""
-        return (None if self.source is None else self.source.node, self.statistic, id(self.role))
+        return (None if self.source is None else self.source.node, self.statistic, id(self.role), self.summed)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Shape of one row's statistic."""
+        """Shape of one row's statistic, without the axes that are summed over."""
+        return tuple(size for axis, size in enumerate(self._full_shape) if axis not in self.summed)
+
+    @cached_property
+    def _full_shape(self) -> tuple[int, ...]:
         if self.source is None:
             return ()
         if self.statistic == OBSERVED:
@@ -117,8 +124,13 @@ class Feature:
         return (
             isinstance(self.source, Source)
             and self.statistic == "xx"
-            and len(self.shape) > len(self.source.shape)
+            and len(self._full_shape) > len(self.source.shape)
         )
+
+    @property
+    def is_sum_of_squares(self) -> bool:
+        """Whether it is the sum of the squares of all numbers of a row."""
+        return self.statistic == "xx" and bool(self.summed) and not self.shape and not self.is_square
 
     @property
     def is_tallied(self) -> bool:
@@ -133,7 +145,7 @@ class Feature:
     @property
     def is_packed(self) -> bool:
         """Whether each of its symmetric entries is kept once."""
-        return self.is_square and len(self.shape) == 2
+        return self.is_square and len(self.shape) == 2 and not self.summed
 
     @cached_property
     def n_rows(self) -> int:
@@ -144,6 +156,11 @@ class Feature:
 
     def of_block(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
         """Return the statistic of a block of rows, zero where it was not observed, feature-major: (``shape``..., B)."""
+        entries = self._entries(block, n_rows)
+        return entries.sum(axis=self.summed) if self.summed else entries
+
+    def _entries(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+        """Return the statistic of a block of rows, nothing summed over."""
         if self.source is None:
             return np.ones(n_rows)
         if self.statistic == OBSERVED:
@@ -154,7 +171,7 @@ class Feature:
         return computed
 
     def of_rows(self, rows: AnyArray) -> AnyArray:
-        """Return the statistic of a block of rows (B, ...), unpacked and feature-major: (``shape``..., B)."""
+        """Return the statistic of a block of rows (B, ...), unpacked, unsummed and feature-major: (..., B)."""
         if self.source is None:
             return np.ones(len(rows))
         if self.statistic in ("x", "xx") and self.source.reference is not None:
@@ -275,7 +292,7 @@ class FeatureTable:
             source = feature.source
             if source is None:
                 out.fill(1.0)
-            elif source.reference is not None and feature.statistic == "x":
+            elif source.reference is not None and feature.statistic == "x" and not feature.summed:
                 rows_of = block[source.name]
                 turned = rows_of.T if rows_of.ndim <= 2 else np.moveaxis(rows_of, 0, -1)
                 shaped = out.reshape(*source.shape, -1)
@@ -286,5 +303,8 @@ class FeatureTable:
             elif feature.is_packed:
                 values = done.get(source.name)
                 packed_square(_known_values(source, block) if values is None else values, out, scratch)
+            elif feature.is_sum_of_squares and source.name in done:
+                values = done[source.name].reshape(-1, out.shape[-1])
+                np.einsum("ib,ib->b", values, values, out=out[0])
             else:
                 out[...] = feature.of_block(block, out.shape[-1]).reshape(out.shape)

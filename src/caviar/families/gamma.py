@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln, xlogy
 
-from caviar._errors import ImproperError
+from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import bregman_remainder, entropy_remainder, relative_entropy, stirling_remainder
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
@@ -41,6 +41,8 @@ class Gamma(ExponentialFamily):
     array([0.5, 2. ])
     >>> q.mode()
     array([0. , 1.5])
+    >>> q.mode(smallest_variance=0.8)
+    array([0.  , 1.25])
     """
 
     shape: Array
@@ -142,8 +144,14 @@ class Gamma(ExponentialFamily):
         gap = (self.shape - other.shape) + self.shape * excess
         return bregman_remainder(self.shape, other.shape) + relative_entropy(other.shape, scaled, gap)
 
-    def mode(self) -> Array:
+    def mode(self, smallest_variance: ArrayLike | None = None) -> Array:
         """Return (shape - 1) / rate; 0, on the boundary, for a shape of 1.
+
+        Parameters
+        ----------
+        smallest_variance
+            If given, the density is maximised over x up to the inverse of this, of the batch shape or scalar. The
+            density has one peak, so the maximum is the lesser of the two.
 
         Raises
         ------
@@ -155,7 +163,25 @@ class Gamma(ExponentialFamily):
                 f"A Gamma distribution has a mode if its shape is at least 1, got {self.shape.min()}. "
                 "Use the mean, or a prior with a larger shape."
             )
-        return (self.shape - 1.0) / self.rate
+        if smallest_variance is None:
+            return (self.shape - 1.0) / self.rate
+        smallest = as_value(smallest_variance)
+        if not (smallest >= 0).all():
+            raise ParameterError(f"smallest_variance must not be negative, got {smallest_variance}.")
+        return self.mode_of_natural(self.natural, smallest)
+
+    @staticmethod
+    def mode_of_natural(natural: Statistics, smallest_variance: Array) -> Array:
+        """Return the mode among numbers up to the inverse of ``smallest_variance``.
+
+        With such a bound there is a mode for a rate of zero too, so this takes natural parameters.
+        """
+        surplus, rate = natural[0] - 1.0, -natural[1]
+        clipped = np.maximum(rate, smallest_variance * surplus)
+        # no data and no bound reached: every value is as good, the largest allowed is finite
+        unbounded = clipped <= 0
+        largest = 1.0 / np.maximum(smallest_variance, np.finfo(np.float64).tiny)
+        return np.where(unbounded, largest, surplus / np.where(unbounded, 1.0, clipped))
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return draws of shape size + batch; one that underflows is the smallest normal number."""

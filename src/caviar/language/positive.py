@@ -32,6 +32,9 @@ class Gamma(Variable):
         :math:`a > 0`, known.
     rate
         :math:`b`: number, array or Gamma. ``shape=1, rate=0`` states the flat improper prior.
+    smallest_variance
+        Restricts it, as a precision, to at most the inverse of this: a number, or an array over the last plates. The
+        factor must then be a point mass (``point=``), whose optimum under the restriction is exact.
     plates
         Its repetitions.
 
@@ -51,9 +54,48 @@ class Gamma(Variable):
         (-1, "shape.gammaln"),
     )
 
-    def __init__(self, name: str, shape: Expression, rate: Expression, *, plates: Plates = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: Expression,
+        rate: Expression,
+        *,
+        smallest_variance: ArrayLike | None = None,
+        plates: Plates = (),
+    ) -> None:
+        if smallest_variance is not None:
+            self.floor = as_known(smallest_variance, f"smallest_variance of Gamma '{name}'")
         self._state(name, plates, {"shape": (shape, SHAPE), "rate": (rate, PRECISION)}, dimension=1)
         self._refuse_zero("rate", "shape=1")
+        if self.floor is not None:
+            self._check_floor(self.floor)
+
+    def _check_floor(self, floor: Array) -> None:
+        if not np.all((floor > 0) & np.isfinite(floor)):
+            raise ModelError(f"smallest_variance of Gamma '{self.name}' must be positive and finite")
+        along = self.plates[len(self.plates) - floor.ndim :] if floor.ndim <= len(self.plates) else None
+        if along is None or any(
+            size not in (1, plate.size) for size, plate in zip(floor.shape, along, strict=True)
+        ):
+            plates = ", ".join(f"{plate.name} ({plate.size})" for plate in self.plates) or "none"
+            raise ModelError(
+                f"smallest_variance of Gamma '{self.name}' must be a number, or an array over its last plates, of "
+                f"declared sizes; got shape {floor.shape} for the plates: {plates}"
+            )
+
+    def mode_of(self, natural: tuple[Array, ...]) -> Array:
+        """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
+        if self.floor is None:
+            return super().mode_of(natural)
+        shape, negative_rate = natural
+        if np.any(shape < 1):
+            # the family's own refusal
+            return super().mode_of(natural)
+        if self.is_flat:
+            # without rows only rounding is left of the statistics, in which a mode must not be looked for
+            empty = shape <= 1 + 1e-14
+            shape, negative_rate = np.where(empty, 1.0, shape), np.where(empty, 0.0, negative_rate)
+        return families.Gamma.mode_of_natural((shape, negative_rate), self.floor)
 
     def _states_flat_prior(self) -> bool:
         shape, rate = self.known("shape"), self.known("rate")

@@ -2,6 +2,7 @@
 
 from .bernoulli_mixture import bernoulli_mixture
 from .conjugate_regression import conjugate_regression
+from .diagonal_mixture import diagonal_mixture, diagonal_mixture_independent
 from .dirichlet_categorical import dirichlet_categorical
 from .dirichlet_process_mixture import dirichlet_process_mixture
 from .factor_analysis import factor_analysis
@@ -29,12 +30,17 @@ from .probit_regression import probit_regression
 from .relevance_regression import relevance_regression
 from .robust_mixture import robust_mixture
 from .robust_regression import robust_regression
+from .spherical_mixture import spherical_mixture, spherical_mixture_independent
+from .tied_mixture import tied_mixture, tied_mixture_independent
+from .unit_variance_mixture import unit_variance_mixture
 from .varying_coefficients import varying_coefficients
 
 __all__ = [
     "bernoulli_mixture",
     "categorical_hidden_markov_model",
     "conjugate_regression",
+    "diagonal_mixture",
+    "diagonal_mixture_independent",
     "dirichlet_categorical",
     "dirichlet_process_mixture",
     "factor_analysis",
@@ -59,5 +65,10 @@ __all__ = [
     "relevance_regression",
     "robust_mixture",
     "robust_regression",
+    "spherical_mixture",
+    "spherical_mixture_independent",
+    "tied_mixture",
+    "tied_mixture_independent",
+    "unit_variance_mixture",
     "varying_coefficients",
 ]

@@ -1,0 +1,165 @@
+"""The Bayesian mixture of Gaussians whose components have one covariance matrix."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from .._model import Model
+from ..language import Categorical, Dirichlet, MultivariateNormal, NormalWishart, Plate, Wishart
+from ._broadcast import as_matrix, as_vector
+
+__all__ = ["tied_mixture", "tied_mixture_independent"]
+
+
+def tied_mixture(
+    n_features: int,
+    n_components: int,
+    *,
+    concentration: ArrayLike = 1.0,
+    prior_mean: ArrayLike = 0.0,
+    mean_precision: ArrayLike = 0.01,
+    df: float | None = None,
+    inverse_scale: ArrayLike = 1.0,
+) -> Model:
+    r"""Return the mixture of K Gaussians with a common precision matrix, means and precision jointly conjugate.
+
+    .. math::
+        \pi \sim \mathrm{Dir}(\alpha), \quad \Lambda \sim \mathrm{Wishart}(\nu, B), \quad
+        \mu_k \mid \Lambda \sim N(m_0, (\kappa\Lambda)^{-1}), \quad
+        z_n \sim \mathrm{Cat}(\pi), \quad x_n \mid z_n \sim N(\mu_{z_n}, \Lambda^{-1})
+
+    The factor :math:`q(\mu_1, \ldots, \mu_K, \Lambda)` has the form of its prior, with
+    :math:`N_k = \sum_n r_{nk}`, :math:`\bar x_k = \sum_n r_{nk} x_n / N_k`:
+
+    .. math::
+        \kappa_k &= \kappa + N_k, \qquad \nu_q = \nu + N, \qquad m_k = (\kappa m_0 + N_k \bar x_k) / \kappa_k \\
+        B_q &= B + \sum_{nk} r_{nk} (x_n - \bar x_k)(x_n - \bar x_k)'
+        + \sum_k \frac{\kappa N_k}{\kappa_k} (\bar x_k - m_0)(\bar x_k - m_0)' \\
+        \log r_{nk} &= \nu_q\, m_k' B_q^{-1} (x_n - m_k / 2) - \tfrac12 D/\kappa_k
+        + \langle\log\pi_k\rangle + \mathrm{const}
+
+    The logarithms of the responsibilities are linear in the row, so that a pass needs D + 1 features of it.
+
+    Parameters
+    ----------
+    n_features, n_components
+        D and K.
+    concentration
+        :math:`\alpha`, a number or shape (K,).
+    prior_mean
+        :math:`m_0`, a number or shape (D,) or (K, D).
+    mean_precision
+        :math:`\kappa > 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth.
+    df
+        Degrees of freedom :math:`\nu > D - 1`; D + 1 by default.
+    inverse_scale
+        B, shape (D, D), with :math:`\langle\Lambda\rangle = \nu B^{-1}`; a number stands for that times the identity.
+
+    Returns
+    -------
+    Model
+        Variables ``weights``, ``theta`` (plate ``component``, along which its precision is tied), ``z`` and ``x``
+        (plate ``obs``).
+
+    Raises
+    ------
+    ModelError
+        If an argument is impossible, or of the wrong shape.
+
+    Examples
+    --------
+    >>> from caviar.datasets import load_faithful
+    >>> model = tied_mixture(2, 2)
+    >>> posterior = model.fit({"x": load_faithful().values}, seed=0)
+    >>> order = posterior["weights"].concentration.argsort()
+    >>> posterior["theta"].mean[order].round(1)
+    array([[ 2. , 54.5],
+           [ 4.3, 80. ]])
+    >>> print(posterior["theta"].df)  # 3, and one for each of 272 rows
+    275.0
+    """
+    component, obs = Plate("component", n_components), Plate("obs")
+    theta = NormalWishart(
+        "theta",
+        as_vector(prior_mean, n_features),
+        mean_precision,
+        n_features + 1 if df is None else df,
+        as_matrix(inverse_scale, n_features),
+        plates=component,
+        tied=component,
+    )
+    weights = Dirichlet("weights", as_vector(concentration, n_components))
+    z = Categorical("z", weights, plates=obs)
+    return Model(MultivariateNormal("x", theta[z], plates=obs))
+
+
+def tied_mixture_independent(
+    n_features: int,
+    n_components: int,
+    *,
+    concentration: ArrayLike = 1.0,
+    prior_mean: ArrayLike = 0.0,
+    prior_precision: ArrayLike = 0.01,
+    df: float | None = None,
+    inverse_scale: ArrayLike = 1.0,
+    smallest_variance: ArrayLike | None = None,
+) -> Model:
+    r"""Return the mixture of K Gaussians with a common precision matrix, means and precision independent.
+
+    .. math::
+        \mu_k \sim N(m_0, S_0), \qquad \Lambda \sim \mathrm{Wishart}(\nu, B), \qquad
+        x_n \mid z_n \sim N(\mu_{z_n}, \Lambda^{-1})
+
+    With ``prior_precision=0, df=D + 1, inverse_scale=0`` and point masses
+    (``point=caviar.models.maximum_likelihood_mixture.POINT``) it is fitted by maximum likelihood.
+
+    Parameters
+    ----------
+    n_features, n_components
+        D and K.
+    concentration
+        :math:`\alpha`, a number or shape (K,).
+    prior_mean
+        :math:`m_0`, a number or shape (D,) or (K, D).
+    prior_precision
+        :math:`S_0^{-1}`, shape (D, D) or (K, D, D); a number stands for that times the identity. 0 is the flat,
+        improper prior.
+    df
+        Degrees of freedom :math:`\nu > D - 1`; D + 1 by default.
+    inverse_scale
+        B, shape (D, D), with :math:`\langle\Lambda\rangle = \nu B^{-1}`; a number stands for that times the identity.
+    smallest_variance
+        A floor on the eigenvalues of the covariance matrix :math:`\Lambda^{-1}`, a number or one for each column, for
+        fits with a point mass on ``precision``; see :class:`caviar.Wishart`.
+
+    Returns
+    -------
+    Model
+        Variables ``weights``, ``mean`` (plate ``component``), ``precision``, ``z`` and ``x`` (plate ``obs``).
+
+    Raises
+    ------
+    ModelError
+        If an argument is impossible, or of the wrong shape.
+
+    Examples
+    --------
+    >>> from caviar.datasets import load_faithful
+    >>> model = tied_mixture_independent(2, 2, prior_precision=0, df=3, inverse_scale=0)
+    >>> posterior = model.fit({"x": load_faithful().values}, point=["weights", "mean", "precision"], seed=0)
+    >>> print(round(posterior.elbo, 2))  # the log-likelihood
+    -1140.19
+    """
+    component, obs = Plate("component", n_components), Plate("obs")
+    mean = MultivariateNormal(
+        "mean", as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features), plates=component
+    )
+    precision = Wishart(
+        "precision",
+        n_features + 1 if df is None else df,
+        as_matrix(inverse_scale, n_features),
+        smallest_variance=smallest_variance,
+    )
+    weights = Dirichlet("weights", as_vector(concentration, n_components))
+    z = Categorical("z", weights, plates=obs)
+    return Model(MultivariateNormal("x", mean[z], precision, plates=obs))
