@@ -103,13 +103,18 @@ class Components(ABC):
         labels = rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum())
         return self.locations[labels] + self.draw_residuals(labels, rng), labels
 
+    def has_moments(self, order: int) -> bool:
+        """Return whether the first or second moments are finite."""
+        return self._least_df() > order
+
+    def _least_df(self) -> float:
+        df = self.component_df()
+        return np.inf if df is None else float(df[self.weights > 0].min())
+
     def require_moments(self, order: int) -> None:
         """Raise ImproperError unless the first or second moments are finite."""
-        df = self.component_df()
-        if df is None:
-            return
-        least = df[self.weights > 0].min()
-        if least <= order:
+        if not self.has_moments(order):
+            least = self._least_df()
             what = "mean" if order == 1 else "finite covariance matrix"
             raise ImproperError(
                 f"a Student-t with {least:g} degrees of freedom has no {what}, which takes more than {order}; "

@@ -9,6 +9,7 @@ import numpy as np
 from .._typing import AnyArray, Array
 from .components import Components
 from .conditioning import ConditionalRows
+from .evaluation import shares
 from .rows import blocks, patterns
 
 __all__ = ["draws", "means"]
@@ -17,6 +18,12 @@ __all__ = ["draws", "means"]
 def means(mixture: Components, X: AnyArray) -> Array:
     """Return rows, (N, D), with conditional means in place of NaN."""
     result = np.array(X, dtype=np.float64)
+    if mixture.separable and mixture.has_moments(1):
+        # columns tell of each other only through the component: no pattern needs work of its own
+        for rows in blocks(len(X), mixture.n_components):
+            block = result[rows]
+            block[...] = np.where(np.isnan(block), shares(mixture, block) @ mixture.locations, block)
+        return result
     for absent, rows, given in _conditional_parts(mixture, X, entries_per_row=1):
         result[np.ix_(rows, absent)] = given.means()
     return result

@@ -12,7 +12,10 @@ from .student_t import log_kernel, log_normaliser, lower_tail, lower_tail_quanti
 
 __all__ = ["Univariate"]
 
-_ROUNDING = 2 * float(np.finfo(np.float64).eps)
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+_MOST_STEPS = 8 * 66
+"""Every eighth step halves the bracket in the order of floating-point numbers, of which there are 2^64."""
+
 _FARTHEST = float(np.finfo(np.float64).max)
 
 
@@ -59,13 +62,14 @@ class Univariate:
     def lower_quantile(self, mass: Array) -> Array:
         """Return the x below which a mass of at most 1/2 lies, (B,) -> (B,).
 
-        Newton's method on the logarithm of the tail, kept inside a bracket; where it does not get on, the bracket is
-        halved in the order of floating-point numbers, which takes 64 steps from any scale to any other.
+        Newton's method on the logarithm of the tail, kept inside a bracket. Where its steps do not shrink, the bracket
+        is halved, every other time in the order of floating-point numbers: that takes 64 steps from any scale to any
+        other.
         """
         low, high = self._bracket(mass)
-        x = _between(low, high)
+        x, stride = 0.5 * low + 0.5 * high, np.full(mass.shape, np.inf)
         active = np.flatnonzero((mass > 0) & (low < high))
-        for step in range(200):
+        for step in range(_MOST_STEPS):
             if not len(active):
                 break
             own, at = self._of(active), x[active]
@@ -75,12 +79,17 @@ class Univariate:
             with np.errstate(all="ignore"):
                 newton = at - tail * np.log(tail / mass[active]) / own._density(at)
             narrow, wide = low[active], high[active]
-            bisect = (step % 3 == 2) | ~((newton > narrow) & (newton < wide))
-            x[active] = np.where(bisect, _between(narrow, wide), newton)
-            close = np.abs(x[active] - at) <= _ROUNDING * np.abs(at)
+            length = np.abs(newton - at)
+            bisect = ~((newton > narrow) & (newton < wide) & (length < 0.5 * stride[active])) | (
+                step % 8 == 7
+            )
+            middle = 0.5 * narrow + 0.5 * wide if step % 8 in (1, 4) else _between(narrow, wide)
+            x[active] = np.where(bisect, middle, newton)
+            stride[active] = np.where(bisect, np.inf, length)
+            close = length <= _ROUNDING * np.abs(at)
             exact = np.abs(tail - mass[active]) <= _ROUNDING * mass[active]
-            x[active[exact]] = at[exact]
-            active = active[~(exact | (close & ~bisect) | (_between(narrow, wide) == narrow))]
+            x[active[exact | close]] = at[exact | close]
+            active = active[~(exact | close | (_between(narrow, wide) == narrow))]
         return np.where(mass > 0, x, -np.inf)
 
     def _of(self, chosen: AnyArray) -> Univariate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._linalg import cholesky
 from .._typing import Array
@@ -44,13 +43,14 @@ def inverse_of_triangular(matrices: Array) -> Array:
     array([[ 5.e-001,  0.e+000],
            [-5.e+149,  1.e+150]])
     """
-    size = matrices.shape[-1]
-    result = np.empty_like(matrices)
-    if not size:
-        return result
-    for index in np.ndindex(matrices.shape[:-2]):
-        lower = not np.triu(matrices[index], 1).any()
-        result[index] = solve_triangular(matrices[index], np.eye(size), lower=lower)
+    if np.triu(matrices, 1).any():
+        return inverse_of_triangular(matrices.swapaxes(-1, -2)).swapaxes(-1, -2)
+    result = np.zeros(matrices.shape)
+    for i in range(matrices.shape[-1]):
+        # the whole stack a row at a time: a call of LAPACK for each small matrix costs a hundred times as much
+        above = (matrices[..., i, None, :i] @ result[..., :i, :])[..., 0, :]
+        result[..., i, :] = -above / matrices[..., i, i, None]
+        result[..., i, i] = 1.0 / matrices[..., i, i]
     return result
 
 
