@@ -102,6 +102,8 @@ _LANGUAGE = (
     "Plate",
     "Poisson",
     "StickBreaking",
+    "TiedNormalGamma",
+    "TiedNormalWishart",
     "Wishart",
     "diagonal",
     "dot",
