@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
 from .._model import Model
@@ -102,6 +103,13 @@ class GaussianEstimator(PredictiveMethods):
     def _read_more(self, posterior: Posterior, found: Components) -> None:
         """Set further attributes that are read off a posterior."""
 
+    @property
+    def precisions_cholesky_(self) -> Array:
+        """Factors P of the precisions in the shape of the structure: P P' of a matrix, upper triangular; else roots."""
+        check_is_fitted(self)
+        return self._structure.precision_roots(self.precisions_)
+
     def covariance_matrices(self) -> Array:
         """Return ``covariances_`` as matrices whatever the structure, shape (K, D, D)."""
+        check_is_fitted(self)
         return self._structure.matrices(self.covariances_, *self.means_.shape)

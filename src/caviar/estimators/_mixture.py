@@ -178,6 +178,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
 
+    @property
+    def lower_bounds_(self) -> Array:
+        """The objective after each iteration, shape (n_iter_,): ``elbo_trace_`` without the start."""
+        check_is_fitted(self)
+        return self.elbo_trace_[1:]
+
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyArray:
         """Fit the mixture and return the most probable component of each row, shape (N,).
 

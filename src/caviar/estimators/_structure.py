@@ -159,5 +159,9 @@ class CovarianceStructure(ABC):
         """Return the covariance of the data under this structure, in the shape of one component."""
 
     @abstractmethod
+    def precision_roots(self, precisions: Array) -> Array:
+        """Return P with P P' equal to each precision matrix, upper triangular; of numbers their roots."""
+
+    @abstractmethod
     def invert(self, covariances: Array) -> Array:
         """Return precisions for covariances, or the other way round."""

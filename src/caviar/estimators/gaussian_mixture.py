@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from .._errors import DataError, ParameterError
 from .._model import Model
 from .._typing import AnyArray, Array
-from ._arguments import as_array, as_weights, require_choice, require_number
+from ._arguments import as_array, as_generator, as_weights, require_choice, require_number
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
 from ._map_prior import check_names, map_concentration, map_prior
@@ -151,6 +151,75 @@ class GaussianMixture(GaussianEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @classmethod
+    def from_parameters(
+        cls,
+        weights: ArrayLike,
+        means: ArrayLike,
+        covariances: ArrayLike | None = None,
+        *,
+        covariance_type: str = "full",
+        **arguments: Any,
+    ) -> Self:
+        """Return the mixture with known parameters, as if it had been fitted: to be evaluated, sampled and saved.
+
+        Parameters
+        ----------
+        weights, means
+            Shapes (K,), summing to one, and (K, D).
+        covariances
+            In the shape of ``covariances_``; left out for ``"unit"``.
+        covariance_type
+            What the covariances share.
+        **arguments
+            Further arguments of the estimator, for a later fit.
+
+        Raises
+        ------
+        ParameterError
+            If a shape or a value is impossible.
+
+        Notes
+        -----
+        There are no data, so ``elbo_`` is NaN.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> mixture = cv.GaussianMixture.from_parameters(
+        ...     [0.3, 0.7], [[0.0], [4.0]], [1.0, 0.25], covariance_type="spherical"
+        ... )
+        >>> mixture.predict([[0.5], [3.0]])
+        array([0, 1])
+        """
+        n_components, size = _as_table(means).shape
+        mixture = cls(n_components, covariance_type=covariance_type, **arguments)
+        mixture._check_settings()
+        structure = mixture._structure
+        known = {
+            "weights": as_weights("weights", weights, n_components),
+            "mean": as_array("means", means, (n_components, size), "one row a component"),
+        }
+        if not structure.is_known:
+            given = structure.checked("covariances", covariances, n_components, size)
+            known["precision"] = np.broadcast_to(structure.invert(given), structure.shape(n_components, size))
+        elif covariances is not None:
+            structure.checked("covariances", covariances, n_components, size)
+        scale = DataScale(known["mean"].mean(axis=0), np.ones(size), np.eye(size))
+        model = state(
+            mixture._weight_prior,
+            mixture._form,
+            map_prior(None, structure, scale, n_components),
+            n_components,
+        )
+        posterior = model.fit({"x": known["mean"]}, point=_point_masses(model), init=known, max_iter=0)
+        posterior.elbo, posterior.elbo_trace = np.nan, np.empty(0)
+        mixture.n_features_in_ = size
+        mixture.reg_covar_ = 0.0
+        mixture._generator = as_generator(mixture.random_state).spawn(1)[0]
+        mixture._keep(posterior)
+        return mixture
+
     @property
     def _form(self) -> Form:
         return self._structure.independent
@@ -242,6 +311,17 @@ class GaussianMixture(GaussianEstimator):
     def _n_parameters(self) -> int:
         n_components, size = self.means_.shape
         return n_components - 1 + n_components * size + self._structure.n_parameters(n_components, size)
+
+
+def _as_table(means: Any) -> Array:
+    """Return means as numbers in rows and columns."""
+    try:
+        table = np.asarray(means, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"means must hold numbers, one row a component; got {means!r}") from None
+    if table.ndim != 2 or not table.size:
+        raise ParameterError(f"means must have shape (K, D), one row a component; got shape {table.shape}")
+    return table
 
 
 def _point_masses(model: Model) -> tuple[str, ...]:

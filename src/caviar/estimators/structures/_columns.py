@@ -25,6 +25,10 @@ class ColumnStructure(CovarianceStructure):
         """Return 1."""
         return 1
 
+    def precision_roots(self, precisions: Array) -> Array:
+        """Return the roots."""
+        return np.sqrt(precisions)
+
     def invert(self, covariances: Array) -> Array:
         """Return the reciprocals."""
         return 1 / covariances

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._linalg import inverse
+from ..._linalg import cholesky, inverse
 from ..._posterior import Posterior
 from ..._typing import Array
 from ...densities import (
@@ -35,6 +35,11 @@ class MatrixStructure(CovarianceStructure):
     def covariance_of(self, scale: DataScale) -> Array:
         """Return the covariance matrix of the data, (D, D)."""
         return scale.covariance
+
+    def precision_roots(self, precisions: Array) -> Array:
+        """Return upper triangular P with P P' equal to each matrix."""
+        # a lower root of the matrix with rows and columns reversed is an upper one of the matrix
+        return cholesky(precisions[..., ::-1, ::-1])[..., ::-1, ::-1]
 
     def invert(self, covariances: Array) -> Array:
         """Return the inverse matrices."""
