@@ -22,7 +22,7 @@ from .rows import as_rows
 __all__ = ["Distribution"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distribution(Components):
     """What follows from the components alone.
 
@@ -143,12 +143,10 @@ class Distribution(Components):
             raise ParameterError(f"no column is left: all {self.n_features} were given")
         regression = self.regression(columns, rest)
         at = regression.at(numbers[None, :])
-        template: Any = regression.rest
-        return replace(
-            template.stretched(np.broadcast_to(at.stretch, (self.n_components, 1))[:, 0]),
-            weights=at.weights[:, 0],
-            locations=np.array(at.locations[:, 0]),
-        )
+        found: Any = regression.rest
+        if regression.stretching_df is not None:
+            found = found.stretched(at.stretch[:, 0])
+        return replace(found, weights=at.weights[:, 0], locations=np.array(at.locations[:, 0]))
 
     @property
     def mean(self) -> Array:

@@ -22,7 +22,7 @@ from .rows import as_rows
 __all__ = ["MixtureDensity"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixtureDensity(Distribution):
     r"""A mixture of K densities of rows with D columns, :math:`p(x) = \sum_k w_k f_k(x)`.
 
