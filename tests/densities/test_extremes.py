@@ -152,6 +152,21 @@ def test_thousands_of_uncorrelated_columns_take_no_matrices(scale):
     assert peak < 100 * D * 8 * 2
 
 
+@pytest.mark.parametrize("shapes", [[1.0, 2.0], np.ones((2, 500)), np.tile(np.eye(500), (2, 1, 1))])
+def test_blocks_are_the_smaller_the_wider_rows_are(shapes):
+    rng = np.random.default_rng(0)
+    mixture = cv.StudentMixture.from_shapes([0.5, 0.5], rng.normal(size=(2, 500)), shapes, 5.0)
+    rows = rng.normal(size=(8_000, 500)).astype(np.float32)  # 16 MB
+    tracemalloc.start()
+    try:
+        mixture.log_density(rows)
+        mixture.responsibilities(rows)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 45e6  # rows in double precision would be 32 MB for each step of the work
+
+
 def test_many_rows_are_evaluated_in_blocks():
     mixture = mixtures(PLANE, PLANE_MATRICES, DF)["student, full"]
     rows, _ = mixture.sample(10_000, 0)

@@ -85,3 +85,12 @@ def test_many_quantiles_at_once_are_those_one_by_one():
     assert np.isposinf(together[0, -1])
     np.testing.assert_allclose(together[0], [mixture.quantile(q) for q in p[0]], rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(mixture.cdf(together), p, rtol=1e-13)
+
+
+def test_what_lies_beyond_all_numbers_is_infinite():
+    """Of df 0.001 the lower quarter begins near -10^299, the lower hundredth near -10^1700."""
+    mixture = cv.StudentMixture.from_shapes([1.0], [0.0], [1.0], 0.001)
+    assert mixture.quantile(0.01) == -np.inf
+    assert mixture.quantile(0.99) == np.inf
+    assert np.isfinite(mixture.quantile(0.4))
+    np.testing.assert_allclose(mixture.cdf(mixture.quantile(0.4)), 0.4, rtol=1e-12)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Components"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Components(ABC):
     """Weighted densities of rows, and the operations on them that depend on their kind.
 
@@ -43,6 +43,10 @@ class Components(ABC):
                 f"{np.shape(self.locations)}"
             )
         object.__setattr__(self, "feature_names", as_names(self.feature_names, self.n_features))
+
+    def __repr__(self) -> str:
+        names = "" if self.feature_names is None else f", feature_names={self.feature_names}"
+        return f"{type(self).__name__}(n_components={self.n_components}, n_features={self.n_features}{names})"
 
     @property
     def n_components(self) -> int:

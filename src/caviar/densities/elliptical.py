@@ -23,7 +23,7 @@ _STRUCTURES: dict[int, type[Scales]] = {1: SphericalScales, 2: DiagonalScales, 3
 """The structure of the scales by the number of axes of their whitening."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EllipticalMixture(MixtureDensity):
     r"""A mixture of elliptical densities, functions of the distances :math:`|W_k (x - m_k)|`.
 
@@ -96,7 +96,8 @@ class EllipticalMixture(MixtureDensity):
 
     def draw_residuals(self, labels: AnyArray, rng: np.random.Generator) -> Array:
         noise = rng.standard_normal((len(labels), self.n_features)) * self._stretch(labels, rng)
-        return self.scales.coloured(labels, noise)
+        with np.errstate(over="ignore"):
+            return self.scales.coloured(labels, noise)
 
     def regression(self, observed: AnyArray, wanted: AnyArray) -> Regression:
         known, rest, coefficients = self.scales.split(observed, wanted)

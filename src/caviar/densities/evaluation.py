@@ -53,13 +53,13 @@ def normalised(mixture: Components, X: Array, joint: Array) -> Array:
 def _observed_parts(mixture: Components, X: AnyArray) -> Iterator[tuple[Components, AnyArray, Array]]:
     """Yield distributions, numbers of rows, and what of these was observed, as the distribution takes it."""
     if X.dtype.kind != "f" or mixture.separable or not np.isnan(X).any():
-        for rows in blocks(len(X), mixture.n_components):
+        for rows in blocks(len(X), mixture.n_components + 3 * mixture.n_features):
             yield mixture, np.arange(rows.start, rows.stop), np.asarray(X[rows], dtype=np.float64)
         return
     for observed, _, rows in patterns(np.isnan(X)):
         if not len(observed):
             continue
         part = mixture.select(observed)
-        for within in blocks(len(rows), mixture.n_components):
+        for within in blocks(len(rows), mixture.n_components + 3 * len(observed)):
             chosen = rows[within]
             yield part, chosen, np.asarray(X[np.ix_(chosen, observed)], dtype=np.float64)

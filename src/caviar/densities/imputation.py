@@ -20,7 +20,7 @@ def means(mixture: Components, X: AnyArray) -> Array:
     result = np.array(X, dtype=np.float64)
     if mixture.separable and mixture.has_moments(1):
         # columns tell of each other only through the component: no pattern needs work of its own
-        for rows in blocks(len(X), mixture.n_components):
+        for rows in blocks(len(X), mixture.n_components + 3 * mixture.n_features):
             block = result[rows]
             block[...] = np.where(np.isnan(block), shares(mixture, block) @ mixture.locations, block)
         return result
@@ -45,7 +45,8 @@ def _conditional_parts(
         if not len(absent):
             continue
         regression = mixture.regression(observed, absent)
-        for within in blocks(len(rows), (mixture.n_components + entries_per_row) * (len(absent) + 3)):
+        entries = (mixture.n_components + entries_per_row) * (len(absent) + 3) + 3 * len(observed)
+        for within in blocks(len(rows), entries):
             chosen = rows[within]
             given = regression.at(np.asarray(X[np.ix_(chosen, observed)], dtype=np.float64))
             yield absent, chosen, given

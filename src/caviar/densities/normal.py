@@ -16,7 +16,7 @@ from .parameters import as_locations, as_weights, whitening_of
 __all__ = ["NormalMixture"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalMixture(EllipticalMixture):
     r"""A mixture of Normal distributions, :math:`\sum_k w_k N(x; m_k, (W_k' W_k)^{-1})`.
 
@@ -38,6 +38,8 @@ class NormalMixture(EllipticalMixture):
     Examples
     --------
     >>> mixture = NormalMixture(np.array([1.0]), np.zeros((1, 1)), np.ones((1, 1, 1)))
+    >>> mixture
+    NormalMixture(n_components=1, n_features=1)
     >>> mixture.log_density(np.array([[0.0], [1.0]])).round(4)
     array([-0.9189, -1.4189])
     """

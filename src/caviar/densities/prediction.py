@@ -68,7 +68,7 @@ def predicted(
     arrays = np.empty((4, len(X), len(wanted)))
     for observed, _, rows in patterns(np.isnan(X)):
         regression = mixture.regression(known[observed], wanted)
-        for within in blocks(len(rows), mixture.n_components * (len(wanted) + 3)):
+        for within in blocks(len(rows), mixture.n_components * (len(wanted) + 3) + 3 * len(observed)):
             chosen = rows[within]
             given = regression.at(np.asarray(X[np.ix_(chosen, observed)], dtype=np.float64))
             mean = given.means()

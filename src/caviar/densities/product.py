@@ -22,7 +22,7 @@ __all__ = ["ProductStudentMixture"]
 _ONE = np.array(1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProductStudentMixture(MixtureDensity):
     r"""A mixture of products of Student-t distributions, a column each.
 
@@ -134,7 +134,8 @@ class ProductStudentMixture(MixtureDensity):
 
     def draw_residuals(self, labels: AnyArray, rng: np.random.Generator) -> Array:
         noise = rng.standard_normal((len(labels), self.n_features))
-        return noise * random_stretch(self.df[labels], rng) * self.scales[labels]
+        with np.errstate(over="ignore"):
+            return noise * random_stretch(self.df[labels], rng) * self.scales[labels]
 
     def regression(self, observed: AnyArray, wanted: AnyArray) -> Regression:
         return Regression(self._part(observed) if len(observed) else None, self._part(wanted))

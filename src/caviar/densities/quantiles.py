@@ -67,8 +67,12 @@ class Univariate:
         other.
         """
         low, high = self._bracket(mass)
+        beyond = low == -_FARTHEST
+        if beyond.any():
+            # very few degrees of freedom: the quantile may lie farther out than any number
+            beyond &= self.cdf(low) > mass
         x, stride = 0.5 * low + 0.5 * high, np.full(mass.shape, np.inf)
-        active = np.flatnonzero((mass > 0) & (low < high))
+        active = np.flatnonzero((mass > 0) & (low < high) & ~beyond)
         for step in range(_MOST_STEPS):
             if not len(active):
                 break
@@ -90,7 +94,7 @@ class Univariate:
             exact = np.abs(tail - mass[active]) <= _ROUNDING * mass[active]
             x[active[exact | close]] = at[exact | close]
             active = active[~(exact | close | (_between(narrow, wide) == narrow))]
-        return np.where(mass > 0, x, -np.inf)
+        return np.where((mass > 0) & ~beyond, x, -np.inf)
 
     def _of(self, chosen: AnyArray) -> Univariate:
         """Return some mixtures of the batch."""

@@ -17,7 +17,7 @@ from .student_t import log_kernel, log_normaliser, random_stretch
 __all__ = ["StudentMixture"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StudentMixture(EllipticalMixture):
     r"""A mixture of Student-t distributions, :math:`\sum_k w_k \mathrm{St}_{\nu_k}(x; m_k, T_k)`.
 

@@ -49,7 +49,7 @@ def inverse_of_triangular(matrices: Array) -> Array:
     for i in range(matrices.shape[-1]):
         # the whole stack a row at a time: a call of LAPACK for each small matrix costs a hundred times as much
         above = (matrices[..., i, None, :i] @ result[..., :i, :])[..., 0, :]
-        result[..., i, :] = -above / matrices[..., i, i, None]
+        result[..., i, :] = (0.0 - above) / matrices[..., i, i, None]
         result[..., i, i] = 1.0 / matrices[..., i, i]
     return result
 
