@@ -135,7 +135,7 @@ def diagonal_mixture_independent(
     >>> model = diagonal_mixture_independent(2, 2, prior_precision=0, shape=1, rate=0)
     >>> posterior = model.fit({"x": load_faithful().values}, point=["weights", "mean", "precision"], seed=0)
     >>> print(round(posterior.elbo, 2))  # the log-likelihood
-    -1147.8
+    -1147.81
     """
     component, feature, obs = Plate("component", n_components), Plate("feature", n_features), Plate("obs")
     mean = Normal("mean", prior_mean, prior_precision, plates=(component, feature))

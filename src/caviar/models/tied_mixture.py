@@ -73,7 +73,7 @@ def tied_mixture(
     >>> posterior = model.fit({"x": load_faithful().values}, seed=0)
     >>> order = posterior["weights"].concentration.argsort()
     >>> posterior["theta"].mean[order].round(1)
-    array([[ 2. , 54.5],
+    array([[ 2. , 54.6],
            [ 4.3, 80. ]])
     >>> print(posterior["theta"].df)  # 3, and one for each of 272 rows
     275.0
