@@ -13,6 +13,9 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+OTHER_STRUCTURES = ("tied", "diag", "spherical", "unit")
+
+
 class KnownVarianceOfFirstColumn(cv.KnownVarianceMixture):
     """The mixture of the first column of a table: the checks use tables of any width."""
 
@@ -29,6 +32,13 @@ class KnownVarianceOfFirstColumn(cv.KnownVarianceMixture):
         cv.BayesianGaussianMixture(mean_precision_family="independent"),
         cv.BayesianGaussianMixture(2, mean_precision_family="independent"),
         KnownVarianceOfFirstColumn(),
+        *(cv.GaussianMixture(2, covariance_type=structure) for structure in OTHER_STRUCTURES),
+        *(cv.BayesianGaussianMixture(2, covariance_type=structure) for structure in OTHER_STRUCTURES),
+        *(
+            cv.BayesianGaussianMixture(2, covariance_type=structure, mean_precision_family="independent")
+            for structure in OTHER_STRUCTURES
+        ),
+        cv.BayesianGaussianMixture(3, weight_concentration_prior_type="dirichlet_process"),
     ]
 )
 def test_scikit_learns_checks_pass(estimator, check):
