@@ -100,6 +100,8 @@ _LANGUAGE = (
     "Plate",
     "Poisson",
     "StickBreaking",
+    "TiedNormalGamma",
+    "TiedNormalWishart",
     "Wishart",
     "diagonal",
     "dot",
