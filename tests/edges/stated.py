@@ -4,6 +4,7 @@ import numpy as np
 from oracles.reference.high_precision import Expectations
 
 import caviar as cv
+from caviar import families
 
 
 def independent(k, d, *, at=0.0, mean_precision=1e-2, scale=1.0, df=None):
@@ -26,6 +27,32 @@ def joint(k, d, *, at=0.0, mean_precision=1e-2, scale=1.0):
     )
     z = cv.Categorical("z", weights, plates=obs)
     return cv.Model(cv.MultivariateNormal("x", theta[z], plates=obs))
+
+
+def tied(k, d, *, at=0.0, mean_precision=1e-2, scale=1.0):
+    """State the joint form of components that share one precision matrix."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", k)
+    weights = cv.Dirichlet("weights", np.ones(k))
+    theta = cv.NormalWishart(
+        "theta",
+        np.broadcast_to(at, d) + 0.0,
+        mean_precision,
+        d + 1.0,
+        scale * np.eye(d),
+        plates=component,
+        tied=component,
+    )
+    z = cv.Categorical("z", weights, plates=obs)
+    return cv.Model(cv.MultivariateNormal("x", theta[z], plates=obs))
+
+
+def spherical(k, d, *, at=0.0, mean_precision=1e-2, scale=1.0):
+    """State the joint form of components with one variance each."""
+    obs, component, feature = cv.Plate("obs"), cv.Plate("component", k), cv.Plate("feature", d)
+    weights = cv.Dirichlet("weights", np.ones(k))
+    theta = cv.NormalGamma("theta", at, mean_precision, 1.0, scale, plates=(component, feature), tied=feature)
+    z = cv.Categorical("z", weights, plates=obs)
+    return cv.Model(cv.Normal("x", theta[z], plates=(obs, feature)))
 
 
 def scalar_independent(k, *, at=0.0, mean_precision=1e-2, scale=1.0):
@@ -98,6 +125,13 @@ def expectations(posterior, variance=None):
     log_weights = posterior["weights"].expected_statistics[0]
     if "theta" in posterior:
         q = posterior["theta"]
+        if isinstance(q, families.TiedNormalGamma):
+            d, (log_taus, taus) = q.mean.shape[1], q.expected_statistics[-2:]
+            precisions = taus[:, None, None] * np.eye(d)
+            covariances = (1 / (taus[:, None] * q.mean_precision))[:, None] * np.eye(d)
+            return Expectations(log_weights, q.mean, covariances, precisions, d * log_taus)
+        if isinstance(q, families.TiedNormalWishart):
+            q = q.marginals
         log_dets, precisions = q.expected_statistics[-2:]
         means, precisions = _as_vectors(q.mean, precisions)
         covariances = np.linalg.inv(precisions) / q.mean_precision[:, None, None]

@@ -51,6 +51,8 @@ FORMS = [
     "independent-2",
     "joint-1",
     "joint-2",
+    "tied-2",
+    "spherical-2",
     "scalar independent",
     "scalar joint",
     "known variance",
@@ -78,6 +80,10 @@ def make(form, data):
             None,
             (at, loose),
         )
+    if form in ("tied-2", "spherical-2"):
+        state = stated.tied if form == "tied-2" else stated.spherical
+        model = state(k, d, at=at, mean_precision=tight, scale=width**2)
+        return model, x, x, labels, None, (at, tight)
     if form.startswith("joint"):
         return (
             stated.joint(k, d, at=at, mean_precision=tight, scale=width**2),

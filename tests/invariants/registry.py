@@ -94,6 +94,29 @@ def shared_precision() -> cv.Model:
     return cv.Model(cv.Normal("x", mean[z], tau, plates=(obs, feature)))
 
 
+def tied_joint() -> cv.Model:
+    scale = np.array([[1.5, 0.3], [0.3, 0.8]])
+    return cv.models.tied_mixture(
+        2, 2, concentration=[1.0, 0.7], mean_precision=0.3, df=3.5, inverse_scale=scale
+    )
+
+
+def diagonal_apart() -> cv.Model:
+    return cv.models.diagonal_mixture_independent(2, 2, prior_precision=0.1, shape=1.5, rate=[1.2, 0.7])
+
+
+def spherical() -> cv.Model:
+    return cv.models.spherical_mixture(3, 2, mean_precision=0.3, shape=1.5, rate=1.2)
+
+
+def spherical_apart() -> cv.Model:
+    return cv.models.spherical_mixture_independent(3, 2, prior_precision=0.1, shape=1.5, rate=1.2)
+
+
+def unit() -> cv.Model:
+    return cv.models.unit_variance_mixture(2, 3, mean_precision=0.1, variance=[1.0, 0.5])
+
+
 def factorised_normal() -> cv.Model:
     mean, tau = cv.Normal("mean", 1.0, 0.2), cv.Gamma("tau", 1.5, 0.8)
     return cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("obs")))
@@ -286,6 +309,11 @@ CASES = {
     "joint": Case(joint, _one(2)),
     "tied": Case(tied, _one(2)),
     "diagonal": Case(diagonal, _one(2)),
+    "tied-joint": Case(tied_joint, _one(2)),
+    "diagonal-apart": Case(diagonal_apart, _one(2)),
+    "spherical": Case(spherical, _one(3)),
+    "spherical-apart": Case(spherical_apart, _one(3)),
+    "unit": Case(unit, _one(2)),
     "shared-precision": Case(shared_precision, _one(3)),
     "factorised-normal": Case(factorised_normal, _one(None)),
     "nested-wishart": Case(nested_wishart, _one(2)),

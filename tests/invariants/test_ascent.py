@@ -67,7 +67,9 @@ def _directions(value, event_ndim):
     """Yield directions in which a parameter can move: entries, or symmetric pairs of entries of a matrix."""
     batch = value.shape[: value.ndim - event_ndim]
     event = value.shape[value.ndim - event_ndim :]
-    entries = list(_symmetric_directions(event[0])) if event_ndim == 2 else None
+    # of two axes the means of several vectors are too
+    is_symmetric = event_ndim == 2 and np.array_equal(value, np.swapaxes(value, -1, -2))
+    entries = list(_symmetric_directions(event[0])) if is_symmetric else None
     if entries is None:
         entries = [e.reshape(event) for e in np.eye(int(np.prod(event, dtype=int)))]
     for index in np.ndindex(*batch):

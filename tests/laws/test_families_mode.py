@@ -173,3 +173,20 @@ def test_constraint_of_the_wishart_mode_per_distribution():
     np.testing.assert_allclose(modes[2], np.eye(2) / 5.0, rtol=1e-14, atol=1e-16)
     with pytest.raises(_errors.ParameterError, match="smallest_variance"):
         q.mode(smallest_variance=-1.0)
+
+
+@pytest.mark.parametrize("smallest", [0.05, 0.3, 0.6, 2.0])
+def test_constrained_gamma_mode_is_the_largest_density_up_to_the_bound(smallest):
+    q = Gamma(3.5, 1.2)
+    grid = np.linspace(1e-6, 1 / smallest, 200_001)
+    best = grid[np.argmax(q.log_density(grid))]
+    assert q.mode(smallest_variance=smallest) == pytest.approx(best, abs=1e-4 / smallest)
+    assert q.mode(smallest_variance=smallest) <= 1 / smallest
+
+
+def test_constrained_gamma_mode_without_a_rate_is_the_bound():
+    np.testing.assert_allclose(Gamma.mode_of_natural((np.array(4.0), np.array(0.0)), np.array(0.2)), 5.0)
+    np.testing.assert_allclose(Gamma.mode_of_natural((np.array(1.0), np.array(0.0)), np.array(0.2)), 5.0)
+    assert Gamma(1.0, 2.0).mode(smallest_variance=0.2) == 0
+    with pytest.raises(_errors.ParameterError, match="smallest_variance"):
+        Gamma(2.0, 2.0).mode(smallest_variance=-1.0)

@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.special import gammaln, logsumexp
-from scipy.stats import multivariate_normal, multivariate_t
+from scipy.stats import dirichlet, gamma, multivariate_normal, multivariate_t, norm, wishart
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+import caviar as cv
 from caviar import families, models
 from caviar.engine.binding import bind
+from caviar.testing import check_model
 
 KAPPA = np.array([0.4, 1.7, 0.9])
 """Rows that the knowledge of each component's mean is worth."""
@@ -374,3 +376,83 @@ def test_covariances_of_marginals_are_those_of_the_blocks():
     # E Lambda^-1 = B / (nu - D - 1), against (E Lambda)^-1 = B / nu
     ratio = q.df / (q.df - 3)
     np.testing.assert_allclose(block_diag(*q.covariance), given * ratio, rtol=1e-12)
+
+
+@pytest.mark.parametrize("structure", ["tied", "spherical"])
+def test_the_kit_finds_nothing_wrong(structure):
+    report = check_model(state(structure, 2), {"x": rows(25)}, n_draws=300, replications=2)
+    assert report.passed, report
+
+
+@pytest.mark.parametrize("structure", ["tied", "spherical"])
+def test_the_log_joint_of_drawn_values_is_the_sum_of_densities(structure):
+    model = state(structure, 3)
+    drawn = model.simulate(4, sizes={"obs": 6})
+    mean, precision = drawn["theta"]
+    if structure == "tied":
+        assert precision.shape == (2, 2)
+        total = wishart(DFS[0], np.linalg.inv(SCALES[0])).logpdf(precision)
+        precisions = np.broadcast_to(precision, (3, 2, 2))
+    else:
+        assert precision.shape == (3,)
+        total = gamma(SHAPES, scale=1 / RATES).logpdf(precision).sum()
+        precisions = precision[:, None, None] * np.eye(2)
+    covariances = np.linalg.inv(precisions)
+    for k in range(3):
+        total += multivariate_normal(MEANS[k], covariances[k] / KAPPA[k]).logpdf(mean[k])
+    total += dirichlet(CONCENTRATION).logpdf(drawn["weights"])
+    for row, z in zip(drawn["x"], drawn["z"], strict=True):
+        total += multivariate_normal(mean[z], covariances[z]).logpdf(row) + np.log(drawn["weights"][z])
+    assert model.log_joint(drawn) == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("structure", ["tied", "spherical"])
+def test_predicted_moments_are_those_of_draws(structure):
+    posterior = state(structure, 2).fit({"x": rows(40)}, seed=0)
+    found = posterior.predict({})["x"]
+    draws = posterior.predictive({"obs": 1}, n_draws=4000, seed=0)["x"][:, 0]
+    error = draws.std(axis=0) / np.sqrt(4000)
+    assert np.all(np.abs(found.mean[0] - draws.mean(axis=0)) < 5 * error)
+    np.testing.assert_allclose(found.standard_deviation[0], draws.std(axis=0), rtol=0.1)
+
+
+def test_a_summary_shows_a_shared_precision_once():
+    table = state("tied", 3).fit({"x": rows(20)}, seed=0).summary()
+    where = [row.index for row in table.rows if row.variable == "theta.precision"]
+    assert where == ["[0, 0]", "[1, 0]", "[1, 1]"]
+    table = state("spherical", 3).fit({"x": rows(20)}, seed=0).summary()
+    where = [row.index for row in table.rows if row.variable == "theta.precision"]
+    assert where == ["component 0", "component 1", "component 2"]
+    assert sum(row.variable == "theta.mean" for row in table.rows) == 6
+
+
+@pytest.mark.parametrize("structure", ["tied", "spherical"])
+def test_a_flat_prior_is_fitted_by_maximum_likelihood(structure):
+    """The density 1 over means and precisions jointly: one step from known labels gives the best variances."""
+    x, labels = rows(30), np.arange(30) % 3
+    component, feature, obs = cv.Plate("component", 3), cv.Plate("feature", 2), cv.Plate("obs")
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=obs)
+    if structure == "tied":
+        theta = cv.NormalWishart(
+            "theta", np.zeros(2), 0, 0, np.zeros((2, 2)), plates=component, tied=component
+        )
+        model = cv.Model(cv.MultivariateNormal("x", theta[z], plates=obs))
+    else:
+        theta = cv.NormalGamma("theta", 0, 0, 0, 0, plates=(component, feature), tied=feature)
+        model = cv.Model(cv.Normal("x", theta[z], plates=(obs, feature)))
+    assert theta.is_flat
+    posterior = model.fit({"x": x, "z": labels}, point=["weights", "theta"])
+    mean, precision = posterior["theta"].value
+    means = np.array([x[labels == k].mean(axis=0) for k in range(3)])
+    np.testing.assert_allclose(mean, means, rtol=1e-10)
+    residuals = x - means[labels]
+    if structure == "tied":
+        expected = np.linalg.inv(residuals.T @ residuals / 30)
+        likelihood = multivariate_normal(cov=np.linalg.inv(expected)).logpdf(residuals).sum()
+    else:
+        variances = np.array([(residuals[labels == k] ** 2).mean() for k in range(3)])
+        expected = 1 / variances
+        likelihood = norm(scale=np.sqrt(variances)[labels][:, None]).logpdf(residuals).sum()
+    np.testing.assert_allclose(precision, expected, rtol=1e-10)
+    of_labels = 10 * 3 * np.log(1 / 3) + gammaln(3)
+    assert posterior.elbo == pytest.approx(likelihood + of_labels, rel=1e-12)

@@ -159,7 +159,7 @@ def bind(
 def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
     """Refuse locations of the rows whose precision is one for all rows: they are neither local nor global."""
     for node in nodes:
-        if isinstance(node, Variable) and node.tied is not None and node.tied is plate:
+        if isinstance(node, Variable) and plate is not None and node.tied is plate:
             raise PlateError(
                 f"'{node.name}' has a location for each row of data and one precision for all of them (tied=); state "
                 f"a Normal over plate '{plate.name}' with the precision as a variable of its own"

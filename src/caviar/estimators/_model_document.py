@@ -23,6 +23,8 @@ _VARIABLES: dict[str, type[Variable]] = {
         language.Normal,
         language.NormalGamma,
         language.NormalWishart,
+        language.TiedNormalGamma,
+        language.TiedNormalWishart,
         language.Wishart,
     )
 }
@@ -57,6 +59,8 @@ def _document_of_node(node: Node) -> dict[str, Any]:
         }
         if node.floor is not None:
             document["smallest_variance"] = node.floor
+        if node.tied is not None:
+            document["tied"] = node.tied.name
     return document
 
 
@@ -93,6 +97,8 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     if entry["kind"] == "Beta":
         slots = {"a": slots["shapes"], "b": slots["shapes"]}
     extra = {"smallest_variance": entry["smallest_variance"]} if "smallest_variance" in entry else {}
+    if "tied" in entry:
+        extra["tied"] = plates[entry["tied"]]
     return _VARIABLES[entry["kind"]](entry["name"], plates=own, **slots, **extra)  # type: ignore[call-arg]
 
 

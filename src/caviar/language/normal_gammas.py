@@ -56,11 +56,12 @@ class NormalGamma(Joint):
         **__: Any,
     ) -> Self:
         """Return a variable of a sibling class where the precision is tied, or the mean is a vector."""
+        kind: type[Any] = cls
         if cls is NormalGamma and tied is not None:
-            return object.__new__(TiedNormalGamma)  # type: ignore[return-value]
-        if cls is NormalGamma and _is_vector(mean, mean_precision, plates):
-            return object.__new__(MultivariateNormalGamma)  # type: ignore[return-value]
-        return object.__new__(cls)
+            kind = TiedNormalGamma
+        elif cls is NormalGamma and _is_vector(mean, mean_precision, plates):
+            kind = MultivariateNormalGamma
+        return object.__new__(kind)
 
     family = families.NormalGamma
     letters: ClassVar = {"precision_x": "", "precision_xx": "", "log_precision": "", "precision": ""}
@@ -241,7 +242,7 @@ class TiedNormalGamma(NormalGamma):
     TiedNormalGamma('theta', plates=(component, feature))
     """
 
-    family = families.TiedNormalGamma  # type: ignore[assignment]
+    family = families.TiedNormalGamma
     shared_slots = ("shape", "rate")
     base = once(template((-1, "self.log_precision")))
     density = (

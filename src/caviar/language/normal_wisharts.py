@@ -51,9 +51,8 @@ class NormalWishart(Joint):
 
     def __new__(cls, *_: Any, tied: Plate | None = None, **__: Any) -> Self:
         """Return a variable of the sibling class where the precision is tied."""
-        if cls is NormalWishart and tied is not None:
-            return object.__new__(TiedNormalWishart)  # type: ignore[return-value]
-        return object.__new__(cls)
+        kind: type[Any] = TiedNormalWishart if cls is NormalWishart and tied is not None else cls
+        return object.__new__(kind)
 
     family = families.NormalWishart
     value_rank = 1
@@ -147,7 +146,7 @@ class TiedNormalWishart(NormalWishart):
     TiedNormalWishart('theta', plates=(component))
     """
 
-    family = families.TiedNormalWishart  # type: ignore[assignment]
+    family = families.TiedNormalWishart
     shared_slots = ("df", "inverse_scale")
     base = once(NormalWishart.base)
     density = (
