@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,7 +58,7 @@ class Binding:
     masks: Mapping[Node, AnyArray] = field(default_factory=dict)
     labels: Mapping[Node, AnyArray] = field(default_factory=dict)
     seen: Mapping[Variable, AnyArray] = field(default_factory=dict)
-    gaps: Mapping[Node, Gaps] = field(default_factory=dict)
+    gaps: Mapping[Variable, Gaps] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,7 +112,7 @@ def bind(
     values: dict[Node, AnyArray] = {}
     masks: dict[Node, AnyArray] = {}
     labels: dict[Node, AnyArray] = {}
-    partial: dict[Node, AnyArray] = {}
+    partial: dict[Variable, AnyArray] = {}
     for name, value in flat.data.items():
         node = known[name]
         if takes_sparse(node, value):
@@ -128,11 +128,11 @@ def bind(
             labels[node] = partial_labels(node, array)
             continue
         entries = observed_entries(node, array)
-        if entries is None:
-            values[node], mask = filled(node, array, ranks[node])
-        else:
+        if entries is not None and isinstance(node, Variable):
             values[node], partial[node] = array, entries
             mask = None if entries.any(axis=1).all() else entries.any(axis=1)
+        else:
+            values[node], mask = filled(node, array, ranks[node])
         if mask is not None:
             masks[node] = mask
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
@@ -151,6 +151,8 @@ def bind(
         weights = _as_weights(sample_weight, n_rows)
     gaps = {node: gaps_of(values[node], entries, weights) for node, entries in partial.items()}
     values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
+    # a row with a missing entry has a local factor, whose label may be known
+    labels |= {gate: values.pop(gate).astype(np.intp) for gate in _known_gates(gaps, values, plate)}
     binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels, gaps=gaps)
     for node in labels:
         if not binding.is_local(node):
@@ -165,6 +167,14 @@ def bind(
     if seen is None or any(variable.summed for variable in binding.latent):
         return binding
     return replace(binding, row_weights=seen if weights is None else seen * weights)
+
+
+def _known_gates(
+    partial: Iterable[Variable], values: Mapping[Node, AnyArray], plate: Plate | None
+) -> list[Variable]:
+    """Return the observed Categoricals of the rows that choose the parents of vectors missing in part."""
+    gates = dict.fromkeys(gate for leaf in partial for gate in leaf.indices)
+    return [gate for gate in gates if gate in values and gate.plates == (plate,)]
 
 
 def _check_names(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NoReturn, cast
 
 import numpy as np
 
@@ -228,7 +228,7 @@ class PartialVectors:
     def _views(
         self, rows: Rows, features: Array, centres: Sequence[Centres], scratch: Scratch
     ) -> Iterator[tuple[slice, Array]]:
-        """Yield x and its products for categories that have them from the same reference point, valid until the next."""
+        """Yield x and its products for categories that have one reference point, valid until the next."""
         common = features[self._columns]
         mine = next((own for own in centres if own.holds(self.leaf)), None)
         if mine is None:
@@ -239,13 +239,15 @@ class PartialVectors:
             values = common if found is None else found[1][self._columns_in(found[0])]
             yield slice(category, category + 1), values
 
-    def _conditionals(
-        self, coefficients: Coefficients, rows: Rows, scratch: Scratch
-    ) -> list[_Conditionals]:
+    def _conditionals(self, coefficients: Coefficients, rows: Rows, scratch: Scratch) -> list[_Conditionals]:
         """Return the conditionals of a block's patterns; those of the thread's last block are kept."""
         return cast(
             list[_Conditionals],
-            scratch.kept((self.leaf, "conditionals"), (coefficients, rows), lambda: list(self._made(coefficients, rows))),
+            scratch.kept(
+                (self.leaf, "conditionals"),
+                (coefficients, rows),
+                lambda: list(self._made(coefficients, rows)),
+            ),
         )
 
     def _made(self, coefficients: Coefficients, rows: Rows) -> Iterator[_Conditionals]:
@@ -265,7 +267,7 @@ class PartialVectors:
                 ) from error
 
     def at_columns(self, coefficients: Coefficients) -> Coefficients:
-        """Return coefficients by which missing entries have the mean and variance of their columns, whatever is seen."""
+        """Return coefficients by which missing entries have the mean and variance of their columns."""
         matrix = coefficients.matrices[self.factor].copy()
         source, size = self._value.source, self._value.n_rows
         assert source is not None
@@ -336,10 +338,14 @@ def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor
         stats = {
             (part.factor, part.stat)
             for part in compiled.parts
-            if part.feature is not None and part.feature.source is not None and part.feature.source.node is leaf
+            if part.feature is not None
+            and part.feature.source is not None
+            and part.feature.source.node is leaf
         }
         unfused = any(
-            isinstance(factor.key, Feature) and factor.key.source is not None and factor.key.source.node is leaf
+            isinstance(factor.key, Feature)
+            and factor.key.source is not None
+            and factor.key.source.node is leaf
             for term in compiled.local_terms
             for factor in term.contraction.factors
         )
@@ -356,7 +362,7 @@ def _is_choice(stat: Key, leaf: Variable) -> bool:
     return stat[0] is leaf or hasattr(stat[0], "categories")
 
 
-def _refuse(leaf: Variable, gaps: Gaps) -> None:
+def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:
     row = int(np.argmax(gaps.seen.any(axis=1) & ~gaps.seen.all(axis=1)))
     raise DataError(
         f"'{leaf.name}', a {type(leaf).__name__}, has a missing value (NaN) in row {row}, where the rest of the vector "

@@ -166,9 +166,7 @@ class RowPass:
         self._sum_rows(rows, state, data, coefficients, sums, scratch)
         return sums, state if self.keeps_locals else {}
 
-    def sums_of(
-        self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Scratch
-    ) -> Sums:
+    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Scratch) -> Sums:
         """Return the sums over a block of rows for given local statistics; their entropies count as zero.
 
         Only missing entries of vectors depend on the coefficients, and have an entropy.
