@@ -233,7 +233,7 @@ def test_other_values_of_a_row_in_the_density_are_refused(state):
     model, x = cv.Model(state(cv.Plate("obs"))), np.zeros((3, 2))
     x[1, 0] = np.nan
     data = {"x": x, "m": np.zeros((3, 2))} if state is _with_known_means else {"x": x}
-    with pytest.raises(cv.DataError, match="'x'.*row 1.*at most one Categorical"):
+    with pytest.raises(cv.DataError, match=r"'x'.*row 1.*at most one Categorical"):
         model.fit(data)
 
 

@@ -129,8 +129,8 @@ def bind(
             continue
         entries = observed_entries(node, array)
         if entries is not None and isinstance(node, Variable):
-            values[node], partial[node] = array, entries
-            mask = None if entries.any(axis=1).all() else entries.any(axis=1)
+            values[node], partial[node], seen = array, entries, np.asarray(entries.any(axis=1))
+            mask = None if seen.all() else seen
         else:
             values[node], mask = filled(node, array, ranks[node])
         if mask is not None:
