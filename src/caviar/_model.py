@@ -20,6 +20,7 @@ from .data import ArrayRows
 from .engine.binding import Binding, bind
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
+from .engine.gaps import entries_name, order_of_patterns
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.passes import Executor, Passes
@@ -350,12 +351,15 @@ def rows_of(binding: Binding) -> ArrayRows:
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
     masks = (*binding.masks.items(), *binding.seen.items())
     known += [(node, mask_name(node.name), mask) for node, mask in masks]
+    known += [(node, entries_name(node.name), own.seen) for node, own in binding.gaps.items()]
     columns = {
         name: value if issparse(value) else np.moveaxis(value, node.plates.index(binding.data_plate), 0)
         for node, name, value in known
         if binding.data_plate in node.plates
     }
-    return ArrayRows(columns, binding.n_rows, binding.row_weights)
+    rows = ArrayRows(columns, binding.n_rows, binding.row_weights)
+    partial = [own.seen for node, own in binding.gaps.items() if binding.data_plate in node.plates]
+    return rows.in_order(order_of_patterns(partial)) if partial else rows
 
 
 def as_executor(executor: Executor | int | None) -> Executor:

@@ -74,7 +74,8 @@ class Posterior:
         self.n_iter = result.n_iter
         self.restart_elbos = np.array(restart_elbos)
         self._evaluator = evaluator
-        self._local = {variable.name for factor in result.plan.factors for variable in factor.variables}
+        hidden = result.plan.binding.latent
+        self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
         self._factors = factors_at(result.plan, result.q)
 
     @property

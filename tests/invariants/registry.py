@@ -248,6 +248,10 @@ def factors() -> cv.Model:
     return cv.models.factor_analysis(3, 2, mean_precision=0.1)
 
 
+def deconvolved() -> cv.Model:
+    return cv.models.measured_mixture(2, 2, mean_precision=0.1, independent_errors=True)
+
+
 def _one(d: int | None) -> Callable[[np.random.Generator, int], Data]:
     def draw(rng: np.random.Generator, n: int) -> Data:
         x = _clusters(rng, n, d or 1)
@@ -278,6 +282,10 @@ def _timed(rng: np.random.Generator, n: int) -> Data:
 
 def _noisy(rng: np.random.Generator, n: int) -> Data:
     return {"x": _clusters(rng, n, 1)[:, 0], "noise": rng.gamma(2, 2, n)}
+
+
+def _with_errors(rng: np.random.Generator, n: int) -> Data:
+    return {"x": _clusters(rng, n, 2), "noise_precision": rng.gamma(2, 2, (n, 2))}
 
 
 def _grouped(rng: np.random.Generator, n: int) -> Data:
@@ -326,6 +334,7 @@ CASES = {
     "sticks": Case(sticks, _one(2)),
     "measured": Case(measured, _noisy),
     "measured-apart": Case(measured, _noisy, {"factors": []}),
+    "deconvolved": Case(deconvolved, _with_errors),
     "regression": Case(regression, _grouped),
     "utilities": Case(utilities, _answered),
     "odds": Case(odds, _decided),

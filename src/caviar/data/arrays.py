@@ -24,11 +24,14 @@ class ArrayRows:
         N.
     row_weights
         Weight of each row, shape (N,), or None for one each.
+    order
+        The place of each row among the rows of the user, shape (N,); None if they are in that order.
     """
 
     columns: Mapping[str, AnyArray]
     n_rows: int
     row_weights: Array | None = None
+    order: AnyArray | None = None
 
     def read(self, start: int, stop: int) -> dict[str, AnyArray]:
         """Return the rows from ``start`` to ``stop`` of every column, without copying."""
@@ -39,9 +42,18 @@ class ArrayRows:
         weights = None if self.row_weights is None else self.row_weights[rows]
         return ArrayRows({name: array[rows] for name, array in self.columns.items()}, len(rows), weights)
 
+    def in_order(self, order: AnyArray) -> ArrayRows:
+        """Return all rows in another order, copied; their places stay known."""
+        taken = self.take(order)
+        return ArrayRows(taken.columns, taken.n_rows, taken.row_weights, order)
+
     def weights(self, start: int, stop: int) -> Array | None:
         """Return the weights of the rows from ``start`` to ``stop``, or None where every row counts once."""
         return None if self.row_weights is None else self.row_weights[start:stop]
+
+    def places(self, start: int, stop: int) -> slice | AnyArray:
+        """Return the places of the rows from ``start`` to ``stop`` among the rows of the user."""
+        return slice(start, stop) if self.order is None else self.order[start:stop]
 
     @property
     def total_weight(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from .._errors import DataError, PlateError
 from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
+from .gaps import Gaps, gaps_of, observed_entries, with_column_means
 from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
@@ -45,6 +46,8 @@ class Binding:
         Of latent Categoricals that are known in part, the labels, -1 where unknown: shape (plates...).
     seen
         Of latents of the rows that must count only where something below them was observed, where: shape (plates...).
+    gaps
+        Of observed vectors that are missing in part, which entries were observed.
     """
 
     nodes: tuple[Node, ...]
@@ -55,6 +58,7 @@ class Binding:
     masks: Mapping[Node, AnyArray] = field(default_factory=dict)
     labels: Mapping[Node, AnyArray] = field(default_factory=dict)
     seen: Mapping[Variable, AnyArray] = field(default_factory=dict)
+    gaps: Mapping[Variable, Gaps] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,6 +112,7 @@ def bind(
     values: dict[Node, AnyArray] = {}
     masks: dict[Node, AnyArray] = {}
     labels: dict[Node, AnyArray] = {}
+    partial: dict[Variable, AnyArray] = {}
     for name, value in flat.data.items():
         node = known[name]
         if takes_sparse(node, value):
@@ -122,7 +127,12 @@ def bind(
         ):
             labels[node] = partial_labels(node, array)
             continue
-        values[node], mask = filled(node, array, ranks[node])
+        entries = observed_entries(node, array)
+        if entries is not None and isinstance(node, Variable):
+            values[node], partial[node], seen = array, entries, np.asarray(entries.any(axis=1))
+            mask = None if seen.all() else seen
+        else:
+            values[node], mask = filled(node, array, ranks[node])
         if mask is not None:
             masks[node] = mask
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
@@ -140,7 +150,11 @@ def bind(
     if sample_weight is not None:
         _refuse_nested_weights(nodes)
         weights = _as_weights(sample_weight, n_rows)
-    binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels)
+    gaps = {node: gaps_of(values[node], entries, weights) for node, entries in partial.items()}
+    values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
+    # a row with a missing entry has a local factor, whose label may be known
+    labels |= {gate: values.pop(gate).astype(np.intp) for gate in _known_gates(gaps, values, plate)}
+    binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels, gaps=gaps)
     for node in labels:
         if not binding.is_local(node):
             raise DataError(
@@ -164,6 +178,14 @@ def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
                 f"'{node.name}' has a location for each row of data and one precision for all of them (tied=); state "
                 f"a Normal over plate '{plate.name}' with the precision as a variable of its own"
             )
+
+
+def _known_gates(
+    partial: Iterable[Variable], values: Mapping[Node, AnyArray], plate: Plate | None
+) -> list[Variable]:
+    """Return the observed Categoricals of the rows that choose the parents of vectors missing in part."""
+    gates = dict.fromkeys(gate for leaf in partial for gate in leaf.indices)
+    return [gate for gate in gates if gate in values and gate.plates == (plate,)]
 
 
 def _check_names(

@@ -102,6 +102,19 @@ class Centres:
         for k, (table, where) in self._own.items():
             total[k, where] = expected[k] @ self._fill(table, columns, expected.shape[1], scratch).T
 
+    def holds(self, leaf: Variable) -> bool:
+        """Whether these are centres of a leaf's location."""
+        return leaf in self._leaves
+
+    def own_features(
+        self, category: int, columns: Mapping[str, AnyArray], n_rows: int, scratch: Scratch
+    ) -> tuple[FeatureTable, Array] | None:
+        """Return the features of the leaves from a category's own point, valid until the next; None if it has none."""
+        if category not in self._own:
+            return None
+        table = self._own[category][0]
+        return table, self._fill(table, columns, n_rows, scratch)
+
     def _fill(
         self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Scratch
     ) -> Array:

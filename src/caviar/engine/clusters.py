@@ -29,6 +29,7 @@ def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | 
             continue
         for leaf in group.variables:
             if leaf in plan.compiled.sources:
+                # missing entries of a vector hold the means of their columns
                 values = plan.compiled.sources[leaf].values(sample.columns[leaf.name])
                 points.append(
                     _in_units(np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1), sample.row_weights)

@@ -23,6 +23,8 @@ __all__ = ["has_collapsed"]
 _FEWEST_ROWS = 0.5
 _MOST_COLLINEAR = 1e13
 """Variance of a column over its variance given the others, within a component, above which they are collinear."""
+_MOST_COLLINEAR_WITH_GAPS = 1e10
+"""The same where vectors are missing in part: what is missing is regressed on the rest, which has fewer digits."""
 _NARROWEST = 8 * np.finfo(float).eps
 """Standard deviation of a component, relative to the size of the data, that rounding alone would give."""
 _LEAST_SIZE = 1e-12
@@ -84,7 +86,8 @@ def _is_singular(
         narrowest = _sizes(plan, variable, node, q) * _NARROWEST
         if node.value_rank == 0:
             return bool(np.any(np.sqrt(precision) * narrowest > 1))
-        return _is_matrix_singular(precision, narrowest[..., None])
+        most = _MOST_COLLINEAR_WITH_GAPS if node in plan.binding.gaps else _MOST_COLLINEAR
+        return _is_matrix_singular(precision, narrowest[..., None], most)
     return False
 
 
@@ -111,13 +114,13 @@ def _precisions(slot: Slot) -> list[str]:
     return ["precision"] if "precision" in slot.role.statistics else []
 
 
-def _is_matrix_singular(precision: Array, narrowest: Array) -> bool:
+def _is_matrix_singular(precision: Array, narrowest: Array, most_collinear: float) -> bool:
     try:
         covariance = np.linalg.inv(precision)
     except np.linalg.LinAlgError:
         return True
     given_others = np.diagonal(precision, axis1=-2, axis2=-1)
     variances = np.diagonal(covariance, axis1=-2, axis2=-1)
-    collinear = given_others * variances > _MOST_COLLINEAR
+    collinear = given_others * variances > most_collinear
     narrow = np.sqrt(np.maximum(variances, 0.0)) < narrowest
     return bool(np.any(collinear | narrow | ~np.isfinite(variances)))

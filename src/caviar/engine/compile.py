@@ -34,6 +34,7 @@ from .frame import Frame
 from .known import known_statistic, role_of
 from .locals import GatedFactor, Key, LocalFactor
 from .missing import OBSERVED
+from .vector_factor import WHOLE
 
 __all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms"]
 
@@ -204,8 +205,10 @@ class _Compiler:
                 moved = self.frame.of_known(owner, operand.slot)
                 own = self._off_rows(operand.axes[: len(node.plates)])
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
+            has_gaps = node in self.binding.gaps
+            has_missing = has_gaps or node in self.binding.masks
             self.sources[node] = Source(
-                node, node.name, shape, reference, node in self.binding.masks, issparse(values)
+                node, node.name, shape, reference, has_missing, issparse(values), has_gaps
             )
         return self.sources[node]
 
@@ -234,8 +237,13 @@ class _Compiler:
     def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
         return tuple(axis for axis in axes if axis != self.data_axis)
 
-    def _local_operands(self, locals_: list[Operand]) -> list[tuple[LocalFactor, Key, tuple[Axis, ...]]]:
+    def _local_operands(
+        self, owner: Variable, locals_: list[Operand]
+    ) -> list[tuple[LocalFactor, Key, tuple[Axis, ...]]]:
         """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
+        if owner in self.factor_of and owner in self.binding.values:
+            # a vector missing in part that nothing of its row gates
+            return [(self.factor_of[owner], (owner, WHOLE), ())]
         by_factor: dict[LocalFactor, list[Operand]] = {}
         for operand in locals_:
             by_factor.setdefault(self.factor_of[operand.node], []).append(operand)
@@ -254,7 +262,7 @@ class _Compiler:
         return found
 
     def _part(self, term: Term, rows: list[Operand], locals_: list[Operand], elsewhere: set[Axis]) -> Factor:
-        local = self._local_operands(locals_)
+        local = self._local_operands(term.owner, locals_)
         if len(local) <= 1 and len(rows) <= 1:
             factor, stat, stat_axes = local[0] if local else (None, None, ())
             row_axes = self._off_rows(rows[0].axes) if rows else ()

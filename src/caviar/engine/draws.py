@@ -17,6 +17,7 @@ from .plan import Plan
 from .ragged import nested_plates
 from .sample import Sample
 from .sums import LocalState
+from .vector_factor import VectorFactor
 
 __all__ = ["drawn"]
 
@@ -37,6 +38,9 @@ def drawn(
             state[factor] = _near_each_other(factor, sample.n_rows, rng)
             continue
         natural = np.concatenate([block[factor] for block in blocks], axis=1)
+        if isinstance(factor, VectorFactor):
+            state[factor] = np.ones_like(natural)
+            continue
         if isinstance(factor, ChainFactor):
             state[factor] = factor.drawn(natural, rng)
             continue

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..language import Variable
 from .frame import Frame, frame_about
 from .given_factors import refuse_other_factor, refuse_other_labels
@@ -81,7 +81,11 @@ def local_distributions(
                     continue
                 for variable, distribution in factor.distributions(natural).items():
                     found.setdefault(variable, []).append(distribution)
-    others = {variable.name: _translated(plan, variable, _joined(parts)) for variable, parts in found.items()}
+    order = _inverse(passes.source.places(0, passes.source.n_rows))
+    others = {
+        variable.name: _translated(plan, variable, _in_order(_joined(parts), order))
+        for variable, parts in found.items()
+    }
     return {**found_anew, **paths, **others}
 
 
@@ -126,6 +130,22 @@ def _joined(parts: list[Any]) -> Any:
     return type(first).from_natural(tuple(np.concatenate(arrays) for arrays in naturals))
 
 
+def _inverse(places: slice | AnyArray) -> AnyArray | None:
+    """Return where each of the user's rows stands in a source; None if the source has them in their order."""
+    return None if isinstance(places, slice) else np.argsort(places)
+
+
+def _in_order(distribution: Any, order: AnyArray | None) -> Any:
+    """Return a batch of distributions, rows first, in another order."""
+    if order is None:
+        return distribution
+    if isinstance(distribution, Gated):
+        return Gated(distribution.probabilities[order], _in_order(distribution.conditional, order))
+    if isinstance(distribution, families.Categorical):
+        return families.Categorical(distribution.probabilities[order])
+    return type(distribution).from_natural(tuple(array[order] for array in distribution.natural))
+
+
 def _translated(plan: Plan, variable: Variable, distribution: Any) -> Any:
     reference = plan.frame.of(variable)
     return distribution if reference is None else distribution.translate(reference)
@@ -141,7 +161,7 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     ParameterError
         If a factor is not one of its variable: of another family, or of another shape.
     """
-    local = {v.name: factor for factor in plan.factors for v in factor.variables}
+    local = {v.name: f for f in plan.factors for v in f.variables if v not in plan.binding.values}
     known = {variable.name for variable in plan.order} | local.keys()
     unknown = [name for name in factors if name not in known]
     if unknown:
@@ -173,7 +193,7 @@ def _with_given_locals(
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    weights = passes.source.weights(0, passes.source.n_rows)
+    weights = plan.binding.row_weights
     expected: dict[LocalFactor, Array] = {}
     entropies: dict[LocalFactor, float] = {}
     for name, factor in given.items():
@@ -196,4 +216,6 @@ def _with_given_locals(
         coefficients,
     )
     arrays.update(summary.parts)
+    # missing entries of a vector have an entropy of their own
+    entropies = {factor: own + summary.entropies[factor] for factor, own in entropies.items()}
     return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))

@@ -15,6 +15,7 @@ from .linear_gaussian_chain import LinearGaussianChainFactor
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
 from .markov_chain import MarkovChainFactor
 from .missing import refuse_unseen
+from .vector_factor import VectorFactor
 
 __all__ = ["local_factors"]
 
@@ -32,7 +33,8 @@ def local_factors(
     check_chains(binding)
     data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
     latent = [v for v in binding.latent if binding.is_local(v)]
-    if data_axis is None or not latent:
+    alone = [leaf for leaf in binding.gaps if not _has_local(leaf, terms, latent)]
+    if data_axis is None or not (latent or alone):
         return []
     if joint is not None and not _is_groups(joint):
         raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
@@ -50,7 +52,13 @@ def local_factors(
         _check_seen(binding, factor, terms)
     order = {variable: i for i, variable in enumerate(latent)}
     # parents before children: a local variable meets its message from above first
-    return sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+    ordered = sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+    return [*ordered, *(VectorFactor(binding, leaf) for leaf in alone)]
+
+
+def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
+    """Whether a hidden variable of the row stands in the density of a leaf."""
+    return any(operand.node in latent for term in terms if term.owner is leaf for operand in term.operands)
 
 
 def _is_groups(joint: Any) -> bool:

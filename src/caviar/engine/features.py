@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role
+from .gaps import entries_name
 from .missing import OBSERVED, mask_name
 from .scratch import Scratch
 
@@ -44,6 +45,8 @@ class Source:
         Whether entries are missing; which were observed stands in the block under :attr:`mask_name`.
     is_sparse
         Whether a block holds its rows as a sparse matrix.
+    has_gaps
+        Whether vectors are missing in part; which entries were observed stands under :func:`entries_name`.
     """
 
     node: Node
@@ -52,6 +55,7 @@ class Source:
     reference: Array | None
     has_missing: bool = False
     is_sparse: bool = False
+    has_gaps: bool = False
 
     @property
     def mask_name(self) -> str:
@@ -60,6 +64,8 @@ class Source:
 
     def observed(self, block: Mapping[str, AnyArray], ndim: int) -> AnyArray:
         """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
+        if self.has_gaps and ndim > 1:
+            return block[entries_name(self.name)].T
         mask = np.moveaxis(block[self.mask_name], 0, -1)
         return mask.reshape(mask.shape[:-1] + (1,) * (ndim - mask.ndim) + mask.shape[-1:])
 

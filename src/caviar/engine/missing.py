@@ -77,8 +77,8 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
         place = _in_row(np.argwhere(gone & ~missing.all(axis=events))[0])
         raise DataError(
             f"'{node.name}', a {type(node).__name__}, has a missing value (NaN){place}, where the rest of "
-            f"the vector is observed. State the columns as numbers, Normal(..., plates=(obs, column)), whose missing "
-            f"entries are marginalised exactly; or drop or impute such rows"
+            f"the vector is observed. Vectors may be missing in part where there is one for each row of data, "
+            f"MultivariateNormal(..., plates=obs); drop or impute such rows"
         )
     if gone.all():
         raise DataError(f"the data of '{node.name}' are all missing (NaN)")

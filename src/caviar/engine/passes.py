@@ -44,6 +44,10 @@ class RowSource(Protocol):
         """Return the weights of these rows, or None where every row counts once."""
         ...
 
+    def places(self, start: int, stop: int) -> slice | AnyArray:
+        """Return the places of these rows in what is given or found for each row."""
+        ...
+
 
 class Executor(Protocol):
     """Where blocks are mapped."""
@@ -129,7 +133,8 @@ class Passes:
 
         summary = plan.rows.summary(self._sum(plan, self.source, block), static, coefficients)
         parts = {**summary.parts, **chain.sums(smoothing)}
-        return Summary(parts, {**summary.entropies, chain: smoothing.entropy})
+        entropy = smoothing.entropy + summary.entropies.get(chain, 0.0)
+        return Summary(parts, {**summary.entropies, chain: entropy})
 
     def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
         """Return the distribution of a chain's states over all rows of the source: an (N, E) array is made."""
@@ -197,7 +202,7 @@ class Passes:
             state = give(rows)
             if chain is not None and marginals is not None:
                 marginals[rows.where] = state[chain].T
-            return plan.rows.sums_of(rows, state, self._scratch)
+            return plan.rows.sums_of(rows, state, coefficients, self._scratch)
 
         sums = self._sum(plan, source, block)
         summary = plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
@@ -208,9 +213,10 @@ class Passes:
 
 def rows_at(source: RowSource, bounds: tuple[int, int], *, every: bool = False) -> Rows:
     """Return a block of rows, without those of weight zero unless ``every`` row is wanted."""
-    columns, weights = source.read(*bounds), source.weights(*bounds)
+    columns, weights, where = source.read(*bounds), source.weights(*bounds), source.places(*bounds)
     if every or weights is None or weights.all():
-        return Rows(columns, weights, bounds[1] - bounds[0], slice(*bounds))
+        return Rows(columns, weights, bounds[1] - bounds[0], where)
     kept = np.flatnonzero(weights)
     columns = {name: rows[kept] for name, rows in columns.items()}
-    return Rows(columns, weights[kept], len(kept), bounds[0] + kept)
+    places = bounds[0] + kept if isinstance(where, slice) else where[kept]
+    return Rows(columns, weights[kept], len(kept), places)

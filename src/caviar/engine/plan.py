@@ -21,6 +21,7 @@ from .compile import Compiled, compile_terms
 from .contraction import Contraction, Factor
 from .frame import Frame
 from .locals import LocalFactor
+from .partial_vectors import partial_vectors_of
 from .point import PointMass
 from .row_pass import RowPass
 from .sums import Arrays, Coefficients
@@ -64,7 +65,8 @@ class Plan:
         self.updates = updates_of(self.order, terms, binding)
         self.base_terms = {variable: _base_contractions(variable, binding) for variable in point}
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
-        self.rows = RowPass(self.compiled, self.factors, self.centres)
+        partial = partial_vectors_of(self.compiled, binding)
+        self.rows = RowPass(self.compiled, self.factors, self.centres, partial)
         self.chain: ChainFactor | None = chain_of(self.factors)
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(

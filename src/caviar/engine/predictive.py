@@ -154,6 +154,12 @@ def _gate(binding: Binding) -> Variable | None:
                 f"the predictive density is summed over one local Categorical with a label for each row; the model has "
                 f"{names}. {_SAMPLES}"
             )
+    if binding.gaps:
+        names = ", ".join(f"'{leaf.name}'" for leaf in binding.gaps)
+        raise ModelError(
+            f"the predictive density has no closed form here: vectors of {names} are missing in part. Leave such "
+            f"rows out"
+        )
     if binding.labels:
         raise ModelError(
             f"the predictive density takes labels of '{local[0].name}' for all rows or for none; leave them out"

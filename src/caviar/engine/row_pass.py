@@ -13,6 +13,7 @@ from .compile import Compiled, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
 from .locals import FamilyFactor, LocalFactor
+from .partial_vectors import PartialVectors
 from .products import accumulate, block_rows, project
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
@@ -38,14 +39,21 @@ class RowPass:
         Its local factors, in the order of their updates.
     centres
         Reference points of their own that categories of a local Categorical have.
+    partial
+        Leaves of vectors missing in part, by the local factor whose features they are.
     """
 
     def __init__(
-        self, compiled: Compiled, factors: Sequence[LocalFactor], centres: Mapping[LocalFactor, list[Centres]]
+        self,
+        compiled: Compiled,
+        factors: Sequence[LocalFactor],
+        centres: Mapping[LocalFactor, list[Centres]],
+        partial: Mapping[LocalFactor, list[PartialVectors]],
     ) -> None:
         self.compiled = compiled
         self.factors = tuple(factors)
         self.centres = centres
+        self.partial = partial
         summed = {(v, s) for factor in self.factors for v in factor.variables for s in v.summed}
         self._part_derivatives: list[tuple[Hashable, Derivative]] = [
             (factor.key, term.contraction.derivative(position))
@@ -85,6 +93,7 @@ class RowPass:
             block_rows(1 if factor is None else factor.n_rows, table.n_dense, table.n_rows - table.n_dense)
             for factor, table in self.compiled.tables.items()
         ]
+        sizes += [own.block_rows for several in self.partial.values() for own in several]
         wide = [key.n_rows for key in self._row_features() if key.is_sparse]
         sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
@@ -105,6 +114,13 @@ class RowPass:
             if table is not None:
                 matrices[factor] = self._matrix(factor, parts)
         return Coefficients(matrices, parts)
+
+    def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
+        """Return what the rows need where the globals are not known yet: missing entries are as their columns."""
+        coefficients = self.coefficients(arrays)
+        for own in (own for several in self.partial.values() for own in several):
+            coefficients = own.at_columns(coefficients)
+        return coefficients
 
     def _matrix(self, factor: LocalFactor, parts: Arrays) -> Array:
         table = self.compiled.tables[factor]
@@ -147,15 +163,18 @@ class RowPass:
                 self._infer_shared(factor, rows, coefficients, state, sums, scratch)
             else:
                 self._infer(factor, rows, coefficients, state, data, sums, scratch)
-        self._sum_rows(rows, state, data, sums, scratch)
+        self._sum_rows(rows, state, data, coefficients, sums, scratch)
         return sums, state if self.keeps_locals else {}
 
-    def sums_of(self, rows: Rows, state: LocalState, scratch: Scratch) -> Sums:
-        """Return the sums over a block of rows for given local statistics; their entropies count as zero."""
+    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Scratch) -> Sums:
+        """Return the sums over a block of rows for given local statistics; their entropies count as zero.
+
+        Only missing entries of vectors depend on the coefficients, and have an entropy.
+        """
         sums = Sums({}, {}, {}, dict.fromkeys(self.factors, 0.0))
         for factor in self.factors:
             self._features(factor, rows, scratch)
-        self._sum_rows(rows, state, self._row_arrays(rows), sums, scratch)
+        self._sum_rows(rows, state, self._row_arrays(rows), coefficients, sums, scratch)
         return sums
 
     def _features(self, factor: LocalFactor, rows: Rows, scratch: Scratch) -> Array | None:
@@ -213,6 +232,8 @@ class RowPass:
             natural[n_product:] = 0.0 if constant is None else shared[n_product:, constant, None]
             for own in centres:
                 own.add_natural(matrix, rows.columns, natural, scratch)
+            for vectors in self.partial.get(factor, ()):
+                vectors.add_natural(coefficients, rows, features, centres, natural, scratch)
         for key, derivative, part, needs in self._messages:
             if key[0] is factor and all(other in state for other, _ in needs):
                 arrays = {part: coefficients.parts[part], **data}
@@ -283,7 +304,15 @@ class RowPass:
         for feature, columns in table.tallied:
             add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
 
-    def _sum_rows(self, rows: Rows, state: LocalState, data: Arrays, sums: Sums, scratch: Scratch) -> None:
+    def _sum_rows(
+        self,
+        rows: Rows,
+        state: LocalState,
+        data: Arrays,
+        coefficients: Coefficients,
+        sums: Sums,
+        scratch: Scratch,
+    ) -> None:
         state = {factor: factor.counted(expected, rows.columns) for factor, expected in state.items()}
         for local in self.compiled.local_terms:
             if not local.is_static:
@@ -305,8 +334,14 @@ class RowPass:
                     expected *= rows.weights
             features = scratch.array((factor, "table"), (table.n_dense, rows.n_rows))
             total = self._sums(factor, expected, features, rows, scratch)
-            for own in self._used_centres(factor):
+            centres = self._used_centres(factor)
+            for own in centres:
                 own.replace_sums(expected, rows.columns, total, scratch)
+            for vectors in self.partial.get(factor, ()):
+                entropy = vectors.add_sums(coefficients, rows, features, centres, expected, total, scratch)
+                # a log-partition has it already
+                if factor not in sums.log_partition:
+                    sums.entropy[factor] = sums.entropy.get(factor, 0.0) + entropy
             sums.fused[factor] = total
 
     def _sums(

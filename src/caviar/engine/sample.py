@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from .._typing import AnyArray, Array
+from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name
 from .passes import RowSource
 
@@ -60,6 +61,10 @@ class Sample:
         """Return the weights of these rows."""
         return self.row_weights[start:stop]
 
+    def places(self, start: int, stop: int) -> slice:
+        """Return the places of these rows in the sample."""
+        return slice(start, stop)
+
 
 def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     """Return up to ``largest`` distinct rows: those with the smallest hashes. One pass, O(``largest``) memory."""
@@ -91,7 +96,9 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
 def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return the lexicographic order of the rows, which other units of the columns do not change."""
     keys = [key for name in _values_first(columns) for key in _first_columns(columns[name])]
-    return np.lexsort(keys[_SORT_KEYS - 1 :: -1])
+    order = np.lexsort(keys[_SORT_KEYS - 1 :: -1])
+    partial = [columns[entries_name(name)][order] for name in columns if entries_name(name) in columns]
+    return order[order_of_patterns(partial)] if partial else order
 
 
 def _first_columns(rows: Any) -> AnyArray:
@@ -128,6 +135,10 @@ def _hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
     place = 0
     for name in _values_first(columns):
         rows: Any = columns[name]
+        entries = columns.get(entries_name(name))
+        if entries is not None:
+            # what stands in the place of a missing entry is no value of the row
+            rows = np.where(entries, rows, 0)
         if issparse(rows):
             # differences of a running sum modulo 2^64 are exact, and right for empty rows
             sums = np.cumsum(np.append(np.uint64(0), _hash_entries(place + rows.indices, rows.data)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 
@@ -36,3 +37,12 @@ class Scratch:
                     del views[other]
             view = views[key, shape] = buffers[key][:size].reshape(shape)
         return view
+
+    def kept(self, key: Hashable, of: tuple[object, ...], make: Callable[[], Any]) -> Any:
+        """Return what was last made under this key if it was made of these very objects, else make it."""
+        memory = self._own.__dict__.setdefault("kept", {})
+        before, made = memory.get(key, ((), None))
+        if len(before) != len(of) or any(a is not b for a, b in zip(before, of, strict=True)):
+            made = make()
+            memory[key] = (of, made)
+        return made

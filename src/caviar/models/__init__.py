@@ -20,6 +20,7 @@ from .linear_regression import linear_regression
 from .logistic_regression import logistic_regression
 from .matrix_factorisation import matrix_factorisation
 from .maximum_likelihood_mixture import maximum_likelihood_mixture
+from .measured_mixture import measured_mixture
 from .mixed_mixture import mixed_mixture
 from .normal_factorised import normal_factorised
 from .normal_gamma import normal_gamma
@@ -54,6 +55,7 @@ __all__ = [
     "logistic_regression",
     "matrix_factorisation",
     "maximum_likelihood_mixture",
+    "measured_mixture",
     "mixed_mixture",
     "normal_factorised",
     "normal_gamma",

@@ -1,0 +1,116 @@
+"""The Bayesian mixture of Gaussians of rows that were measured with known errors: extreme deconvolution."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from .._model import Model
+from ..language import Categorical, Data, Dirichlet, MultivariateNormal, NormalWishart, Plate, diagonal
+from ._broadcast import as_matrix, as_vector
+
+__all__ = ["measured_mixture"]
+
+
+def measured_mixture(
+    n_features: int,
+    n_components: int,
+    *,
+    independent_errors: bool = False,
+    concentration: ArrayLike = 1.0,
+    prior_mean: ArrayLike = 0.0,
+    mean_precision: ArrayLike = 0.01,
+    df: ArrayLike | None = None,
+    inverse_scale: ArrayLike = 1.0,
+) -> Model:
+    r"""Return the mixture of K Gaussians of true values, of which each row was measured with errors of its own.
+
+    .. math::
+        z_n \sim \mathrm{Cat}(\pi), \quad t_n \mid z_n \sim N(\mu_{z_n}, \Lambda_{z_n}^{-1}), \quad
+        x_n \mid t_n \sim N(t_n, S_n), \quad \pi \sim \mathrm{Dir}(\alpha), \quad
+        (\mu_k, \Lambda_k) \sim \text{Normal-Wishart}(m_0, \kappa, \nu, B)
+
+    Label and true value of a row are one factor :math:`q(z_n)\, q(t_n \mid z_n)`. With the expected precision
+    :math:`\bar\Lambda_k = \nu_k B_k^{-1}` of a component and its mean :math:`m_k`,
+
+    .. math::
+        q(t_n \mid k) &= N(a_{nk}, C_{nk}), \qquad C_{nk} = (\bar\Lambda_k + S_n^{-1})^{-1}, \qquad
+        a_{nk} = C_{nk} (\bar\Lambda_k m_k + S_n^{-1} x_n) \\
+        \log r_{nk} &= \langle\log\pi_k\rangle + \log N(x_n \mid m_k, \bar\Lambda_k^{-1} + S_n)
+        + \tfrac12 \bigl[ \langle\log|\Lambda_k|\rangle - \log|\bar\Lambda_k| - D / \kappa_k \bigr] + \mathrm{const}
+
+    and the globals are those of the :func:`normal_wishart_mixture` of rows with moments :math:`a_{nk}` and
+    :math:`a_{nk} a_{nk}' + C_{nk}`.
+
+    Parameters
+    ----------
+    n_features, n_components
+        D and K.
+    independent_errors
+        Whether the errors of the columns are independent; ``noise_precision`` then holds one number for each column.
+    concentration
+        :math:`\alpha`, a number or shape (K,).
+    prior_mean
+        :math:`m_0`, a number or shape (D,) or (K, D).
+    mean_precision
+        :math:`\kappa \ge 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth.
+    df
+        Degrees of freedom :math:`\nu`, a number or shape (K,); D + 1 by default.
+    inverse_scale
+        B, shape (D, D) or (K, D, D); a number stands for that times the identity.
+
+    Returns
+    -------
+    Model
+        Variables ``weights``, ``theta`` (plate ``component``), ``z``, ``t`` and ``x`` (plate ``obs``), and the known
+        array ``noise_precision``, the inverse :math:`S_n^{-1}` of the errors' covariance, shape (N, D, D): with
+        ``independent_errors`` the inverse variances, shape (N, D).
+
+    Raises
+    ------
+    ModelError
+        If an argument is impossible, or of the wrong shape.
+
+    Notes
+    -----
+    With ``mean_precision=0, df=n_features, inverse_scale=0`` (flat) and ``point=["weights", "theta"]`` it is the EM of
+    J. Bovy, D. W. Hogg and S. T. Roweis, "Extreme deconvolution", Annals of Applied Statistics 5 (2011), whose
+    objective is the exact log likelihood :math:`\sum_n \log \sum_k \pi_k N(x_n \mid \mu_k, \Lambda_k^{-1} + S_n)`.
+
+    Errors are finite: a precision of 0 is no distribution of data, and is refused. A row that was not measured at all
+    is NaN in every column; for a single column give a variance that is large compared with the data. The posterior is
+    then that of a missing entry, and the ELBO has the log density of the number that stands there as a constant.
+
+    O(N K D^3) a pass.
+
+    Examples
+    --------
+    A group of width 0.5, measured with errors of 0.5 to 2:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> errors = rng.uniform(0.5, 2.0, (500, 1))
+    >>> x = 10.0 + 0.5 * rng.normal(size=(500, 1)) + errors * rng.normal(size=(500, 1))
+    >>> model = measured_mixture(1, 1, independent_errors=True)
+    >>> theta = model.fit({"x": x, "noise_precision": errors**-2}, seed=0)["theta"]
+    >>> width = np.sqrt(theta.inverse_scale / theta.df)
+    >>> print(theta.mean.round(1), width.round(1), x.std().round(1))
+    [[10.]] [[[0.5]]] 1.5
+    """
+    component, obs = Plate("component", n_components), Plate("obs")
+    weights = Dirichlet("weights", as_vector(concentration, n_components))
+    theta = NormalWishart(
+        "theta",
+        as_vector(prior_mean, n_features),
+        mean_precision,
+        n_features + 1 if df is None else df,
+        as_matrix(inverse_scale, n_features),
+        plates=component,
+    )
+    z = Categorical("z", weights, plates=obs)
+    t = MultivariateNormal("t", theta[z], plates=obs)
+    if independent_errors:
+        columns = (obs, Plate("column", n_features))
+        return Model(
+            MultivariateNormal("x", t, diagonal(Data("noise_precision", plates=columns)), plates=obs)
+        )
+    return Model(MultivariateNormal("x", t, Data("noise_precision", plates=obs), plates=obs))
