@@ -169,8 +169,11 @@ class _Compiler:
     def _without_idle_choices(self, term: Term) -> Term:
         """Return a term without the labels that choose nothing in it, for their one-hot sums to one.
 
-        What is measured from the centres of the categories depends on the label whatever the term says.
+        What is measured from the centres of the categories depends on the label whatever the term says, and so does
+        what is integrated out of a vector missing in part.
         """
+        if term.owner in self.binding.gaps:
+            return term
         for choice in term.operands:
             category = choice.axes[-1] if choice.axes else None
             if not _is_choice(term, choice) or self.frame.is_centred(term.owner, choice.node):
