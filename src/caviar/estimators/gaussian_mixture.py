@@ -155,13 +155,21 @@ class GaussianMixture(GaussianEstimator):
     def _form(self) -> Form:
         return self._structure.independent
 
-    @property
-    def _weight_prior(self) -> WeightPrior:
-        return DirichletWeights(map_concentration(self.prior, self.n_components))
+    def _weight_prior(self, n_components: int) -> WeightPrior:
+        return DirichletWeights(map_concentration(self.prior, n_components))
 
     def _check_settings(self) -> None:
         super()._check_settings()
         check_names(self.prior)
+
+    def _check_n_components(self) -> None:
+        if isinstance(self.n_components, str) and self.n_components == "auto":
+            raise ParameterError(
+                "n_components of GaussianMixture must be a whole number; got 'auto', and a likelihood cannot choose: it "
+                "grows with every component. Use BayesianGaussianMixture(n_components='auto'), whose ELBO "
+                "can, or fit several numbers and compare their bic(X)"
+            )
+        super()._check_n_components()
 
     def _state(
         self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator
@@ -171,7 +179,7 @@ class GaussianMixture(GaussianEstimator):
         prior = map_prior(self.prior, self._structure, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None
-        model = state(self._weight_prior, self._form, prior, self.n_components, floor)
+        model = state(self._weight_prior(self.n_components), self._form, prior, self.n_components, floor)
         start = self._given_start(scale)
         starts = self._starts(X, scale, generator) if start is None else [start]
         return Statement(model, _point_masses(model), starts)
