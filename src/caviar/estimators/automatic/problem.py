@@ -17,6 +17,8 @@ from ...engine.sample import sample_of
 
 __all__ = ["Problem", "factors_of"]
 
+_ROUNDING = 1e-10
+
 Starts = str | Mapping[str, Any]
 
 
@@ -53,6 +55,10 @@ class Problem:
     def total_weight(self) -> float:
         """Weight of all rows."""
         return float(self.weights.sum())
+
+    def slack(self, elbo: float) -> float:
+        """Return the change of the ELBO that counts as none: what the loop takes for settled, or rounding."""
+        return max(_ROUNDING * abs(elbo), self.tol * self.total_weight)
 
     def fit(
         self,

@@ -7,7 +7,7 @@ component is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -145,8 +145,3 @@ def _redistributed(kept: Array, deleted: Array, weights: Array) -> Array:
     lost = deleted.sum(axis=1)
     typical = (weights * lost) @ kept + np.finfo(float).tiny
     return np.where(own > 1e-200, kept / np.maximum(own, 1e-200), typical / typical.sum())
-
-
-def renumbered(proposal: Proposal, k: int) -> Proposal:
-    """Return the same move of a component that now has another number."""
-    return replace(proposal, components=(k,))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..._posterior import Posterior
 from ..._typing import Array
 from ...engine.status import Status
+from .memory import Memory
 from .move import Move
 from .problem import Problem, Starts, factors_of
-from .proposals import Proposal, applied, deletions, merges, renumbered, split_of
+from .proposals import Proposal, applied, deletions, merges, split_of
 
 __all__ = ["Found", "search"]
 
@@ -24,9 +25,6 @@ _PATIENCE = 100
 """Iterations that a candidate is given to catch up at its present speed."""
 _MOST = 3
 """Moves of each kind that are tried in a sweep though nothing speaks for them."""
-_ROUNDING = 1e-10
-_SAME = 0.01
-"""Share of its rows by which a component may have changed and still be the one for which a proposal was made."""
 
 
 @dataclass(frozen=True)
@@ -61,80 +59,79 @@ class _Search:
     posterior: Posterior
     n_components: int
     moves: list[Move] = field(default_factory=list)
-    splits: list[tuple[Array, Proposal | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sample = self.problem.subsample(_SAMPLE_ROWS)
-        self.refused: set[Proposal] = set()
+        self.memory = Memory(self.sample.weights)
+        self._look()
 
-    def responsibilities(self) -> Array:
-        """Return those of the best mixture on the sample."""
-        return self.sample.responsibilities(self.posterior)
+    def _look(self) -> None:
+        """Read the responsibilities of the best mixture on the sample, (n, K)."""
+        self.responsibilities = self.sample.responsibilities(self.posterior)
 
     def sweep(self) -> bool:
         """Try moves of each kind; return whether any was accepted."""
         accepted = self.try_all(self.split_proposals())
         if self.n_components > 1:
-            accepted |= self.try_all(merges(self.responsibilities(), self.sample, 3 * self.n_components))
+            accepted |= self.try_all(merges(self.responsibilities, self.sample, 3 * self.n_components))
         if self.n_components > 1:
-            accepted |= self.try_all(deletions(self.responsibilities(), self.sample.weights, _MOST))
+            accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, _MOST))
         return accepted
 
     def split_proposals(self) -> list[Proposal]:
-        """Return a split of each component, the best first; of those that changed little, the one made before."""
-        responsibilities = self.responsibilities()
-        known, self.splits = self.splits, []
+        """Return a split of each component, the best first; of those that did not change, the one made before."""
+        splits: list[tuple[Array, Proposal | None]] = []
         for k in range(self.n_components):
-            column = responsibilities[:, k]
-            made = next((made for made in known if self._is_same(made[0], column)), None)
-            if made is None:
-                proposal = split_of(k, responsibilities, self.sample, self.generator)
-            else:
-                proposal = made[1]
-            if proposal is not None and proposal.components != (k,):
-                was_refused = proposal in self.refused
-                proposal = renumbered(proposal, k)
-                if was_refused:
-                    self.refused.add(proposal)
-            self.splits.append((column, proposal))
-        found = [proposal for _, proposal in self.splits if proposal is not None]
+            column = self.responsibilities[:, k]
+            is_known, proposal = self.memory.split_of(column)
+            if not is_known:
+                proposal = split_of(k, self.responsibilities, self.sample, self.generator)
+            splits.append((column, None if proposal is None else replace(proposal, components=(k,))))
+        self.memory.keep_splits(splits)
+        found = [proposal for _, proposal in splits if proposal is not None]
         return sorted(found, key=lambda proposal: -proposal.gain)
-
-    def _is_same(self, before: Array, now: Array) -> bool:
-        weights = self.sample.weights
-        return bool(weights @ np.abs(before - now) < _SAME * (weights @ now))
 
     def try_all(self, proposals: Sequence[Proposal]) -> bool:
         """Try the promising proposals together, and in halves until the ELBO rises; else the best by themselves."""
-        together = list(_disjoint(p for p in proposals if p.gain > 0 or p.gain == 0 and p.kind == "delete"))
-        while len(together) > 1:
+        proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
+        promising = [p for p in proposals if p.gain >= 0]
+        together = list(_disjoint(promising))
+        while len(together) > 1 and self.n_components > 1:
             if self.try_together(together):
                 return True
             together = together[: len(together) // 2]
-        promising = [p for p in proposals if p.gain > 0]
-        singles = promising + [p for p in proposals if p.gain <= 0][:_MOST]
-        return any(self.try_together([p]) for p in singles if p not in self.refused)
+        singles = promising + [p for p in proposals if p.gain < 0][:_MOST]
+        return any(self.try_together([p]) for p in singles)
 
     def try_together(self, proposals: Sequence[Proposal]) -> bool:
         """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""
-        start = applied(proposals, self.responsibilities(), self.sample.weights)
+        start = applied(proposals, self.responsibilities, self.sample.weights)
         n_components = start.shape[1]
         before = self.posterior.elbo
         after = self._fitted(n_components, start, before)
-        gain = after.elbo - before
-        slack = max(_ROUNDING * abs(before), self.problem.tol * self.problem.total_weight)
-        accepted = bool(gain > slack)
+        accepted = bool(after.elbo - before > self.problem.slack(before))
         groups = tuple(proposal.components for proposal in proposals)
         move = Move(proposals[0].kind, groups, before, after.elbo, n_components, accepted)
         self.moves.append(move)
         self.tell(move)
         if accepted:
             self.posterior, self.n_components = after, n_components
-        else:
-            self.refused.update(proposals if len(proposals) == 1 else ())
+            self._look()
+        elif len(proposals) == 1:
+            self.memory.refuse(proposals[0], self.responsibilities)
         if after.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return accepted
+
+    def put_in_order(self) -> None:
+        """Number the components by their weight, the heaviest first; kept unless the ELBO falls."""
+        responsibilities = self.problem.responsibilities(self.posterior)
+        order = np.argsort(-(self.problem.weights @ responsibilities), kind="stable")
+        if np.all(np.diff(order) > 0):
+            return
+        after = self.problem.fit(self.n_components, {"z": responsibilities[:, order]})
+        if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
+            self.posterior = after
 
     def _fitted(self, n_components: int, responsibilities: Array, to_reach: float) -> Posterior:
         """Return where the loop ends from responsibilities of the sample, or where it is clear that it stays below."""
@@ -193,6 +190,7 @@ def search(
     try:
         while state.sweep():
             pass
+        state.put_in_order()
     except KeyboardInterrupt:
         interrupted = True
     return Found(state.posterior, state.n_components, tuple(state.moves), interrupted)
