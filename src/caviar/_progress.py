@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from .engine.loop import Progress
 
-__all__ = ["reporter"]
+__all__ = ["lines", "reporter"]
 
 log = logging.getLogger("caviar")
 
@@ -24,18 +24,25 @@ def reporter(progress: bool | Callable[[Progress], None]) -> Iterator[Callable[[
     elif callable(progress):
         yield progress
     else:
-        handler = None
-        if not logging.getLogger().handlers and not log.handlers:
-            handler = logging.StreamHandler()
-            log.addHandler(handler)
-        level = log.level
-        log.setLevel(logging.INFO)
-        try:
+        with lines():
             yield _log_line
-        finally:
-            log.setLevel(level)
-            if handler is not None:
-                log.removeHandler(handler)
+
+
+@contextmanager
+def lines() -> Iterator[Callable[[object], None]]:
+    """Yield a function that logs a line at level INFO of the logger "caviar": on standard error unless logging is set up."""
+    handler = None
+    if not logging.getLogger().handlers and not log.handlers:
+        handler = logging.StreamHandler()
+        log.addHandler(handler)
+    level = log.level
+    log.setLevel(logging.INFO)
+    try:
+        yield lambda line: log.info("%s", line)
+    finally:
+        log.setLevel(level)
+        if handler is not None:
+            log.removeHandler(handler)
 
 
 def _log_line(event: Progress) -> None:

@@ -46,16 +46,16 @@ class GaussianEstimator(PredictiveMethods):
     semi_supervised: bool
     warm_start: bool
 
+    n_components_: int
     precisions_: Array
 
     @property
     def _structure(self) -> CovarianceStructure:
         return STRUCTURES[self.covariance_type]
 
-    @property
     @abstractmethod
-    def _weight_prior(self) -> WeightPrior:
-        """How the weights are distributed."""
+    def _weight_prior(self, n_components: int) -> WeightPrior:
+        """Return how the weights of so many components are distributed."""
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -94,7 +94,10 @@ class GaussianEstimator(PredictiveMethods):
         return {name: self.posterior_[name] for name in self.posterior_}
 
     def _read(self, posterior: Posterior) -> MixtureDensity:
-        self.weights_ = self._weight_prior.weights(posterior)
+        dimension = posterior.model.variables["z"].dimension
+        assert dimension is not None
+        self.n_components_ = dimension
+        self.weights_ = self._weight_prior(dimension).weights(posterior)
         found = self._form.components(posterior)
         self.means_, self.covariances_, self.precisions_ = found.means, found.covariances, found.precisions
         self._read_more(posterior, found)

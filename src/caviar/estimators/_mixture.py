@@ -40,11 +40,14 @@ class Statement:
     starts
         ``"auto"``, for as many starts as the estimator asks for; or where each begins, as for
         :meth:`caviar.Model.fit`.
+    model_of
+        Number of components -> the model; None where only one number can be.
     """
 
     model: Model
     point: tuple[str, ...] = ()
     starts: str | Sequence[Mapping[str, Any]] = "auto"
+    model_of: Callable[[int], Model] | None = None
 
 
 class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Saveable, ABC):
@@ -54,7 +57,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     transformer it turns rows into responsibilities.
     """
 
-    n_components: int
+    n_components: Any
     tol: float
     max_iter: int
     n_init: int
@@ -163,10 +166,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
 
     def _check_settings(self) -> None:
-        require_whole("n_components", self.n_components, 1)
+        self._check_n_components()
         require_whole("max_iter", self.max_iter, 0)
         require_whole("n_init", self.n_init, 1)
         require_number("tol", self.tol)
+
+    def _check_n_components(self) -> None:
+        require_whole("n_components", self.n_components, 1)
 
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""

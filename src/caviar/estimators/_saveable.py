@@ -32,6 +32,20 @@ class Saveable(BaseEstimator):
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
 
+    def _attribute_as_plain(self, name: str, value: Any) -> Any:
+        """Return an attribute of a fit as plain values."""
+        return value
+
+    def _attribute_of_plain(self, name: str, value: Any) -> Any:
+        """Return the attribute that :meth:`_attribute_as_plain` made plain values of.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError
+            If the values are not those of one.
+        """
+        return value
+
     def save(self, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None) -> None:
         """Save the fitted estimator to one file, which :func:`caviar.load` reads; whole or not at all.
 
@@ -70,7 +84,7 @@ class Saveable(BaseEstimator):
     def _document(self, about: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the fitted estimator as plain values."""
         attributes = {
-            name: value
+            name: self._attribute_as_plain(name, value)
             for name, value in vars(self).items()
             if _ATTRIBUTE.fullmatch(name) and name not in {"posterior_", "about_"}
         }
@@ -95,7 +109,7 @@ class Saveable(BaseEstimator):
         for name, value in document["attributes"].items():
             if not _ATTRIBUTE.fullmatch(name):
                 raise ValueError(f"an attribute {name!r:.40}")
-            setattr(self, name, value)
+            setattr(self, name, self._attribute_of_plain(name, value))
         self._keep(posterior_of_document(document["posterior"]))
         self._generator = np.random.default_rng()
         if document["generator"] is not None:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
+from .._errors import ParameterError
+from .._model import Model
 from .._posterior import Posterior
+from .._progress import lines
 from .._typing import AnyArray, Array
-from ._arguments import require_choice
+from ._arguments import n_threads, require_choice
 from ._component_prior import component_prior
-from ._data_scale import scale_of
+from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
 from ._mixture import Statement
-from ._structure import Components, Form
+from ._structure import ComponentPrior, Components, Form
 from ._weights import WeightPrior, weight_prior
+from .automatic import Move, Problem, search
+from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
 __all__ = ["BayesianGaussianMixture"]
 
@@ -145,7 +153,7 @@ class BayesianGaussianMixture(GaussianEstimator):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         covariance_type: str = "full",
         mean_precision_family: str = "joint",
@@ -188,38 +196,124 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _form(self) -> Form:
         return getattr(self._structure, self.mean_precision_family)
 
-    @property
-    def _weight_prior(self) -> WeightPrior:
-        return weight_prior(
-            self.weight_concentration_prior_type, self.weight_concentration_prior, self.n_components
-        )
+    def _weight_prior(self, n_components: int) -> WeightPrior:
+        given = self.weight_concentration_prior
+        if given is None and is_auto(self.n_components):
+            given = AUTO_CONCENTRATION
+        return weight_prior(self.weight_concentration_prior_type, given, n_components)
 
     def _check_settings(self) -> None:
         super()._check_settings()
         require_choice("mean_precision_family", self.mean_precision_family, ("joint", "independent"))
+        if is_auto(self.n_components) and self.semi_supervised:
+            raise ParameterError(
+                "semi_supervised=True needs a number of components for its labels; got n_components='auto', which moves "
+                "them. Give their number"
+            )
+
+    def _check_n_components(self) -> None:
+        if not is_auto(self.n_components):
+            super()._check_n_components()
 
     def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
         scale = scale_of(X, sample_weight)
-        weights = self._weight_prior
-        prior = component_prior(
-            self._structure,
-            self._form,
-            scale,
-            self.n_components,
-            mean=self.mean_prior,
-            mean_precision=self.mean_precision_prior,
-            df=self.degrees_of_freedom_prior,
-            covariance=self.covariance_prior,
-        )
+        n_components = self.n_components
+        if is_auto(n_components):
+            self._refuse_one_per_component(scale)
+            n_components = 2
+        weights = self._weight_prior(n_components)
+        prior = self._component_prior(scale, n_components)
         self.weight_concentration_prior_ = weights.concentration
         self.mean_prior_ = prior.mean
         self.mean_precision_prior_ = prior.mean_precision
         self.degrees_of_freedom_prior_ = prior.df
         self.covariance_prior_ = prior.inverse_scale
-        model = state(weights, self._form, prior, self.n_components)
-        return Statement(model, starts=self._starts(X, scale, generator))
+        model = state(weights, self._form, prior, n_components)
+        if not is_auto(self.n_components):
+            return Statement(model, starts=self._starts(X, scale, generator))
+
+        def model_of(number: int) -> Model:
+            own = self._component_prior(scale, number)
+            return state(self._weight_prior(number), self._form, own, number)
+
+        return Statement(model, model_of=model_of)
+
+    def _component_prior(self, scale: DataScale, n_components: int) -> ComponentPrior:
+        return component_prior(
+            self._structure,
+            self._form,
+            scale,
+            n_components,
+            mean=self.mean_prior,
+            mean_precision=self.mean_precision_prior,
+            df=self.degrees_of_freedom_prior,
+            covariance=self.covariance_prior,
+        )
+
+    def _refuse_one_per_component(self, scale: DataScale) -> None:
+        """Refuse priors that are given for each component, where there is no telling how many there will be."""
+        rank = 0 if self._structure.is_known else self._structure.covariance_of(scale).ndim
+        is_joint = self.mean_precision_family == "joint"
+        refuse_one_per_component(
+            {
+                "weight_concentration_prior": (self.weight_concentration_prior, 0),
+                "mean_prior": (self.mean_prior, 1),
+                "mean_precision_prior": (self.mean_precision_prior, 0 if is_joint else max(rank, 1)),
+                "degrees_of_freedom_prior": (self.degrees_of_freedom_prior, 0),
+                "covariance_prior": (self.covariance_prior, rank),
+            }
+        )
+
+    def _best(
+        self,
+        statement: Statement,
+        data: Mapping[str, Any],
+        sample_weight: Array | None,
+        generator: np.random.Generator,
+    ) -> Posterior:
+        if statement.model_of is None:
+            return super()._best(statement, data, sample_weight, generator)
+        X = data["x"]
+        start = self._start_of_search(X)
+        weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        rows = slice(None) if np.all(weights > 0) else weights > 0
+        problem = Problem(
+            statement.model_of,
+            X[rows],
+            weights[rows],
+            self.max_iter,
+            self.tol,
+            n_threads(self.n_jobs),
+            self.verbose if callable(self.verbose) else False,
+        )
+        with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:
+            ends = [
+                search(problem, None if start is None else start[rows], own, tell)
+                for own in generator.spawn(self.n_init)
+            ]
+        found = max(ends, key=lambda end: end.posterior.elbo)
+        if any(end.is_interrupted for end in ends):
+            warnings.warn(
+                "BayesianGaussianMixture: the search for the number of components was interrupted; this is the best so far",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.moves_ = list(found.moves)
+        return found.posterior
+
+    def _start_of_search(self, X: AnyArray) -> Array | None:
+        """Return the responsibilities that a search begins with; None for one component."""
+        if self.warm_start and hasattr(self, "posterior_"):
+            return self.posterior_.local({"x": X})["z"].probabilities
+        return start_of(self.init_params, len(X))
+
+    def _attribute_as_plain(self, name: str, value: Any) -> Any:
+        return [move.as_plain() for move in value] if name == "moves_" else value
+
+    def _attribute_of_plain(self, name: str, value: Any) -> Any:
+        return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
-        self.weight_concentration_ = self._weight_prior.concentrations(posterior)
+        self.weight_concentration_ = self._weight_prior(self.n_components_).concentrations(posterior)
         self.mean_precision_ = found.mean_precision
         self.degrees_of_freedom_ = found.df

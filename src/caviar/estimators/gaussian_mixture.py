@@ -207,7 +207,7 @@ class GaussianMixture(GaussianEstimator):
             structure.checked("covariances", covariances, n_components, size)
         scale = DataScale(known["mean"].mean(axis=0), np.ones(size), np.eye(size))
         model = state(
-            mixture._weight_prior,
+            mixture._weight_prior(n_components),
             mixture._form,
             map_prior(None, structure, scale, n_components),
             n_components,
@@ -224,13 +224,21 @@ class GaussianMixture(GaussianEstimator):
     def _form(self) -> Form:
         return self._structure.independent
 
-    @property
-    def _weight_prior(self) -> WeightPrior:
-        return DirichletWeights(map_concentration(self.prior, self.n_components))
+    def _weight_prior(self, n_components: int) -> WeightPrior:
+        return DirichletWeights(map_concentration(self.prior, n_components))
 
     def _check_settings(self) -> None:
         super()._check_settings()
         check_names(self.prior)
+
+    def _check_n_components(self) -> None:
+        if isinstance(self.n_components, str) and self.n_components == "auto":
+            raise ParameterError(
+                "n_components of GaussianMixture must be a whole number; got 'auto', and a likelihood cannot choose: it "
+                "grows with every component. Use BayesianGaussianMixture(n_components='auto'), whose ELBO "
+                "can, or fit several numbers and compare their bic(X)"
+            )
+        super()._check_n_components()
 
     def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
         self._check_rows(len(X) if sample_weight is None else int(np.count_nonzero(sample_weight)))
@@ -238,7 +246,7 @@ class GaussianMixture(GaussianEstimator):
         prior = map_prior(self.prior, self._structure, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None
-        model = state(self._weight_prior, self._form, prior, self.n_components, floor)
+        model = state(self._weight_prior(self.n_components), self._form, prior, self.n_components, floor)
         start = self._given_start(scale)
         starts = self._starts(X, scale, generator) if start is None else [start]
         return Statement(model, _point_masses(model), starts)

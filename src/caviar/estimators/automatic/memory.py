@@ -1,0 +1,58 @@
+"""What a search has tried before, so that it is not tried again while the components concerned stay what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..._typing import Array
+from .proposals import Proposal
+
+__all__ = ["Memory"]
+
+_SAME = 0.01
+"""Share of its rows by which a component may have changed and still be the same."""
+
+
+@dataclass
+class Memory:
+    """Splits that were proposed, and moves that were refused, by the responsibilities of their components.
+
+    Attributes
+    ----------
+    weights
+        Weight of each row, shape (N,).
+    """
+
+    weights: Array
+    _splits: list[tuple[Array, Proposal | None]] = field(default_factory=list)
+    _refused: list[tuple[str, list[Array]]] = field(default_factory=list)
+
+    def split_of(self, column: Array) -> tuple[bool, Proposal | None]:
+        """Return whether a split of a component with these responsibilities, (N,), was made before; and the split."""
+        for known, proposal in self._splits:
+            if self._is_same(known, column):
+                return True, proposal
+        return False, None
+
+    def keep_splits(self, splits: Sequence[tuple[Array, Proposal | None]]) -> None:
+        """Keep these splits, each with the responsibilities of its component, and forget those before."""
+        self._splits = list(splits)
+
+    def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
+        """Keep in mind that a move was refused."""
+        self._refused.append((proposal.kind, [responsibilities[:, k] for k in proposal.components]))
+
+    def was_refused(self, proposal: Proposal, responsibilities: Array) -> bool:
+        """Return whether the same move of the same components was refused, whatever their numbers were then."""
+        columns = [responsibilities[:, k] for k in proposal.components]
+        return any(
+            kind == proposal.kind
+            and all(any(self._is_same(one, other) for other in known) for one in columns)
+            for kind, known in self._refused
+        )
+
+    def _is_same(self, before: Array, now: Array) -> bool:
+        return bool(self.weights @ np.abs(before - now) <= _SAME * (self.weights @ now))

@@ -1,0 +1,77 @@
+"""What a search for the number of components did, as it is told to a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Move"]
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Move:
+    """A move that was tried on all rows; prints as a line.
+
+    Attributes
+    ----------
+    kind
+        ``"split"``, ``"merge"`` or ``"delete"``.
+    components
+        Which components it took, numbered as they stood before it: each group in it is one that is split in two, two that
+        are merged into one, or one that is deleted. Several groups were changed at once.
+    elbo_before
+        ELBO (nats) of the mixture that it started from.
+    elbo_after
+        ELBO where the fit after the move ended; of a move that was given up, where it was then.
+    n_components
+        Number of components after it; of a refused move, that it would have led to.
+    accepted
+        Whether the ELBO rose, and the mixture was kept.
+
+    Examples
+    --------
+    >>> Move("split", ((0,),), -1303.87, -1178.47, 2, True)
+    split   0            -> 2 components   ELBO -1303.8700 -> -1178.4700  (+125.4)  accepted
+    """
+
+    kind: str
+    components: Groups
+    elbo_before: float
+    elbo_after: float
+    n_components: int
+    accepted: bool
+
+    def __repr__(self) -> str:
+        groups = ", ".join("+".join(str(k) for k in group) for group in self.components)
+        plural = "s" if self.n_components != 1 else ""
+        components = f"{self.n_components} component{plural}"
+        return (
+            f"{self.kind:<7} {groups:<12} -> {components:<14}  ELBO {self.elbo_before:.4f} -> {self.elbo_after:.4f}  "
+            f"({self.elbo_after - self.elbo_before:+.4g})  {'accepted' if self.accepted else 'refused'}"
+        )
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the move as plain values, which :meth:`of_plain` reads."""
+        return {**vars(self), "components": [list(group) for group in self.components]}
+
+    @classmethod
+    def of_plain(cls, values: Mapping[str, Any]) -> Move:
+        """Return the move that plain values state.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError
+            If they state none.
+        """
+        groups = tuple(tuple(int(k) for k in group) for group in values["components"])
+        return cls(
+            str(values["kind"]),
+            groups,
+            float(values["elbo_before"]),
+            float(values["elbo_after"]),
+            int(values["n_components"]),
+            bool(values["accepted"]),
+        )

@@ -1,0 +1,105 @@
+"""Rows, and the mixture stated for any number of components: all that a search knows of either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..._model import Model
+from ..._posterior import Posterior
+from ..._typing import AnyArray, Array
+from ...data import ArrayRows
+from ...engine.loop import Progress
+from ...engine.sample import sample_of
+
+__all__ = ["Problem", "factors_of"]
+
+_ROUNDING = 1e-10
+
+Starts = str | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows of data, and the statement of their mixture for any number of components.
+
+    Attributes
+    ----------
+    model_of
+        Number of components -> the model, with variables ``x`` and ``z``. The prior of a component must not depend on
+        how many there are.
+    X
+        Values of ``x``, rows first.
+    weights
+        Weight of each row, above 0, shape (N,).
+    max_iter, tol
+        As for :meth:`caviar.Model.fit`.
+    n_threads
+        On which blocks of rows are mapped; it does not change the result.
+    progress
+        Called after each iteration over these rows.
+    """
+
+    model_of: Callable[[int], Model]
+    X: AnyArray
+    weights: Array
+    max_iter: int
+    tol: float
+    n_threads: int | None = None
+    progress: bool | Callable[[Progress], None] = False
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.weights.sum())
+
+    def slack(self, elbo: float) -> float:
+        """Return the change of the ELBO that counts as none: what the loop takes for settled, or rounding."""
+        return max(_ROUNDING * abs(elbo), self.tol * self.total_weight)
+
+    def fit(
+        self,
+        n_components: int,
+        init: Starts = "auto",
+        *,
+        max_iter: int | None = None,
+        seed: np.random.Generator | int = 0,
+    ) -> Posterior:
+        """Return where the ordinary loop ends."""
+        return self.model_of(n_components).fit(
+            {"x": self.X},
+            seed=seed,
+            max_iter=self.max_iter if max_iter is None else min(max_iter, self.max_iter),
+            tol=self.tol,
+            init=init,
+            sample_weight=None if np.all(self.weights == 1) else self.weights,
+            executor=self.n_threads,
+            progress=self.progress,
+        )
+
+    def responsibilities(self, posterior: Posterior) -> Array:
+        """Return q(z) of these rows, shape (N, K)."""
+        return posterior.local({"x": self.X})["z"].probabilities
+
+    def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
+        """Return the rows of which more than ``smallest`` belongs to a part, weighted by their share (N,) in it."""
+        rows = share > smallest
+        return replace(self, X=self.X[rows], weights=(self.weights * share)[rows], progress=False, **changes)
+
+    def subsample(self, largest: int) -> Problem:
+        """Return the same, of at most ``largest`` rows that weigh as much as all.
+
+        They follow from the weighted empirical distribution alone: see ``engine/sample.py``.
+        """
+        if len(self.X) <= largest:
+            return self
+        sample = sample_of(ArrayRows({"x": self.X}, len(self.X), self.weights), largest)
+        return replace(self, X=sample.columns["x"], weights=sample.row_weights, progress=False)
+
+
+def factors_of(posterior: Posterior) -> dict[str, Any]:
+    """Return the factors of a posterior, for another fit to go on from."""
+    return {name: posterior[name] for name in posterior}

@@ -1,0 +1,196 @@
+"""The search: sweeps of splits, merges and deletions, each kept only where the ELBO of all rows rises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..._posterior import Posterior
+from ..._typing import Array
+from ...engine.status import Status
+from .memory import Memory
+from .move import Move
+from .problem import Problem, Starts, factors_of
+from .proposals import Proposal, applied, deletions, merges, split_of
+
+__all__ = ["Found", "search"]
+
+_SAMPLE_ROWS = 20_000
+"""Rows that proposals are made from."""
+_FIRST = 10
+"""Iterations after which a candidate is given up that cannot catch up."""
+_PATIENCE = 100
+"""Iterations that a candidate is given to catch up at its present speed."""
+_MOST = 3
+"""Moves of each kind that are tried in a sweep though nothing speaks for them."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a search ended.
+
+    Attributes
+    ----------
+    posterior
+        Of the best mixture.
+    n_components
+        How many it has.
+    moves
+        Those that were tried on all rows, in their order.
+    is_interrupted
+        Whether the search was interrupted; the posterior is then the best so far.
+    """
+
+    posterior: Posterior
+    n_components: int
+    moves: tuple[Move, ...]
+    is_interrupted: bool = False
+
+
+@dataclass
+class _Search:
+    """The state of a search: what changes is the best mixture so far, and the report."""
+
+    problem: Problem
+    generator: np.random.Generator
+    tell: Callable[[Move], None]
+    posterior: Posterior
+    n_components: int
+    moves: list[Move] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sample = self.problem.subsample(_SAMPLE_ROWS)
+        self.memory = Memory(self.sample.weights)
+        self._look()
+
+    def _look(self) -> None:
+        """Read the responsibilities of the best mixture on the sample, (n, K)."""
+        self.responsibilities = self.sample.responsibilities(self.posterior)
+
+    def sweep(self) -> bool:
+        """Try moves of each kind; return whether any was accepted."""
+        accepted = self.try_all(self.split_proposals())
+        if self.n_components > 1:
+            accepted |= self.try_all(merges(self.responsibilities, self.sample, 3 * self.n_components))
+        if self.n_components > 1:
+            accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, _MOST))
+        return accepted
+
+    def split_proposals(self) -> list[Proposal]:
+        """Return a split of each component, the best first; of those that did not change, the one made before."""
+        splits: list[tuple[Array, Proposal | None]] = []
+        for k in range(self.n_components):
+            column = self.responsibilities[:, k]
+            is_known, proposal = self.memory.split_of(column)
+            if not is_known:
+                proposal = split_of(k, self.responsibilities, self.sample, self.generator)
+            splits.append((column, None if proposal is None else replace(proposal, components=(k,))))
+        self.memory.keep_splits(splits)
+        found = [proposal for _, proposal in splits if proposal is not None]
+        return sorted(found, key=lambda proposal: -proposal.gain)
+
+    def try_all(self, proposals: Sequence[Proposal]) -> bool:
+        """Try the promising proposals together, and in halves until the ELBO rises; else the best by themselves."""
+        proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
+        promising = [p for p in proposals if p.gain >= 0]
+        together = list(_disjoint(promising))
+        while len(together) > 1 and self.n_components > 1:
+            if self.try_together(together):
+                return True
+            together = together[: len(together) // 2]
+        singles = promising + [p for p in proposals if p.gain < 0][:_MOST]
+        return any(self.try_together([p]) for p in singles)
+
+    def try_together(self, proposals: Sequence[Proposal]) -> bool:
+        """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""
+        start = applied(proposals, self.responsibilities, self.sample.weights)
+        n_components = start.shape[1]
+        before = self.posterior.elbo
+        after = self._fitted(n_components, start, before)
+        accepted = bool(after.elbo - before > self.problem.slack(before))
+        groups = tuple(proposal.components for proposal in proposals)
+        move = Move(proposals[0].kind, groups, before, after.elbo, n_components, accepted)
+        self.moves.append(move)
+        self.tell(move)
+        if accepted:
+            self.posterior, self.n_components = after, n_components
+            self._look()
+        elif len(proposals) == 1:
+            self.memory.refuse(proposals[0], self.responsibilities)
+        if after.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return accepted
+
+    def put_in_order(self) -> None:
+        """Number the components by their weight, the heaviest first; kept unless the ELBO falls."""
+        responsibilities = self.problem.responsibilities(self.posterior)
+        order = np.argsort(-(self.problem.weights @ responsibilities), kind="stable")
+        if np.all(np.diff(order) > 0):
+            return
+        after = self.problem.fit(self.n_components, {"z": responsibilities[:, order]})
+        if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
+            self.posterior = after
+
+    def _fitted(self, n_components: int, responsibilities: Array, to_reach: float) -> Posterior:
+        """Return where the loop ends from responsibilities of the sample, or where it is clear that it stays below."""
+        init: Starts = {"z": responsibilities}
+        if self.sample is not self.problem:
+            init = factors_of(self.sample.fit(n_components, init))
+        first = self.problem.fit(n_components, init, max_iter=_FIRST)
+        if first.status is not Status.MAX_ITER or first.n_iter >= self.problem.max_iter:
+            return first
+        speed = first.elbo_trace[-1] - first.elbo_trace[-2]
+        if first.elbo + _PATIENCE * speed < to_reach:
+            return first
+        return self.problem.fit(n_components, factors_of(first))
+
+
+def _disjoint(proposals: Iterable[Proposal]) -> Iterable[Proposal]:
+    """Yield proposals in their order, without those that take a component of one before."""
+    taken: set[int] = set()
+    for proposal in proposals:
+        if taken.isdisjoint(proposal.components):
+            taken.update(proposal.components)
+            yield proposal
+
+
+def search(
+    problem: Problem,
+    start: Array | None,
+    generator: np.random.Generator,
+    tell: Callable[[Move], None] = lambda move: None,
+) -> Found:
+    """Return the mixture that no move improves.
+
+    Parameters
+    ----------
+    problem
+        Rows and statement.
+    start
+        Responsibilities of all rows to begin with, shape (N, K); None for one component.
+    generator
+        Of the starts of splits; the same seed gives the same bits.
+    tell
+        Called with each move that was tried on all rows.
+
+    Notes
+    -----
+    A move is judged by the ELBO of all rows, every constant included, which has to rise by more than what counts
+    as settled (``tol`` a row). Each accepted move raises it and it is bounded, so the search ends.
+    """
+    n_components = 1 if start is None else start.shape[1]
+    init: Starts = "auto" if start is None else {"z": start}
+    first = problem.fit(n_components, init, seed=generator)
+    if first.status is Status.INTERRUPTED:
+        return Found(first, n_components, (), is_interrupted=True)
+    state = _Search(problem, generator, tell, first, n_components)
+    interrupted = False
+    try:
+        while state.sweep():
+            pass
+        state.put_in_order()
+    except KeyboardInterrupt:
+        interrupted = True
+    return Found(state.posterior, state.n_components, tuple(state.moves), interrupted)
