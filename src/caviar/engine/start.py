@@ -194,7 +194,8 @@ def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
         factor = _as_point(plan, variable, value)
     refuse_other_factor(plan, variable, factor)
     reference = plan.frame.of(variable)
-    return factor if reference is None else factor.translate(-reference)
+    moved = factor if reference is None else factor.translate(-reference)
+    return plan.with_known(variable, moved)
 
 
 def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
