@@ -66,7 +66,9 @@ class KnownRepetitions:
         points = self.points(variable, reference)
         if self.are_all:
             plates = self.is_known.shape
-            return PointMass.of(variable, _each(points.value, lambda part: part.reshape(plates + part.shape[1:])))
+            return PointMass.of(
+                variable, _each(points.value, lambda part: part.reshape(plates + part.shape[1:]))
+            )
         if not isinstance(unknown, PointMass):
             return PartlyKnown(unknown, points, self.is_known)
         one = unknown.value if isinstance(unknown.value, tuple) else (unknown.value,)
@@ -160,14 +162,16 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepe
     if not np.array_equal(is_known, found[-1]):
         where = np.argwhere(is_known != found[-1])[0]
         raise DataError(
-            f"'{node.name}', a {type(node).__name__}, has {_place(node, where)} only one of mean and precision; of a "
-            f"repetition give both, or NaN in both"
+            f"'{node.name}', a {type(node).__name__}, has only one of mean and precision{_place(node, where)}; give both "
+            f"of a repetition, or NaN in both"
         )
     if not is_known.any():
         return None
     values = tuple(np.array(part[is_known]) for part in parts)
     if not isinstance(value, tuple):
-        return KnownRepetitions(is_known, values[0])
+        labels = values[0].astype(np.intp) if hasattr(node, "categories") else values[0]
+        # what is no whole number is no label, and refused as it is
+        return KnownRepetitions(is_known, labels if np.array_equal(labels, values[0]) else values[0])
     _check_precision(node, values[1])
     return KnownRepetitions(is_known, MeanPrecision(*values))
 
@@ -184,12 +188,12 @@ def _why_whole(node: Variable, where: Sequence[int]) -> str:
     kind, place = f"'{node.name}', a {type(node).__name__},", _place(node, where)
     if isinstance(node, Dirichlet | StickBreaking):
         return (
-            f"{kind} has {place} some probabilities missing (NaN) and others not: those of one repetition sum to one, and "
+            f"{kind} has some probabilities missing (NaN) and others not{place}: those of one repetition sum to one, and "
             f"are given together or not at all. Probabilities that are all known stand as numbers where "
             f"'{node.name}' does, as in Categorical('z', [0.2, 0.8])"
         )
     return (
-        f"{kind} has {place} some entries missing (NaN) and others not: a value is known as a whole or not at all. Give "
+        f"{kind} has some entries missing (NaN) and others not{place}: a value is known as a whole or not at all. Give "
         f"all of its entries, or NaN in all"
     )
 
@@ -197,7 +201,7 @@ def _why_whole(node: Variable, where: Sequence[int]) -> str:
 def _place(node: Variable, where: Sequence[int]) -> str:
     """Return in words which repetition an index is."""
     plates = zip(node.plates, where, strict=False)
-    return "at " + ", ".join(f"{plate.name} {i}" for plate, i in plates) if node.plates else "here"
+    return " at " + ", ".join(f"{plate.name} {i}" for plate, i in plates) if node.plates else ""
 
 
 def _each(value: Any, function: Callable[[Array], Array]) -> Any:

@@ -34,9 +34,7 @@ def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array
     except ImproperError:
         plates, spread = _shape(plan, variable), _spread(plan, variable)
         broad = None if variable in plan.point else variable.unit_factor(plates, spread)
-        return plan.with_known(
-            variable, broad or PointMass.of(variable, variable.unit_value(plates, spread))
-        )
+        return plan.with_known(variable, broad or PointMass.of(variable, variable.unit_value(plates, spread)))
 
 
 def prior_draw(

@@ -25,6 +25,8 @@ from .given import GivenLocals, with_labels
 from .given_factors import refuse_other_factor
 from .locals import CategoricalFactor, GatedFactor
 from .loop import statistics_of
+from .matching import matched
+from .partly_known import PartlyKnown
 from .passes import Passes, RowSource
 from .plan import Plan
 from .point import PointMass
@@ -58,6 +60,7 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     for factor, values in points.items():
         if values is not None:
             labels = cluster(values, sample.row_weights, factor.variables[0].dimension or 1, rng)
+            labels = matched(plan, factor, labels, sample)
             expected[factor] = with_labels(plan, factor, labels, every)
 
     def give(rows: Rows) -> LocalState:
@@ -190,7 +193,7 @@ def _softened(state: LocalState) -> LocalState:
 def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
     """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
     factor: Any = value
-    if not isinstance(value, ExponentialFamily | PointMass):
+    if not isinstance(value, ExponentialFamily | PartlyKnown | PointMass):
         factor = _as_point(plan, variable, value)
     refuse_other_factor(plan, variable, factor)
     reference = plan.frame.of(variable)
