@@ -1,4 +1,4 @@
-"""Globals of which some repetitions are known: against literal loops, exact sums over labels, and whole observations."""
+"""Globals of which some repetitions are known: against literal loops, sums over labels, and whole observations."""
 
 import itertools
 import pickle
@@ -20,7 +20,8 @@ from caviar.models import (
     poisson_mixture,
     robust_mixture,
 )
-from oracles.reference import bayesian_mixture, em, normal_wishart_mixture as joint_reference, wishart
+from oracles.reference import bayesian_mixture, em, wishart
+from oracles.reference import normal_wishart_mixture as joint_reference
 
 POINT = ("weights", "mean", "precision")
 CENTRES = np.array([[0.0, 0.0], [5.0, 5.0], [-5.0, 5.0]])
@@ -296,7 +297,7 @@ def test_joint_mixture_with_one_known_component_against_the_literal_bound():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_against_the_sum_over_all_labels(seed):
-    """log p(x, mu_0 = v) sums over the labels, with the other means integrated out; the bound is below, and near it."""
+    """The exact log p(x, mu_0 = v) sums over labels, the other mean integrated out; the bound is below, and near."""
     rng = np.random.default_rng(seed)
     x, v, s2 = np.concatenate([rng.normal(-3, 1, 4), rng.normal(3, 1, 4)]), -2.5, 9.0
     total = []
@@ -382,12 +383,12 @@ def test_every_kind_of_variable_passes_the_checks(case):
     model, data = case()
     if case is _global_labels:
         posterior = model.fit(data, seed=0, tol=1e-14)
-        estimate = cv.testing.elbo_estimate(posterior, data, n_draws=4000)
+        estimate = cv.testing.elbo_estimate(posterior, data, n_draws=1000)
         assert abs(estimate.value - posterior.elbo) < 4 * estimate.error
         np.testing.assert_array_equal(posterior["z"].probabilities[[0, 3]], np.eye(2))
         np.testing.assert_array_equal(posterior["z"].sample(5, seed=0)[:, [0, 3]], [[0, 1]] * 5)
         return
-    report = cv.testing.check_model(model, data, n_draws=800)
+    report = cv.testing.check_model(model, data, n_draws=300, n_directions=12)
     assert report.passed, str(report)
 
 
@@ -481,7 +482,7 @@ def test_a_point_mass_of_the_others():
 
 @pytest.mark.parametrize("shift", [0.0, 1e4, 1e7])
 def test_data_far_from_zero_and_narrow_components(shift):
-    """Values are absolute wherever the engine measures from: the fit moves with the data, to the last bit of a value."""
+    """Values are absolute wherever the engine measures from: the fit moves with the data, and values keep all bits."""
     rng = np.random.default_rng(0)
     centres = np.array([[0.0, 0.0], [4096.0, 0.0], [0.0, 8192.0]])
     offsets = np.round(rng.normal(0, 0.5, (60, 2)) * 2**20) / 2**20

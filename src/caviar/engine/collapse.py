@@ -73,7 +73,8 @@ def _known_categories(plan: Plan, variable: Variable, gate: Variable) -> AnyArra
     }
     if known is None or len(places) != 1:
         return np.zeros(gate.dimension or 1, dtype=bool)
-    return known.is_known.all(axis=tuple(i for i in range(known.is_known.ndim) if i not in places))
+    others = tuple(i for i in range(known.is_known.ndim) if i not in places)
+    return np.asarray(known.is_known.all(axis=others))
 
 
 def _weight_of_a_row(plan: Plan) -> float:

@@ -162,16 +162,18 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepe
     if not np.array_equal(is_known, found[-1]):
         where = np.argwhere(is_known != found[-1])[0]
         raise DataError(
-            f"'{node.name}', a {type(node).__name__}, has only one of mean and precision{_place(node, where)}; give both "
-            f"of a repetition, or NaN in both"
+            f"'{node.name}', a {type(node).__name__}, has only one of mean and precision{_place(node, where)}; of a "
+            f"repetition give both, or NaN in both"
         )
     if not is_known.any():
         return None
     values = tuple(np.array(part[is_known]) for part in parts)
     if not isinstance(value, tuple):
-        labels = values[0].astype(np.intp) if hasattr(node, "categories") else values[0]
+        given = values[0].astype(np.float64)
+        labels = values[0].astype(np.intp)
         # what is no whole number is no label, and refused as it is
-        return KnownRepetitions(is_known, labels if np.array_equal(labels, values[0]) else values[0])
+        is_labels = hasattr(node, "categories") and np.array_equal(labels, given)
+        return KnownRepetitions(is_known, labels if is_labels else given)
     _check_precision(node, values[1])
     return KnownRepetitions(is_known, MeanPrecision(*values))
 
@@ -188,9 +190,9 @@ def _why_whole(node: Variable, where: Sequence[int]) -> str:
     kind, place = f"'{node.name}', a {type(node).__name__},", _place(node, where)
     if isinstance(node, Dirichlet | StickBreaking):
         return (
-            f"{kind} has some probabilities missing (NaN) and others not{place}: those of one repetition sum to one, and "
-            f"are given together or not at all. Probabilities that are all known stand as numbers where "
-            f"'{node.name}' does, as in Categorical('z', [0.2, 0.8])"
+            f"{kind} has some probabilities missing (NaN) and others not{place}: those of one repetition sum to one, "
+            f"and are given together or not at all. Probabilities that are all known may also stand as numbers in "
+            f"the place of '{node.name}', as in Categorical('z', [0.2, 0.8])"
         )
     return (
         f"{kind} has some entries missing (NaN) and others not{place}: a value is known as a whole or not at all. Give "

@@ -39,7 +39,9 @@ def matched(plan: Plan, factor: LocalFactor, labels: AnyArray, sample: Sample) -
     n_categories = gate.dimension or 1
     distances = np.zeros((n_categories, n_categories))
     for leaf in plan.compiled.sources:
-        slot = leaf.slots.get("mean") if isinstance(leaf, Variable) else None
+        if not isinstance(leaf, Variable):
+            continue
+        slot = leaf.slots.get("mean")
         if slot is not None and slot.index is gate and _is_known(plan, slot.node):
             values = np.moveaxis(plan.compiled.sources[leaf].values(sample.columns[leaf.name]), -1, 0)
             distances += _distances(_locations(plan, leaf, slot), values, labels, sample.row_weights)

@@ -84,6 +84,11 @@ class PartlyKnown:
         return tuple(self.laid_out(*pair) for pair in pairs)
 
     @cached_property
+    def statistics_of_known(self) -> Statistics:
+        """Sufficient statistics of the known repetitions, and 0 in the place of the others."""
+        return tuple(self.laid_out(np.zeros((1, *t.shape[1:])), t) for t in self.known.expected_statistics)
+
+    @cached_property
     def mean(self) -> Array:
         """Expected values; of a joint factor those of the location, of labels the probabilities."""
         value = self.known.value

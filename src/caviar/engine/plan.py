@@ -102,7 +102,7 @@ class Plan:
             raise ImproperError(_why_improper(variable, str(error))) from error
 
     def with_known(self, variable: Variable, factor: Any, frame: Frame | None = None) -> Any:
-        """Return a factor that is measured from a frame (the plan's), with repetitions that are known at their values."""
+        """Return a factor, measured from a frame (the plan's), with the repetitions that are known at their values."""
         known = self.binding.known.get(variable)
         return factor if known is None else known.over(variable, factor, (frame or self.frame).of(variable))
 
@@ -132,15 +132,8 @@ class Plan:
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
         if isinstance(factor, PartlyKnown):
-            points = {
-                (variable, name): factor.laid_out(np.zeros_like(unknown), known)
-                for name, unknown, known in zip(
-                    variable.family.statistics,
-                    factor.unknown.expected_statistics,
-                    factor.known.expected_statistics,
-                    strict=True,
-                )
-            }
+            names, known = variable.family.statistics, factor.statistics_of_known
+            points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
             return float(np.sum(factor.unknown.entropy_about_base())) + self._log_base(variable, points)
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
