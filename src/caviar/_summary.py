@@ -12,6 +12,7 @@ from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from . import families
 from ._typing import Array
+from .engine.partly_known import PartlyKnown
 
 __all__ = ["Summary", "SummaryRow", "summary_of"]
 
@@ -174,6 +175,11 @@ def _entries(
 
 
 def _marginals(factor: Any, level: float) -> list[_Marginals]:
+    if isinstance(factor, PartlyKnown):
+        known = _marginals(factor.known, level)
+        return [
+            _laid_out(factor, *pair) for pair in zip(_marginals(factor.unknown, level), known, strict=True)
+        ]
     reader = _READERS.get(type(factor))
     if reader is not None:
         return reader(factor, (0.5 - level / 2, 0.5 + level / 2))
@@ -183,6 +189,15 @@ def _marginals(factor: Any, level: float) -> list[_Marginals]:
         tied = factor.family in (families.TiedNormalGamma, families.TiedNormalWishart)
         return [_Marginals(mean, part=".mean"), _Marginals(precision, part=".precision", is_shared=tied)]
     return [_Marginals(np.asarray(factor.mean))]
+
+
+def _laid_out(factor: PartlyKnown, unknown: _Marginals, known: _Marginals) -> _Marginals:
+    """Return figures of all repetitions of a factor; of those that are known the value alone."""
+    sd, lower, upper = (
+        None if array is None else factor.laid_out(array, np.nan)
+        for array in (unknown.sd, unknown.lower, unknown.upper)
+    )
+    return _Marginals(factor.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
 
 
 Ends = tuple[float, float]

@@ -12,6 +12,7 @@ from .._errors import DataError
 from .._simulation import check_labels, conditional, known_arrays, settle_sizes
 from .._typing import Array
 from ..engine.binding import as_values, check_known_slots, check_support
+from ..engine.known_repetitions import is_joint
 from ..engine.locals import Gated
 from ..engine.ragged import flattened
 from ..language import Constant, Data, Node, Plate, Variable
@@ -101,7 +102,8 @@ def _rows(
     shown = {
         name: as_values(variables[name], value, variables[name].value_rank)
         for name, value in flat.data.items()
-        if name in variables
+        # what is known of a joint factor, a pair, its factor holds
+        if name in variables and not is_joint(variables[name])
     }
     means = {name: factor.mean for name, factor in factors.items() if name not in shown}
     fewest = {data_plate: 1, **flat.fewest} if data_plate is not None else flat.fewest

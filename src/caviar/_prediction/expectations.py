@@ -21,6 +21,7 @@ from .. import families
 from .._errors import ModelError
 from .._simulation import laid_out, operand_slot, slot_value
 from .._typing import Array
+from ..engine.partly_known import PartlyKnown
 from ..engine.point import PointMass
 from ..language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ..language.algebra import Addend
@@ -213,6 +214,11 @@ def _location_moments(owner: Variable, factor: Any) -> tuple[Array, Array | None
     if isinstance(factor, PointMass):
         value = factor.value[0] if isinstance(factor.value, tuple) else factor.value
         return np.asarray(value, dtype=np.float64), None
+    if isinstance(factor, PartlyKnown):
+        location, covariance = _location_moments(owner, factor.unknown)
+        at = _location_moments(owner, factor.known)[0]
+        # a distribution has a covariance
+        return factor.laid_out(location, at), factor.laid_out(covariance, 0.0)
     if isinstance(factor, families.Normal):
         return factor.mean, factor.variance
     if isinstance(factor, families.MultivariateNormal):
@@ -246,6 +252,10 @@ def _inverse_moments(factor: Any) -> tuple[Array, Array]:
         value = np.asarray(factor.value[1] if pair else factor.value, dtype=np.float64)
         wishart = issubclass(factor.family, _MATRICES)
         return _inverse_of(value, matrix=wishart)
+    if isinstance(factor, PartlyKnown):
+        pairs = zip(_inverse_moments(factor.unknown), _inverse_moments(factor.known), strict=True)
+        first, second = (factor.laid_out(*pair) for pair in pairs)
+        return first, second
     if isinstance(factor, _MATRICES):
         surplus = (factor.df - factor.inverse_scale.shape[-1] - 1)[..., None]
         diagonal = np.diagonal(factor.inverse_scale, axis1=-2, axis2=-1)

@@ -13,6 +13,7 @@ from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
+from .known_repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of
 from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
@@ -43,7 +44,9 @@ class Binding:
     masks
         Of observed variables with missing entries, which were observed: shape (plates...).
     labels
-        Of latent Categoricals that are known in part, the labels, -1 where unknown: shape (plates...).
+        Of latent Categoricals of the rows that are known in part, the labels, -1 where unknown: shape (plates...).
+    known
+        Of global variables that are known in part, the repetitions that are.
     seen
         Of latents of the rows that must count only where something below them was observed, where: shape (plates...).
     gaps
@@ -59,6 +62,7 @@ class Binding:
     labels: Mapping[Node, AnyArray] = field(default_factory=dict)
     seen: Mapping[Variable, AnyArray] = field(default_factory=dict)
     gaps: Mapping[Variable, Gaps] = field(default_factory=dict)
+    known: Mapping[Variable, KnownRepetitions] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,21 +115,19 @@ def bind(
     ranks = _value_ranks(nodes)
     values: dict[Node, AnyArray] = {}
     masks: dict[Node, AnyArray] = {}
-    labels: dict[Node, AnyArray] = {}
     partial: dict[Variable, AnyArray] = {}
+    in_part: dict[Variable, Any] = {}
     for name, value in flat.data.items():
         node = known[name]
         if takes_sparse(node, value):
             values[node] = sparse_counts(node, value)
             continue
+        if isinstance(node, Variable) and is_joint(node):
+            in_part[node] = as_pair(node, value, as_values)
+            continue
         array = as_values(node, value, ranks[node])
-        if (
-            isinstance(node, Variable)
-            and node not in leaves
-            and array.dtype.kind == "f"
-            and np.isnan(array).any()
-        ):
-            labels[node] = partial_labels(node, array)
+        if isinstance(node, Variable) and node not in leaves and (node.is_flat or _has_missing(array)):
+            in_part[node] = array
             continue
         entries = observed_entries(node, array)
         if entries is not None and isinstance(node, Variable):
@@ -136,9 +138,11 @@ def bind(
         if mask is not None:
             masks[node] = mask
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
-    sizes = _settle_sizes(nodes, {**values, **labels}, flat)
+    first = {node: value[0] if isinstance(value, tuple) else value for node, value in in_part.items()}
+    sizes = _settle_sizes(nodes, {**values, **first}, flat)
     plate = _choose_data_plate(nodes, leaves, data_plate)
     _refuse_tied_rows(nodes, plate)
+    labels, repetitions = _known_in_part(in_part, plate)
     check_along_rows(values, plate)
     for node in nodes:
         if isinstance(node, Variable) and node in values:
@@ -154,12 +158,9 @@ def bind(
     values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
     # a row with a missing entry has a local factor, whose label may be known
     labels |= {gate: values.pop(gate).astype(np.intp) for gate in _known_gates(gaps, values, plate)}
-    binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels, gaps=gaps)
-    for node in labels:
-        if not binding.is_local(node):
-            raise DataError(
-                f"'{node.name}' has missing values (NaN), but is not repeated over the rows of data"
-            )
+    binding = Binding(
+        tuple(nodes), sizes, plate, values, weights, masks, labels, gaps=gaps, known=repetitions
+    )
     seen = observed_rows(binding.observed, masks, labels, plate, n_rows)
     binding = replace(
         binding, seen=seen_latents(binding.latent, binding.observed, masks, labels, plate, seen)
@@ -186,6 +187,29 @@ def _known_gates(
     """Return the observed Categoricals of the rows that choose the parents of vectors missing in part."""
     gates = dict.fromkeys(gate for leaf in partial for gate in leaf.indices)
     return [gate for gate in gates if gate in values and gate.plates == (plate,)]
+
+
+def _has_missing(array: AnyArray) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _known_in_part(
+    given: Mapping[Variable, Any], plate: Plate | None
+) -> tuple[dict[Node, AnyArray], dict[Variable, KnownRepetitions]]:
+    """Return the labels of Categoricals of the rows, and the repetitions of globals, that are known."""
+    labels: dict[Node, AnyArray] = {}
+    repetitions: dict[Variable, KnownRepetitions] = {}
+    for node, value in given.items():
+        if plate in node.plates:
+            _refuse_flat(node)
+            labels[node] = partial_labels(node, value)
+            continue
+        known = repetitions_of(node, value)
+        if known is not None:
+            if not is_joint(node):
+                check_support(node, known.value)
+            repetitions[node] = known
+    return labels, repetitions
 
 
 def _check_names(
@@ -383,11 +407,8 @@ def check_support(node: Variable, value: AnyArray) -> None:
 
 def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
     """Check the known values that came with the data; a flat prior can be stated, but is no distribution of data."""
-    if node.is_flat and node in values:
-        raise DataError(
-            f"'{node.name}' has data, but its statement is the flat, improper prior (precision or rate 0), which is no "
-            f"distribution of data; give its {type(node).__name__} a positive one"
-        )
+    if node in values:
+        _refuse_flat(node)
     for slot in node.slots.values():
         if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
             problem = labels_of(sizes[slot.expression.plate]).problem(np.asarray(values[slot.index]))
@@ -410,6 +431,14 @@ def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Ma
                 raise DataError(
                     f"the data of '{slot.node.name}', '{slot.name}' of {type(node).__name__} '{node.name}', {problem}"
                 )
+
+
+def _refuse_flat(node: Variable) -> None:
+    if node.is_flat:
+        raise DataError(
+            f"'{node.name}' has data, but its statement is the flat, improper prior (precision or rate 0), which is no "
+            f"distribution of data; give its {type(node).__name__} a positive one"
+        )
 
 
 def _refuse_nested_weights(nodes: Sequence[Node]) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._typing import Array
-from ..language import Slot, Variable
+from .._typing import AnyArray, Array
+from ..language import Indexed, Slot, Variable
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -56,13 +56,27 @@ def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) 
         ):
             continue
         chosen, statistic = part.stat
-        if (
-            chosen in gates
-            and statistic == "x"
-            and arrays[part].min() < _FEWEST_ROWS * _weight_of_a_row(plan)
-        ):
-            return True
+        if chosen in gates and statistic == "x":
+            counts = arrays[part][..., ~_known_categories(plan, variable, chosen)]
+            if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(plan):
+                return True
     return False
+
+
+def _known_categories(plan: Plan, variable: Variable, gate: Variable) -> AnyArray:
+    """Return in which categories of a gate every repetition of a variable is known, and so needs no rows."""
+    known = plan.binding.known.get(variable)
+    places = {
+        variable.plates.index(slot.expression.plate)
+        for node in plan.binding.nodes
+        if isinstance(node, Variable)
+        for slot in node.slots.values()
+        if slot.node is variable and slot.index is gate and isinstance(slot.expression, Indexed)
+    }
+    if known is None or len(places) != 1:
+        return np.zeros(gate.dimension or 1, dtype=bool)
+    others = tuple(i for i in range(known.is_known.ndim) if i not in places)
+    return np.asarray(known.is_known.all(axis=others))
 
 
 def _weight_of_a_row(plan: Plan) -> float:
@@ -84,6 +98,10 @@ def _is_singular(
             continue
         precision = arrays[variable, statistic]
         narrowest = _sizes(plan, variable, node, q) * _NARROWEST
+        known = plan.binding.known.get(variable)
+        if known is not None:
+            narrowest = np.broadcast_to(narrowest, known.is_known.shape)[~known.is_known]
+            precision = precision[~known.is_known]
         if node.value_rank == 0:
             return bool(np.any(np.sqrt(precision) * narrowest > 1))
         most = _MOST_COLLINEAR_WITH_GAPS if node in plan.binding.gaps else _MOST_COLLINEAR

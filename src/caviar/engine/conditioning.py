@@ -13,6 +13,7 @@ import numpy as np
 
 from ..language import Node, Variable
 from ..language.roles import JOINT_LINEAR_VECTOR, LINEAR_VECTOR
+from .partly_known import PartlyKnown
 
 __all__ = ["nearly_singular"]
 
@@ -29,7 +30,8 @@ def nearly_singular(nodes: tuple[Node, ...], q: Mapping[Variable, Any]) -> str:
         for slot in node.slots.values()
         if slot.role in (LINEAR_VECTOR, JOINT_LINEAR_VECTOR)
     }
-    for variable, factor in q.items():
+    for variable, own in q.items():
+        factor = own.unknown if isinstance(own, PartlyKnown) else own
         precision = getattr(factor, "mean_precision", getattr(factor, "precision", None))
         if variable in coefficients and precision is not None and _least_share(precision) < _LEAST_SHARE:
             return variable.name

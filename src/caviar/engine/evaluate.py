@@ -34,7 +34,10 @@ def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
     factors = {}
     for variable, factor in q.items():
         reference = plan.frame.of(variable)
-        factors[variable.name] = factor if reference is None else factor.translate(reference)
+        moved = factor if reference is None else factor.translate(reference)
+        known = plan.binding.known.get(variable)
+        # to the last bit as they were given, which no translation there and back would be
+        factors[variable.name] = moved if known is None else known.over(variable, moved, None)
     return factors
 
 
@@ -49,7 +52,8 @@ def _in_frame(
     for variable in plan.order if variables is None else variables:
         reference = (frame or plan.frame).of(variable)
         factor = factors[variable.name]
-        q[variable] = factor if reference is None else factor.translate(-reference)
+        moved = factor if reference is None else factor.translate(-reference)
+        q[variable] = plan.with_known(variable, moved, frame)
     return q
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from .._errors import ParameterError
 from ..families import Categorical, ExponentialFamily
 from ..language import Variable
+from .partly_known import PartlyKnown
 from .plan import Plan
 from .point import PointMass
 
@@ -27,15 +28,16 @@ def refuse_other_factor(plan: Plan, variable: Variable, factor: Any) -> None:
         event shape.
     """
     expected = f"a {variable.family.__name__}"
-    if not isinstance(factor, PointMass | ExponentialFamily) or _family(factor) is not variable.family:
-        came = _family(factor).__name__ if isinstance(factor, PointMass | ExponentialFamily) else repr(factor)
+    is_factor = isinstance(factor, PointMass | PartlyKnown | ExponentialFamily)
+    if not is_factor or _family(factor) is not variable.family:
+        came = _family(factor).__name__ if is_factor else repr(factor)
         raise ParameterError(
             f"a factor of '{variable.name}' is {expected} of caviar.families, as "
             f"posterior['{variable.name}']; got {came}"
         )
     plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
     event = (variable.dimension or 1,) * variable.value_rank
-    if isinstance(factor, Categorical):
+    if variable.family is Categorical and not isinstance(factor, PointMass):
         # its probabilities, where a point has labels
         event = (variable.dimension or 1,)
     shape = _shape(factor)
@@ -68,11 +70,11 @@ def refuse_other_labels(name: str, distribution: Any, shape: tuple[int, ...]) ->
         )
 
 
-def _family(factor: PointMass | ExponentialFamily) -> type[ExponentialFamily]:
-    return factor.family if isinstance(factor, PointMass) else type(factor)
+def _family(factor: PointMass | PartlyKnown | ExponentialFamily) -> type[ExponentialFamily]:
+    return factor.family if isinstance(factor, PointMass | PartlyKnown) else type(factor)
 
 
-def _shape(factor: PointMass | ExponentialFamily) -> tuple[int, ...]:
+def _shape(factor: PointMass | PartlyKnown | ExponentialFamily) -> tuple[int, ...]:
     """Return the shape of one value; of the mean of a joint factor."""
     if isinstance(factor, PointMass):
         return np.shape(factor.value[0] if isinstance(factor.value, tuple) else factor.value)

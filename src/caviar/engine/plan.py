@@ -22,6 +22,7 @@ from .contraction import Contraction, Factor
 from .frame import Frame
 from .locals import LocalFactor
 from .partial_vectors import partial_vectors_of
+from .partly_known import PartlyKnown
 from .point import PointMass
 from .row_pass import RowPass
 from .sums import Arrays, Coefficients
@@ -59,11 +60,13 @@ class Plan:
         self.frame = frame
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self.point = point
+        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
         self.compiled: Compiled = compile_terms(binding, frame, factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
-        self.base_terms = {variable: _base_contractions(variable, binding) for variable in point}
+        self.base_terms = {
+            variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
+        }
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
         partial = partial_vectors_of(self.compiled, binding)
         self.rows = RowPass(self.compiled, self.factors, self.centres, partial)
@@ -80,7 +83,17 @@ class Plan:
         return Plan(self.binding, self.frame, self.factors, variables, self.point)
 
     def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
-        """Return the factor of a global variable with these natural parameters: a family member, or its mode."""
+        """Return the factor of a global variable with these natural parameters: a family member, or its mode.
+
+        Repetitions that are known are at their values, whatever the natural parameters are there.
+        """
+        known = self.binding.known.get(variable)
+        if known is None:
+            return self._factor(variable, natural)
+        unknown = None if known.are_all else self._factor(variable, known.unknown(natural))
+        return known.factor(variable, unknown, self.frame.of(variable))
+
+    def _factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         try:
             if variable in self.point:
                 return PointMass.of(variable, variable.mode_of(natural))
@@ -89,6 +102,11 @@ class Plan:
             if variable in self.point and _is_proper(variable, natural):
                 raise ImproperError(_why_no_mode(variable, str(error))) from error
             raise ImproperError(_why_improper(variable, str(error))) from error
+
+    def with_known(self, variable: Variable, factor: Any, frame: Frame | None = None) -> Any:
+        """Return a factor, measured from a frame (the plan's), with the repetitions that are known at their values."""
+        known = self.binding.known.get(variable)
+        return factor if known is None else known.over(variable, factor, (frame or self.frame).of(variable))
 
     def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
         """Return the optimal factor of a global variable, the others fixed."""
@@ -114,12 +132,22 @@ class Plan:
         raises the objective to a number.
         """
         if variable in self.point:
-            arrays = self.statistics(variable, factor)
-            return sum(contraction.value(arrays) for contraction in self.base_terms[variable])
+            return self._log_base(variable, self.statistics(variable, factor))
+        if isinstance(factor, PartlyKnown):
+            names, known = variable.family.statistics, factor.statistics_of_known
+            points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
+            return float(np.sum(factor.unknown.entropy_about_base())) + self._log_base(variable, points)
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
             return -np.inf if factor.n_categories is None else 0.0
         return float(np.sum(factor.entropy_about_base()))
+
+    def _log_base(self, variable: Variable, arrays: Arrays) -> float:
+        """Return the log density of the family's own measure at points, which is linear in their statistics."""
+        contractions = self.base_terms.get(variable)
+        if contractions is None:
+            contractions = _base_contractions(variable, self.binding)
+        return sum(contraction.value(arrays) for contraction in contractions)
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""

@@ -56,6 +56,14 @@ class PointMass:
             return PointMass(self.family, type(self.value)(self.value[0] + delta, *self.value[1:]))
         return PointMass(self.family, self.value + delta)
 
+    def __getitem__(self, index: Any) -> PointMass:
+        """Return the points at an index into the plates."""
+        if isinstance(self.value, tuple):
+            value = type(self.value)(*(np.asarray(part)[index] for part in self.value))
+        else:
+            value = np.asarray(self.value)[index]
+        return PointMass(self.family, value, self.n_categories)
+
     def sample(self, size: int | tuple[int, ...] | None = None, seed: Any = None) -> Any:
         """Return the point, ``size`` times."""
         if size is None:

@@ -21,13 +21,14 @@ from scipy.sparse import issparse
 from scipy.special import logsumexp
 
 from .._errors import ModelError
-from .._typing import Array
+from .._typing import Array, Statistics
 from ..families import Dirichlet
 from ..language import Axis, Indexed, Operand, Term, Variable, base_terms_of, terms_of
 from .binding import Binding
 from .frame import Frame
 from .known import known_statistic
 from .missing import OBSERVED
+from .partly_known import PartlyKnown
 from .point import PointMass
 
 __all__ = ["log_predictive"]
@@ -193,7 +194,8 @@ def _block_rows(row: _Row) -> int:
     largest = max([1, *(counts.nnz // row.binding.n_rows for _, counts in counted.values())])
     for variable, factor in row.q.items():
         if not isinstance(factor, PointMass) and variable not in counted:
-            largest = max(largest, *(np.size(eta) for eta in factor.natural))
+            own = factor.unknown if isinstance(factor, PartlyKnown) else factor
+            largest = max(largest, *(np.size(eta) for eta in own.natural))
     return max(1, _ENTRIES // largest)
 
 
@@ -356,8 +358,20 @@ def _chosen(row: _Row, variable: Variable, place: int | None) -> Any:
 
 
 def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
-    """Return A(eta + T) - A(eta) summed over the repetitions of a factor, shape (rows or 1,)."""
+    """Return what a message adds, summed over the repetitions of a factor, shape (rows or 1,)."""
     factor = _chosen(row, variable, message.chosen)
+    if isinstance(factor, PointMass):
+        gain = _gain_at(variable, factor.expected_statistics, message)
+    elif isinstance(factor, PartlyKnown):
+        of_known = _gain_at(variable, factor.expected_statistics, message)
+        gain = np.where(factor.is_known, of_known, _gain_under(variable, factor.everywhere(), message))
+    else:
+        gain = _gain_under(variable, factor, message)
+    return gain.reshape(len(gain), -1).sum(axis=-1)
+
+
+def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
+    """Return A(eta + T) - A(eta) of each repetition, shape (rows or 1, repetitions...)."""
     after, events = [], []
     shapes = factor.statistic_shapes(factor.event_shape)
     for name, eta, shape in zip(factor.statistics, factor.natural, shapes, strict=True):
@@ -365,5 +379,14 @@ def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
         events.append(after[-1].ndim - len(shape))
     batch = np.broadcast_shapes(*(eta.shape[:n] for eta, n in zip(after, events, strict=True)))
     full = tuple(np.broadcast_to(eta, batch + eta.shape[n:]) for eta, n in zip(after, events, strict=True))
-    gain = type(factor).from_natural(full).log_partition - factor.log_partition
-    return gain.reshape(len(gain), -1).sum(axis=-1)
+    return type(factor).from_natural(full).log_partition - factor.log_partition
+
+
+def _gain_at(variable: Variable, statistics: Statistics, message: _Messages) -> Array:
+    """Return the product of T with the statistics of each repetition's value, shape (rows or 1, repetitions...)."""
+    total: Array = np.zeros(1)
+    for name, statistic in zip(variable.family.statistics, statistics, strict=True):
+        if name in message.totals:
+            events = tuple(range(-len(variable.letters[name]), 0))
+            total = total + (message.totals[name] * statistic).sum(axis=events)
+    return total

@@ -34,7 +34,7 @@ def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array
     except ImproperError:
         plates, spread = _shape(plan, variable), _spread(plan, variable)
         broad = None if variable in plan.point else variable.unit_factor(plates, spread)
-        return broad or PointMass.of(variable, variable.unit_value(plates, spread))
+        return plan.with_known(variable, broad or PointMass.of(variable, variable.unit_value(plates, spread)))
 
 
 def prior_draw(
@@ -46,10 +46,11 @@ def prior_draw(
         try:
             prior = variable.family.from_natural(_own_natural(plan, variable, arrays))
         except ImproperError:
-            return factor.translate(_spread(plan, variable) * rng.standard_normal(np.shape(factor.value)))
+            moved = factor.translate(_spread(plan, variable) * rng.standard_normal(np.shape(factor.value)))
+            return plan.with_known(variable, moved)
     else:
         prior = factor
-    return factor.translate(np.asarray(prior.sample(seed=rng)) - factor.mean)
+    return plan.with_known(variable, factor.translate(np.asarray(prior.sample(seed=rng)) - factor.mean))
 
 
 def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:

@@ -23,9 +23,11 @@ from .draws import drawn
 from .frame import refuse_far_priors
 from .given import GivenLocals, with_labels
 from .given_factors import refuse_other_factor
+from .label_matching import named_by_labels
 from .locals import CategoricalFactor, GatedFactor
 from .loop import statistics_of
 from .matching import matched
+from .partly_known import PartlyKnown
 from .passes import Passes, RowSource
 from .plan import Plan
 from .point import PointMass
@@ -62,7 +64,8 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
             labels = cluster(values, sample.row_weights, n_categories, rng)
             if factor.labelled is not None:
                 known = sample.columns[factor.labelled.name]
-                labels = matched(labels, known, sample.row_weights, n_categories)
+                labels = named_by_labels(labels, known, sample.row_weights, n_categories)
+            labels = matched(plan, factor, labels, sample)
             expected[factor] = with_labels(plan, factor, labels, every)
 
     def give(rows: Rows) -> LocalState:
@@ -195,11 +198,12 @@ def _softened(state: LocalState) -> LocalState:
 def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
     """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
     factor: Any = value
-    if not isinstance(value, ExponentialFamily | PointMass):
+    if not isinstance(value, ExponentialFamily | PartlyKnown | PointMass):
         factor = _as_point(plan, variable, value)
     refuse_other_factor(plan, variable, factor)
     reference = plan.frame.of(variable)
-    return factor if reference is None else factor.translate(-reference)
+    moved = factor if reference is None else factor.translate(-reference)
+    return plan.with_known(variable, moved)
 
 
 def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:

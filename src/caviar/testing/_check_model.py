@@ -76,7 +76,7 @@ def check_model(
     True
     """
     _check_arguments(model, data, n_draws, n_directions, replications)
-    incomplete = [name for name, value in data.items() if _has_missing(value)]
+    incomplete = [name for name, value in data.items() if _has_missing(value) and not _is_parent(model, name)]
     if incomplete:
         raise ParameterError(
             f"check_model takes no missing entries, and '{incomplete[0]}' has some: the densities it evaluates are "
@@ -165,7 +165,15 @@ def _recovery(
     return Check("recovery", shares[worst], threshold, shares[worst] >= threshold, found)
 
 
+def _is_parent(model: Model, name: str) -> bool:
+    """Whether a name is that of a variable of which some repetitions are known, and the others learnt."""
+    variable = model.variables.get(name)
+    return variable is not None and variable not in model.leaves and not hasattr(variable, "categories")
+
+
 def _has_missing(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_has_missing(part) for part in value)
     if np.ma.is_masked(value):
         return True
     array = np.asarray(value)

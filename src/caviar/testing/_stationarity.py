@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def elbo_slopes(
 
     Natural parameter :math:`\eta_i` is moved in units of :math:`1 / \mathrm{sd}_q(t_i)`, in which the factor's own
     curvature is 1: a slope of s says that the optimum lies about s standard deviations of the factor away. Point
-    masses have no natural parameters and are left out.
+    masses, and repetitions that are known, have no natural parameters and are left out.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def elbo_slopes(
         Of the directions.
     """
     rng = np.random.default_rng(seed)
-    factors = {name: posterior[name] for name in posterior}
+    factors = {name: _learnt(posterior[name]) for name in posterior}
     return {
         name: max(
             (
@@ -62,13 +63,23 @@ def elbo_slopes(
     }
 
 
+def _learnt(factor: Any) -> Any:
+    """Return the distribution of what is learnt: of a factor that is known in part, that of its other repetitions."""
+    return getattr(factor, "unknown", factor)
+
+
+def _with(factor: Any, learnt: ExponentialFamily) -> Any:
+    """Return a factor with another distribution of what is learnt."""
+    return replace(factor, unknown=learnt) if hasattr(factor, "unknown") else learnt
+
+
 def _slope(posterior: Posterior, data: Mapping[str, Any], name: str, direction: tuple[Array, ...]) -> float:
     """Return the size of the derivative along a direction, with smaller steps where the domain ends."""
-    factor = posterior[name]
+    factor = _learnt(posterior[name])
 
     def objective(step: Array) -> float:
         natural = tuple(n + float(step) * d for n, d in zip(factor.natural, direction, strict=True))
-        return posterior.elbo_at({name: type(factor).from_natural(natural)}, data)
+        return posterior.elbo_at({name: _with(posterior[name], type(factor).from_natural(natural))}, data)
 
     for step in (_STEP, _STEP / 30, _STEP / 1000):
         try:
