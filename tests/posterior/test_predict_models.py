@@ -8,7 +8,7 @@ import caviar as cv
 
 N_DRAWS = 300
 
-REFUSED = {"measured", "measured-apart"}
+REFUSED = {"deconvolved", "measured", "measured-apart"}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in REFUSED])

@@ -117,12 +117,15 @@ class CovarianceStructure(ABC):
         Its two forms.
     is_known
         Whether the covariances are known, and so have no prior.
+    has_independent_columns
+        Whether the columns of a component are independent.
     """
 
     name: ClassVar[str]
     joint: ClassVar[Form]
     independent: ClassVar[Form]
     is_known: ClassVar[bool] = False
+    has_independent_columns: ClassVar[bool] = False
 
     @abstractmethod
     def shape(self, n_components: int, n_features: int) -> tuple[int, ...]:

@@ -21,6 +21,8 @@ __all__ = ["ColumnStructure", "IndependentColumns", "JointColumns", "KnownColumn
 class ColumnStructure(CovarianceStructure):
     """A structure in which the columns of a component are independent."""
 
+    has_independent_columns = True
+
     def wishart_size(self, n_features: int) -> int:
         """Return 1."""
         return 1
