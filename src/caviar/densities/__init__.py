@@ -4,6 +4,7 @@ Evaluated, marginalised and conditioned exactly, sampled; from which follow regr
 detection of outliers. They are plain values, and know nothing of how they were fitted.
 """
 
+from .measured import measured_log_density
 from .mixture import MixtureDensity
 from .normal import NormalMixture
 from .outliers import OutlierThreshold
@@ -19,6 +20,7 @@ __all__ = [
     "OutlierThreshold",
     "ProductStudentMixture",
     "StudentMixture",
+    "measured_log_density",
     "whitening_of_precisions",
     "whitening_of_shapes",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,8 @@ from ..language import Categorical, Plate
 from ._arguments import require_choice
 from ._data_scale import DataScale
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
+from ._mixture import RowsToFit
+from ._noise import Noise, noise_of
 from ._predictive import PredictiveMethods
 from ._structure import ComponentPrior, Components, CovarianceStructure, Form
 from ._weights import WeightPrior
@@ -32,10 +34,16 @@ def state(
     prior: ComponentPrior,
     n_components: int,
     smallest_variance: ArrayLike | None = None,
+    noise: Noise | None = None,
 ) -> Model:
-    """Return the mixture: weights, labels drawn from them, and the rows given their labels."""
+    """Return the mixture: weights, labels drawn from them, and the rows given their labels.
+
+    With noise, what is given its label is the true value of a row, and the row is that seen through the noise.
+    """
     z = Categorical("z", weights.state(n_components), plates=Plate("obs"))
-    return Model(form.observe("x", z, prior, smallest_variance))
+    if noise is None:
+        return Model(form.observe("x", z, prior, smallest_variance))
+    return Model(noise.observe(form.observe("true", z, prior, smallest_variance), z))
 
 
 class GaussianEstimator(PredictiveMethods):
@@ -63,13 +71,97 @@ class GaussianEstimator(PredictiveMethods):
         if isinstance(self.init_params, str):
             require_choice("init_params, if it is no array,", self.init_params, START_KINDS)
 
-    def _data(self, X: AnyArray, y: Any) -> dict[str, AnyArray]:
-        data = super()._data(X, y)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X
+            Rows, shape (N, D); NaN where an entry is missing.
+        y
+            Ignored, unless ``semi_supervised=True``: then a label of 0 to K - 1 for each row, -1 where unknown.
+        sample_weight
+            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
+        noise_covariance
+            Known covariance of the error that each row was measured with: variances (N, D), or matrices (N, D, D);
+            (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or an argument are impossible; the message says what was expected.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If ``max_iter`` was reached before the objective settled, or the fit was interrupted.
+        CollapseWarning
+            If every start ended with a component on (almost) no data.
+        """
+        return self._fit(X, y, sample_weight, noise_covariance)
+
+    def _noise(self, rows: RowsToFit) -> Noise | None:
+        return noise_of(rows.noise_covariance, rows.X, self._structure)
+
+    def _data(self, rows: RowsToFit) -> dict[str, Any]:
+        data, noise = super()._data(rows), self._noise(rows)
         if self.semi_supervised:
-            data["z"] = known_labels(y, len(X), self.n_components)
+            data["z"] = known_labels(rows.y, len(rows.X), self.n_components)
         else:
-            warn_if_partial(y, type(self).__name__)
-        return data
+            warn_if_partial(rows.y, type(self).__name__)
+        return data if noise is None else data | noise.data
+
+    def predict(self, X: Any, noise_covariance: Any = None) -> AnyArray:
+        """Return the most probable component of each row, shape (N,).
+
+        Parameters
+        ----------
+        X, noise_covariance
+            As for :meth:`predict_proba`.
+        """
+        return self.predict_proba(X, noise_covariance).argmax(axis=1)
+
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None
+    ) -> AnyArray:
+        """Fit the mixture and return the most probable component of each row, shape (N,).
+
+        Parameters
+        ----------
+        X, y, sample_weight, noise_covariance
+            As for :meth:`fit`.
+        """
+        return self.fit(X, y, sample_weight, noise_covariance).predict(X, noise_covariance)
+
+    def predict_proba(self, X: Any, noise_covariance: Any = None) -> Array:
+        """Return the responsibilities q(z) of rows, shape (N, K): what the fit uses, the globals as they are.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        noise_covariance
+            Of their errors, as for :meth:`fit`; needed where the fit had it, and only there.
+        """
+        check_is_fitted(self)
+        rows = RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance)
+        noise = self._noise(rows)
+        self._check_noise(noise)
+        data = {"x": rows.X} if noise is None else {"x": rows.X} | noise.data
+        return self.posterior_.local(data)["z"].probabilities
+
+    def _check_noise(self, noise: Noise | None) -> None:
+        has_noise = "true" in self.posterior_.model.variables
+        if has_noise and noise is None:
+            raise ParameterError(
+                "the mixture was fitted to rows with errors; give noise_covariance= of these rows, too"
+            )
+        if noise is not None and not has_noise:
+            raise ParameterError("the mixture was fitted to rows without errors; leave noise_covariance= out")
 
     def _starts(
         self, X: AnyArray, scale: DataScale, generator: np.random.Generator

@@ -22,7 +22,7 @@ from ..engine.status import Status
 from ._arguments import as_generator, n_threads, require_number, require_whole
 from ._saveable import Saveable
 
-__all__ = ["MixtureEstimator", "Statement"]
+__all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
 
 _UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 
@@ -50,6 +50,33 @@ class Statement:
     model_of: Callable[[int], Model] | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class RowsToFit:
+    """What a fit is given.
+
+    Attributes
+    ----------
+    X
+        Rows, shape (N, D).
+    y
+        Labels as the user gave them.
+    weights
+        Weight of each row, (N,), or None.
+    noise_covariance
+        Covariance of the errors of the rows as the user gave it, or None.
+    """
+
+    X: AnyArray
+    y: Any = None
+    weights: Array | None = None
+    noise_covariance: Any = None
+
+    @property
+    def n_counting(self) -> int:
+        """Number of rows with weight."""
+        return len(self.X) if self.weights is None else int(np.count_nonzero(self.weights))
+
+
 class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Saveable, ABC):
     """A mixture under scikit-learn's contract.
 
@@ -69,8 +96,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     weights_: Array
 
     @abstractmethod
-    def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
-        """Return the model for these data, after checking the arguments of the estimator."""
+    def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
+        """Return the model for these rows, after checking the arguments of the estimator."""
 
     @abstractmethod
     def _read(self, posterior: Posterior) -> MixtureDensity:
@@ -84,9 +111,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return rows as values of the variable ``x``."""
         return X
 
-    def _data(self, X: AnyArray, y: Any) -> dict[str, AnyArray]:
-        """Return the data of a fit: the rows, and labels where they are known."""
-        return {"x": self._values(X)}
+    def _data(self, rows: RowsToFit) -> dict[str, Any]:
+        """Return the data of a fit by the names of the model: the rows, and what else is known."""
+        return {"x": self._values(rows.X)}
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows as an array of finite numbers, or NaN where an entry is missing, (N, D)."""
@@ -126,15 +153,20 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         CollapseWarning
             If every start ended with a component on (almost) no data.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None) -> Self:
+        """Fit the mixture; see :meth:`fit`."""
         X = self._validated(X, reset=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._check_settings()
+        rows = RowsToFit(X, y, sample_weight, noise_covariance)
         generator = as_generator(self.random_state)
-        statement = self._state(X, sample_weight, generator)
-        posterior = self._best(statement, self._data(X, y), sample_weight, generator)
+        statement = self._state(rows, generator)
+        posterior = self._best(statement, self._data(rows), sample_weight, generator)
         if posterior.status in _UNFINISHED:
-            warnings.warn(f"{type(self).__name__}: {posterior.status}", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"{type(self).__name__}: {posterior.status}", ConvergenceWarning, stacklevel=3)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self

@@ -59,6 +59,11 @@ def noise_of(given: Any, X: AnyArray, structure: CovarianceStructure) -> Noise |
     if given is None:
         return None
     n_rows, size = X.shape
+    if X.dtype.kind == "f" and np.isnan(X).any():
+        raise ParameterError(
+            "X has missing entries (NaN), which cannot be fitted together with noise_covariance; give such an entry the "
+            "mean of its column and a variance that is large compared with the data, or drop the row"
+        )
     if np.ndim(given) == 3 or (np.ndim(given) == 2 and np.shape(given) == (size, size) != (n_rows, size)):
         if structure.has_independent_columns:
             raise ParameterError(
@@ -66,7 +71,11 @@ def noise_of(given: Any, X: AnyArray, structure: CovarianceStructure) -> Noise |
                 f"columns are independent; got matrices. Use covariance_type='full' or 'tied' for correlated noise"
             )
         shapes = [(n_rows, size, size), (size, size)]
-        matrices = as_positive_definite("noise_covariance", given, shapes, "a covariance matrix a row, or one for all")
+        matrices = as_positive_definite(
+            "noise_covariance", given, shapes, "a covariance matrix a row, or one for all"
+        )
         return Noise(np.broadcast_to(matrices, (n_rows, size, size)))
-    variances = as_positive("noise_covariance", given, [(n_rows, size), (size,)], "variances a row, or for all rows")
+    variances = as_positive(
+        "noise_covariance", given, [(n_rows, size), (size,)], "variances a row, or for all rows"
+    )
     return Noise(np.broadcast_to(variances, (n_rows, size)))

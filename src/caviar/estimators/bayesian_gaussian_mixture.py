@@ -20,7 +20,7 @@ from ._arguments import n_threads, require_choice
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
-from ._mixture import Statement
+from ._mixture import RowsToFit, Statement
 from ._structure import ComponentPrior, Components, Form
 from ._weights import WeightPrior, weight_prior
 from .automatic import Move, Problem, search
@@ -215,11 +215,13 @@ class BayesianGaussianMixture(GaussianEstimator):
         if not is_auto(self.n_components):
             super()._check_n_components()
 
-    def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
-        scale = scale_of(X, sample_weight)
+    def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
+        scale, noise = scale_of(rows.X, rows.weights), self._noise(rows)
         n_components = self.n_components
         if is_auto(n_components):
             self._refuse_one_per_component(scale)
+            if noise is not None:
+                raise ParameterError("noise_covariance needs a number of components; got n_components='auto'")
             n_components = 2
         weights = self._weight_prior(n_components)
         prior = self._component_prior(scale, n_components)
@@ -228,9 +230,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_precision_prior_ = prior.mean_precision
         self.degrees_of_freedom_prior_ = prior.df
         self.covariance_prior_ = prior.inverse_scale
-        model = state(weights, self._form, prior, n_components)
+        model = state(weights, self._form, prior, n_components, noise=noise)
         if not is_auto(self.n_components):
-            return Statement(model, starts=self._starts(X, scale, generator))
+            return Statement(model, starts=self._starts(rows.X, scale, generator))
 
         def model_of(number: int) -> Model:
             own = self._component_prior(scale, number)

@@ -8,15 +8,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
+from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError, ParameterError
 from .._model import Model
-from .._typing import AnyArray, Array
+from .._typing import Array
+from ..densities import measured_log_density
+from ..language import Variable
 from ._arguments import as_array, as_generator, as_weights, require_choice, require_number
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
 from ._map_prior import check_names, map_concentration, map_prior
-from ._mixture import Statement
+from ._mixture import RowsToFit, Statement
 from ._structure import Form
 from ._weights import DirichletWeights, WeightPrior
 
@@ -240,15 +243,22 @@ class GaussianMixture(GaussianEstimator):
             )
         super()._check_n_components()
 
-    def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
-        self._check_rows(len(X) if sample_weight is None else int(np.count_nonzero(sample_weight)))
-        scale = scale_of(X, sample_weight)
+    def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
+        self._check_rows(rows.n_counting)
+        scale = scale_of(rows.X, rows.weights)
         prior = map_prior(self.prior, self._structure, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None
-        model = state(self._weight_prior(self.n_components), self._form, prior, self.n_components, floor)
+        model = state(
+            self._weight_prior(self.n_components),
+            self._form,
+            prior,
+            self.n_components,
+            floor,
+            self._noise(rows),
+        )
         start = self._given_start(scale)
-        starts = self._starts(X, scale, generator) if start is None else [start]
+        starts = self._starts(rows.X, scale, generator) if start is None else [start]
         return Statement(model, _point_masses(model), starts)
 
     def _check_rows(self, n_rows: int) -> None:
@@ -295,6 +305,23 @@ class GaussianMixture(GaussianEstimator):
         """Return the log density of the flat prior of the weights, unless another was asked for."""
         return 0.0 if "weight_concentration" in (self.prior or {}) else float(gammaln(self.n_components))
 
+    def score_samples(self, X: Any, noise_covariance: Any = None) -> Array:
+        """Return the log density of each row, shape (N,), in nats; the density integrates to one.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+        noise_covariance
+            Of their errors, as for :meth:`fit`: the density is then that of what is measured. None: of true values.
+        """
+        check_is_fitted(self)
+        noise = self._noise(RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance))
+        if noise is None:
+            return super().score_samples(X)
+        rows = np.asarray(self._validated(X, reset=False), dtype=np.float64)
+        return measured_log_density(self._predictive, rows, noise.covariances)
+
     def aic(self, X: Any) -> float:
         """Return the Akaike information criterion on rows, lower is better: 2 parameters - 2 log-likelihood.
 
@@ -333,5 +360,9 @@ def _as_table(means: Any) -> Array:
 
 
 def _point_masses(model: Model) -> tuple[str, ...]:
-    """Return the names of the parameters: all that is hidden but the labels."""
-    return tuple(name for name in model.variables if name not in ("x", "z"))
+    """Return the names of the parameters: what is not repeated over the rows."""
+    return tuple(name for name, variable in model.variables.items() if not _along_rows(variable))
+
+
+def _along_rows(variable: Variable) -> bool:
+    return any(plate.name == "obs" for plate in variable.plates)

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from .._errors import DataError
 from .._posterior import Posterior
-from .._typing import AnyArray, Array
+from .._typing import AnyArray
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
-from ._mixture import MixtureEstimator, Statement
+from ._mixture import MixtureEstimator, RowsToFit, Statement
 
 __all__ = ["KnownVarianceMixture"]
 
@@ -111,7 +111,7 @@ class KnownVarianceMixture(MixtureEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _state(self, X: AnyArray, sample_weight: Array | None, generator: np.random.Generator) -> Statement:
+    def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         require_number("variance", self.variance, above=0)
         if not (np.isscalar(self.prior_variance) and self.prior_variance == np.inf):
             require_number("prior_variance, if it is not infinite,", self.prior_variance, above=0)

@@ -1,0 +1,91 @@
+"""Rows measured with known errors: the exact marginal likelihood, the true spread recovered, refusals."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import caviar as cv
+
+RNG = np.random.default_rng(0)
+LABELS = RNG.integers(0, 2, 300)
+TRUE = np.where(LABELS[:, None] == 0, [0.0, 0.0], [5.0, 4.0]) + RNG.normal(size=(300, 2)) * [0.5, 0.7]
+VARIANCES = RNG.uniform(0.2, 2.0, (300, 2))
+X = TRUE + RNG.normal(size=(300, 2)) * np.sqrt(VARIANCES)
+STRUCTURES = ["full", "tied", "diag", "spherical", "unit"]
+
+
+def log_likelihood(mixture, rows, errors):
+    densities = [
+        [w * multivariate_normal(m, c + s).pdf(x) for x, s in zip(rows, errors, strict=True)]
+        for w, m, c in zip(mixture.weights_, mixture.means_, mixture.covariance_matrices(), strict=True)
+    ]
+    return np.log(np.sum(densities, axis=0))
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_the_objective_of_em_is_the_likelihood_of_what_was_measured(structure):
+    mixture = cv.GaussianMixture(2, covariance_type=structure, random_state=0).fit(
+        X, noise_covariance=VARIANCES
+    )
+    errors = VARIANCES[:, :, None] * np.eye(2)
+    exact = log_likelihood(mixture, X, errors)
+    np.testing.assert_allclose(mixture.elbo_, exact.sum(), rtol=1e-10)
+    np.testing.assert_allclose(mixture.score_samples(X, VARIANCES), exact, rtol=1e-9)
+    np.testing.assert_allclose(mixture.means_[mixture.means_[:, 0].argsort()], [[0, 0], [5, 4]], atol=0.3)
+
+
+def test_correlated_errors():
+    roots = RNG.normal(size=(300, 2, 2))
+    errors = roots @ roots.swapaxes(1, 2) + 0.1 * np.eye(2)
+    rows = TRUE + np.einsum("nij,nj->ni", np.linalg.cholesky(errors), RNG.normal(size=(300, 2)))
+    mixture = cv.GaussianMixture(2, random_state=0).fit(rows, noise_covariance=errors)
+    np.testing.assert_allclose(mixture.elbo_, log_likelihood(mixture, rows, errors).sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("structure", ["full", "diag"])
+def test_the_spread_is_that_of_the_true_values(structure):
+    arguments = {"covariance_type": structure, "random_state": 0}
+    seen = cv.BayesianGaussianMixture(2, **arguments).fit(X)
+    true = cv.BayesianGaussianMixture(2, **arguments).fit(X, noise_covariance=VARIANCES)
+    spread = [np.trace(m.covariance_matrices().mean(axis=0)) for m in (seen, true)]
+    assert abs(spread[1] - (0.5**2 + 0.7**2)) < 0.35
+    assert spread[0] > 2 * spread[1]
+    labels = true.predict(X, noise_covariance=VARIANCES)
+    agree = np.mean(labels == LABELS)
+    assert max(agree, 1 - agree) > 0.97
+    np.testing.assert_array_equal(true.fit_predict(X, noise_covariance=VARIANCES), labels)
+
+
+def test_a_bayesian_bound_stays_below_that_of_tiny_errors():
+    """Errors that vanish lead to the mixture of the rows themselves."""
+    tiny = cv.BayesianGaussianMixture(2, random_state=0).fit(X, noise_covariance=[1e-6, 1e-6])
+    none = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+    assert tiny.elbo_ <= none.elbo_ + 1e-3
+    np.testing.assert_allclose(tiny.means_, none.means_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("structure", "noise", "message"),
+    [
+        ("diag", np.broadcast_to(np.eye(2), (300, 2, 2)), "must hold variances"),
+        ("full", [1.0, -1.0], "must be positive"),
+        ("full", np.ones((5, 2)), "must have shape"),
+        ("full", np.full((2, 2), 1.0), "positive definite"),
+    ],
+)
+def test_impossible_errors_are_refused(structure, noise, message):
+    with pytest.raises(ValueError, match=message):
+        cv.GaussianMixture(2, covariance_type=structure).fit(X, noise_covariance=noise)
+
+
+def test_what_was_fitted_with_errors_is_asked_with_errors():
+    with_errors = cv.GaussianMixture(2, random_state=0).fit(X, noise_covariance=VARIANCES)
+    with pytest.raises(ValueError, match="give noise_covariance= of these rows"):
+        with_errors.predict(X)
+    without = cv.GaussianMixture(2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="leave noise_covariance= out"):
+        without.predict(X, noise_covariance=VARIANCES)
+    missing = X.copy()
+    missing[0, 0] = np.nan
+    with pytest.raises(ValueError, match="cannot be fitted together with noise_covariance"):
+        without.fit(missing, noise_covariance=VARIANCES)
