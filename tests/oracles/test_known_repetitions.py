@@ -500,6 +500,17 @@ def test_data_far_from_zero_and_narrow_components(shift):
     np.testing.assert_allclose(fit["precision"].inverse_scale[1], literal, rtol=1e-6)
 
 
+@pytest.mark.parametrize("point", [(), ("mean",)])
+def test_values_far_from_the_data_come_back_to_the_last_bit(point):
+    """Measured from the data's mean and back, 0.1 beside 1e5 would lose its last digits."""
+    x = _rows() + 1e5 / 7
+    known = np.array([0.1, 1e5 / 7 + 1 / 3])
+    assert ((known - x.mean(axis=0)) + x.mean(axis=0) != known).any()
+    fit = _independent().fit({"x": x, "mean": _only(2, known)}, point=point, seed=0, max_iter=5)
+    np.testing.assert_array_equal(fit["mean"].mean[2], known)
+    np.testing.assert_array_equal(fit.sample(1, seed=0)["mean"][0, 2], known)
+
+
 # -- what a posterior tells of other rows ---------------------------------------------------------------------------
 
 
