@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,11 @@ from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..densities import MixtureDensity
+from ..engine.point import PointMass
 from ..language import Categorical, Plate
 from ._arguments import require_choice
 from ._data_scale import DataScale
+from ._known import Fixed, fixed_of
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
 from ._mixture import RowsToFit
 from ._noise import Noise, noise_of
@@ -51,6 +54,7 @@ class GaussianEstimator(PredictiveMethods):
 
     covariance_type: str
     init_params: Any
+    fixed: Mapping[str, Any] | None
     semi_supervised: bool
     warm_start: bool
 
@@ -104,11 +108,33 @@ class GaussianEstimator(PredictiveMethods):
         """
         return self._fit(X, y, sample_weight, noise_covariance)
 
+    @property
+    @abstractmethod
+    def _is_joint(self) -> bool:
+        """Whether mean and precision of a component are one factor."""
+
+    def _fixed(self, n_features: int) -> Fixed:
+        return fixed_of(self.fixed, self._structure, self.n_components, n_features, self._is_joint)
+
+    def _factors(self, posterior: Posterior) -> dict[str, Any]:
+        """Return the factors of the parameters, those of which every component is fixed as points."""
+        whole = self._fixed(self.n_features_in_).whole(is_joint=self._is_joint)
+        variables = posterior.model.variables
+        points = {
+            name: PointMass.of(variables[name], value)
+            for name, value in whole.items()
+            if name not in posterior
+        }
+        return {**points, **{name: posterior[name] for name in posterior}}
+
     def _noise(self, rows: RowsToFit) -> Noise | None:
         return noise_of(rows.noise_covariance, rows.X, self._structure)
 
     def _data(self, rows: RowsToFit) -> dict[str, Any]:
-        data, noise = super()._data(rows), self._noise(rows)
+        data, noise = (
+            super()._data(rows) | self._fixed(rows.X.shape[1]).data(is_joint=self._is_joint),
+            self._noise(rows),
+        )
         if self.semi_supervised:
             data["z"] = known_labels(rows.y, len(rows.X), self.n_components)
         else:
@@ -151,7 +177,8 @@ class GaussianEstimator(PredictiveMethods):
         rows = RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance)
         noise = self._noise(rows)
         self._check_noise(noise)
-        data = {"x": rows.X} if noise is None else {"x": rows.X} | noise.data
+        whole = self._fixed(rows.X.shape[1]).whole(is_joint=self._is_joint)
+        data = {"x": rows.X, **whole, **({} if noise is None else noise.data)}
         return self.posterior_.local(data)["z"].probabilities
 
     def _check_noise(self, noise: Noise | None) -> None:
@@ -190,10 +217,11 @@ class GaussianEstimator(PredictiveMethods):
         assert dimension is not None
         self.n_components_ = dimension
         self.weights_ = self._weight_prior(dimension).weights(posterior)
-        found = self._form.components(posterior)
+        factors = self._factors(posterior)
+        found = self._form.components(factors)
         self.means_, self.covariances_, self.precisions_ = found.means, found.covariances, found.precisions
         self._read_more(posterior, found)
-        return self._form.predictive(posterior, self.weights_)
+        return self._form.predictive(factors, self.weights_)
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
         """Set further attributes that are read off a posterior."""

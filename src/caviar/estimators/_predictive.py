@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
+from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
 from ._arguments import as_generator, require_whole
@@ -68,6 +69,10 @@ class PredictiveMethods(MixtureEstimator):
     @abstractmethod
     def _form(self) -> Form:
         """How means and precisions are distributed together."""
+
+    @abstractmethod
+    def _factors(self, posterior: Posterior) -> Mapping[str, Any]:
+        """Return the factors of the parameters."""
 
     @property
     def predictive_(self) -> MixtureDensity:
@@ -212,7 +217,7 @@ class PredictiveMethods(MixtureEstimator):
         check_is_fitted(self)
         require_whole("n_draws", n_draws, 1)
         generator = as_generator(random_state)
-        means, covariances = self._form.draw(self.posterior_, n_draws, generator)
+        means, covariances = self._form.draw(self._factors(self.posterior_), n_draws, generator)
         return ParameterDraws(self._draw_weights(n_draws, generator), means, covariances)
 
     def _draw_weights(self, n_draws: int, generator: np.random.Generator) -> Array:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._posterior import Posterior
 from .._typing import Array
 from ..densities import MixtureDensity
 from ..language import Categorical, Variable
@@ -52,7 +52,7 @@ class Components:
     covariances, precisions
         In the shape of the structure. ``precisions`` are expectations, and ``covariances`` their inverses.
     mean_precision, df
-        Parameters of the factors; None of point masses, and df of known precisions.
+        Parameters of the factors, infinite where a component is known; None of what no component has.
     """
 
     means: Array
@@ -94,15 +94,15 @@ class Form(ABC):
         """
 
     @abstractmethod
-    def components(self, posterior: Posterior) -> Components:
-        """Return what is read off a posterior of that statement."""
+    def components(self, factors: Mapping[str, Any]) -> Components:
+        """Return what is read off the factors of that statement."""
 
     @abstractmethod
-    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+    def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
         """Return the density of a new row, given the expected weights."""
 
     @abstractmethod
-    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of the means, (n, K, D), and of the covariances, (n, ...) in the shape of the structure."""
 
 

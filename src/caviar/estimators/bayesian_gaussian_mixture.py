@@ -20,9 +20,10 @@ from ._arguments import n_threads, require_choice
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
+from ._known import fixed_weights
 from ._mixture import RowsToFit, Statement
 from ._structure import ComponentPrior, Components, Form
-from ._weights import WeightPrior, weight_prior
+from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Move, Problem, search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
@@ -86,6 +87,10 @@ class BayesianGaussianMixture(GaussianEstimator):
         expects the precision :math:`\nu B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn
         neither: the same matrix means the same there. The covariance of the data by default, see Notes.
         ``"diag"`` and ``"spherical"``: a Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+    fixed
+        Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
+        them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
+        has both or neither. The bound is then one of log p(x, known values).
     semi_supervised
         Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
     warm_start
@@ -167,6 +172,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         mean_precision_prior: ArrayLike | None = None,
         degrees_of_freedom_prior: ArrayLike | None = None,
         covariance_prior: ArrayLike | None = None,
+        fixed: Mapping[str, Any] | None = None,
         semi_supervised: bool = False,
         warm_start: bool = False,
         random_state: Any = None,
@@ -186,6 +192,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_precision_prior = mean_precision_prior
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
+        self.fixed = fixed
         self.semi_supervised = semi_supervised
         self.warm_start = warm_start
         self.random_state = random_state
@@ -196,7 +203,14 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _form(self) -> Form:
         return getattr(self._structure, self.mean_precision_family)
 
+    @property
+    def _is_joint(self) -> bool:
+        return self.mean_precision_family == "joint" and not self._structure.is_known
+
     def _weight_prior(self, n_components: int) -> WeightPrior:
+        known = fixed_weights(self.fixed, n_components)
+        if known is not None:
+            return KnownWeights(known)
         given = self.weight_concentration_prior
         if given is None and is_auto(self.n_components):
             given = AUTO_CONCENTRATION
@@ -205,6 +219,8 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         require_choice("mean_precision_family", self.mean_precision_family, ("joint", "independent"))
+        if is_auto(self.n_components) and self.fixed is not None:
+            raise ParameterError("fixed parameters need a number of components; got n_components='auto'")
         if is_auto(self.n_components) and self.semi_supervised:
             raise ParameterError(
                 "semi_supervised=True needs a number of components for its labels; got n_components='auto', which moves "

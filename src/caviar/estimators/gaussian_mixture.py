@@ -18,10 +18,11 @@ from ..language import Variable
 from ._arguments import as_array, as_generator, as_weights, require_choice, require_number
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
+from ._known import fixed_weights
 from ._map_prior import check_names, map_concentration, map_prior
 from ._mixture import RowsToFit, Statement
 from ._structure import Form
-from ._weights import DirichletWeights, WeightPrior
+from ._weights import DirichletWeights, KnownWeights, WeightPrior
 
 __all__ = ["GaussianMixture"]
 
@@ -69,6 +70,9 @@ class GaussianMixture(GaussianEstimator):
     weights_init, means_init, precisions_init
         Where the only start begins: (K,), (K, D), and the shape of ``precisions_``. The means may stand alone; the
         components then begin with equal weights and the covariance of the data.
+    fixed
+        Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
+        them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``.
     semi_supervised
         Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
     warm_start
@@ -131,6 +135,7 @@ class GaussianMixture(GaussianEstimator):
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
+        fixed: Mapping[str, Any] | None = None,
         semi_supervised: bool = False,
         warm_start: bool = False,
         random_state: Any = None,
@@ -148,6 +153,7 @@ class GaussianMixture(GaussianEstimator):
         self.weights_init = weights_init
         self.means_init = means_init
         self.precisions_init = precisions_init
+        self.fixed = fixed
         self.semi_supervised = semi_supervised
         self.warm_start = warm_start
         self.random_state = random_state
@@ -215,9 +221,11 @@ class GaussianMixture(GaussianEstimator):
             map_prior(None, structure, scale, n_components),
             n_components,
         )
-        posterior = model.fit({"x": known["mean"]}, point=_point_masses(model), init=known, max_iter=0)
-        posterior.elbo, posterior.elbo_trace = np.nan, np.empty(0)
         mixture.n_features_in_ = size
+        posterior = model.fit(
+            {"x": known["mean"]}, point=mixture._point_masses(model), init=known, max_iter=0
+        )
+        posterior.elbo, posterior.elbo_trace = np.nan, np.empty(0)
         mixture.reg_covar_ = 0.0
         mixture._generator = as_generator(mixture.random_state).spawn(1)[0]
         mixture._keep(posterior)
@@ -227,7 +235,14 @@ class GaussianMixture(GaussianEstimator):
     def _form(self) -> Form:
         return self._structure.independent
 
+    @property
+    def _is_joint(self) -> bool:
+        return False
+
     def _weight_prior(self, n_components: int) -> WeightPrior:
+        known = fixed_weights(self.fixed, n_components)
+        if known is not None:
+            return KnownWeights(known)
         return DirichletWeights(map_concentration(self.prior, n_components))
 
     def _check_settings(self) -> None:
@@ -259,7 +274,16 @@ class GaussianMixture(GaussianEstimator):
         )
         start = self._given_start(scale)
         starts = self._starts(rows.X, scale, generator) if start is None else [start]
-        return Statement(model, _point_masses(model), starts)
+        return Statement(model, self._point_masses(model), starts)
+
+    def _point_masses(self, model: Model) -> tuple[str, ...]:
+        """Return the names of the parameters that are learnt: what is not repeated over the rows, and not observed."""
+        known = self._fixed(self.n_features_in_).whole(is_joint=False)
+        return tuple(
+            name
+            for name, variable in model.variables.items()
+            if not _along_rows(variable) and (name not in known or variable.is_flat)
+        )
 
     def _check_rows(self, n_rows: int) -> None:
         if self.prior is None and n_rows < self.n_components:
@@ -303,6 +327,8 @@ class GaussianMixture(GaussianEstimator):
 
     def _objective_offset(self) -> float:
         """Return the log density of the flat prior of the weights, unless another was asked for."""
+        if "weights" in (self.fixed or {}):
+            return 0.0
         return 0.0 if "weight_concentration" in (self.prior or {}) else float(gammaln(self.n_components))
 
     def score_samples(self, X: Any, noise_covariance: Any = None) -> Array:
@@ -357,11 +383,6 @@ def _as_table(means: Any) -> Array:
     if table.ndim != 2 or not table.size:
         raise ParameterError(f"means must have shape (K, D), one row a component; got shape {table.shape}")
     return table
-
-
-def _point_masses(model: Model) -> tuple[str, ...]:
-    """Return the names of the parameters: what is not repeated over the rows."""
-    return tuple(name for name, variable in model.variables.items() if not _along_rows(variable))
 
 
 def _along_rows(variable: Variable) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._posterior import Posterior
 from ..._typing import Array
 from ...densities import MixtureDensity, NormalMixture, ProductStudentMixture, StudentMixture
+from ...engine.point import PointMass
 from ...language import Categorical, Gamma, Normal, NormalGamma, Plate, Variable
 from .._arguments import as_broadcast
 from .._data_scale import DataScale
+from .._known import NORMAL_DF, of_each
 from .._structure import ComponentPrior, Components, CovarianceStructure, Form
 
 __all__ = ["ColumnStructure", "IndependentColumns", "JointColumns", "KnownColumns"]
@@ -39,6 +41,10 @@ class ColumnStructure(CovarianceStructure):
 def _plates(z: Categorical, n_features: int) -> tuple[Plate, Plate]:
     assert z.dimension is not None
     return Plate("component", z.dimension), Plate("feature", n_features)
+
+
+def _widening(q: Any) -> Array:
+    return (q.mean_precision + 1) / q.mean_precision
 
 
 def _half(value: ArrayLike | None) -> Array:
@@ -80,31 +86,36 @@ class JointColumns(Form):
         )
         return Normal(name, theta[z], plates=(*z.plates, feature))
 
-    def components(self, posterior: Posterior) -> Components:
+    def components(self, factors: Mapping[str, Any]) -> Components:
         r"""Return expectations: :math:`\langle\tau\rangle = a / b`."""
-        theta = posterior["theta"]
-        df = 2 * np.asarray(theta.shape)
+        theta = factors["theta"]
+        variances = of_each(theta, lambda q: q.rate / q.shape, lambda point: 1 / point.value[1])
         return Components(
-            theta.mean, theta.rate / theta.shape, theta.shape / theta.rate, theta.mean_precision, df
+            theta.value[0] if isinstance(theta, PointMass) else theta.mean,
+            variances,
+            1 / variances,
+            of_each(theta, lambda q: q.mean_precision, lambda point: np.inf),
+            of_each(theta, lambda q: 2 * np.asarray(q.shape), lambda point: np.inf),
         )
 
-    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+    def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
         r"""Return the exact predictive density given the posterior.
 
         In each column a Student-t with 2a degrees of freedom and squared scale :math:`b (\kappa + 1) / (a \kappa)`;
         where the columns of a component share their precision these are one multivariate Student-t.
         """
-        theta = posterior["theta"]
-        widening = (theta.mean_precision + 1) / theta.mean_precision
+        theta = factors["theta"]
         if self.is_tied:
-            shapes = widening * (theta.rate / theta.shape)[:, None]
+            shapes = _widening(theta) * (theta.rate / theta.shape)[:, None]
             return StudentMixture(weights, theta.mean, 1 / np.sqrt(shapes), 2 * theta.shape)
-        scales = np.sqrt(widening * theta.rate / theta.shape)
-        return ProductStudentMixture(weights, theta.mean, scales, 2 * theta.shape)
+        means = theta.value[0] if isinstance(theta, PointMass) else theta.mean
+        shapes = of_each(theta, lambda q: _widening(q) * q.rate / q.shape, lambda point: 1 / point.value[1])
+        df = of_each(theta, lambda q: 2 * q.shape, lambda point: NORMAL_DF)
+        return ProductStudentMixture(weights, means, np.sqrt(shapes), np.broadcast_to(df, means.shape))
 
-    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of means and covariances, each mean given its precision."""
-        means, precisions = posterior["theta"].sample(n_draws, seed=rng)
+        means, precisions = factors["theta"].sample(n_draws, seed=rng)
         return means, 1 / precisions
 
 
@@ -140,36 +151,41 @@ class IndependentColumns(Form):
         )
         return Normal(name, mean[z], precision[z], plates=(*z.plates, feature))
 
-    def components(self, posterior: Posterior) -> Components:
+    def components(self, factors: Mapping[str, Any]) -> Components:
         """Return expectations, or the values of point masses."""
-        mean, precision = posterior["mean"], posterior["precision"]
-        if hasattr(precision, "value"):
-            return Components(mean.value, 1 / precision.value, precision.value)
-        df = 2 * np.asarray(precision.shape)
-        return Components(mean.mean, precision.rate / precision.shape, precision.mean, 1 / mean.variance, df)
+        mean, precision = factors["mean"], factors["precision"]
+        return Components(
+            mean.mean,
+            of_each(precision, lambda q: q.rate / q.shape, lambda point: 1 / point.value),
+            precision.mean,
+            of_each(mean, lambda q: 1 / q.variance, lambda point: np.inf),
+            of_each(precision, lambda q: 2 * np.asarray(q.shape), lambda point: np.inf),
+        )
 
-    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+    def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
         r"""Return the density of a new row: Normal for point masses, else an approximation, for it has no closed form.
 
         In each column a Student-t with :math:`\nu = 2a` degrees of freedom and squared scale
         :math:`2b/\nu + s^2 (\nu - 2)/\nu`, which has the exact mean and variance; where :math:`\nu \le 2` the squared
         scale is :math:`2b/\nu + s^2`.
         """
-        mean, precision = posterior["mean"], posterior["precision"]
-        if hasattr(precision, "value"):
+        mean, precision = factors["mean"], factors["precision"]
+        if isinstance(mean, PointMass) and isinstance(precision, PointMass):
             return NormalMixture(weights, mean.value, np.sqrt(precision.value))
-        nu = 2 * np.asarray(precision.shape)
+        own = of_each(precision, lambda q: q.rate / q.shape, lambda point: 1 / point.value)
+        df = of_each(precision, lambda q: 2 * np.asarray(q.shape), lambda point: NORMAL_DF)
+        nu = np.broadcast_to(df, own.shape)
         share = np.where(nu > 2, (nu - 2) / nu, 1.0)
-        own = precision.rate / precision.shape
+        spread = of_each(mean, lambda q: q.variance, lambda point: np.zeros(point.value.shape))
         if self.is_tied:
-            shapes = own[:, None] + mean.variance * share[:, None]
+            shapes = own[:, None] + spread * share[:, None]
             return StudentMixture(weights, mean.mean, 1 / np.sqrt(shapes), nu)
-        return ProductStudentMixture(weights, mean.mean, np.sqrt(own + mean.variance * share), nu)
+        return ProductStudentMixture(weights, mean.mean, np.sqrt(own + spread * share), nu)
 
-    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of means and covariances."""
-        means = posterior["mean"].sample(n_draws, seed=rng)
-        return means, 1 / posterior["precision"].sample(n_draws, seed=rng)
+        means = factors["mean"].sample(n_draws, seed=rng)
+        return means, 1 / factors["precision"].sample(n_draws, seed=rng)
 
 
 class KnownColumns(Form):
@@ -190,23 +206,24 @@ class KnownColumns(Form):
         mean = Normal("mean", prior.mean, prior.mean_precision, plates=(component, feature))
         return Normal(name, mean[z], 1.0, plates=(*z.plates, feature))
 
-    def components(self, posterior: Posterior) -> Components:
+    def components(self, factors: Mapping[str, Any]) -> Components:
         """Return expectations, or the values of point masses."""
-        mean = posterior["mean"]
-        means = mean.value if hasattr(mean, "value") else mean.mean
-        ones = np.ones(len(means))
-        return Components(means, ones, ones, None if hasattr(mean, "value") else 1 / mean.variance)
+        mean = factors["mean"]
+        ones = np.ones(len(mean.mean))
+        return Components(
+            mean.mean, ones, ones, of_each(mean, lambda q: 1 / q.variance, lambda point: np.inf)
+        )
 
-    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+    def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
         r"""Return the exact density of a new row: Normal, with variance :math:`1 + s_k^2`."""
-        mean = posterior["mean"]
-        if hasattr(mean, "value"):
+        mean = factors["mean"]
+        if isinstance(mean, PointMass):
             return NormalMixture(weights, mean.value, np.ones(len(weights)))
         return NormalMixture(weights, mean.mean, 1 / np.sqrt(1 + mean.variance))
 
-    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of the means, and the known covariances."""
-        means = posterior["mean"].sample(n_draws, seed=rng)
+        means = factors["mean"].sample(n_draws, seed=rng)
         return means, np.ones(means.shape[:2])
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._linalg import cholesky, inverse
-from ..._posterior import Posterior
 from ..._typing import Array
 from ...densities import (
     MixtureDensity,
@@ -17,9 +17,11 @@ from ...densities import (
     whitening_of_precisions,
     whitening_of_shapes,
 )
+from ...engine.point import PointMass
 from ...language import Categorical, MultivariateNormal, NormalWishart, Plate, Variable, Wishart
 from .._arguments import as_broadcast, as_positive_definite, require_number
 from .._data_scale import DataScale
+from .._known import NORMAL_DF, of_each
 from .._structure import ComponentPrior, Components, CovarianceStructure, Form
 
 __all__ = ["IndependentMatrices", "JointMatrices", "MatrixStructure"]
@@ -44,6 +46,16 @@ class MatrixStructure(CovarianceStructure):
     def invert(self, covariances: Array) -> Array:
         """Return the inverse matrices."""
         return inverse(covariances)
+
+
+def _inverse_of_expectation(q: Any) -> Array:
+    r"""Return :math:`B / \nu`, the inverse of the expected precision."""
+    return q.inverse_scale / np.asarray(q.df)[..., None, None]
+
+
+def _locations(theta: Any) -> Array:
+    """Return the expected means of joint factors, or those of points."""
+    return theta.value[0] if isinstance(theta, PointMass) else theta.mean
 
 
 def _component(z: Categorical) -> Plate:
@@ -83,28 +95,37 @@ class JointMatrices(Form):
         )
         return MultivariateNormal(name, theta[z], plates=z.plates)
 
-    def components(self, posterior: Posterior) -> Components:
+    def components(self, factors: Mapping[str, Any]) -> Components:
         r"""Return expectations: :math:`\langle\Lambda_k\rangle = \nu_k B_k^{-1}`."""
-        theta = posterior["theta"]
-        df = np.asarray(theta.df)
-        covariances = theta.inverse_scale / df[..., None, None]
-        return Components(theta.mean, covariances, inverse(covariances), theta.mean_precision, df)
+        theta = factors["theta"]
+        df = of_each(theta, lambda q: np.asarray(q.df), lambda point: np.inf)
+        kappa = of_each(theta, lambda q: q.mean_precision, lambda point: np.inf)
+        covariances = of_each(theta, _inverse_of_expectation, lambda point: inverse(point.value[1]))
+        return Components(_locations(theta), covariances, inverse(covariances), kappa, df)
 
-    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+    def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
         r"""Return the exact predictive density given the posterior.
 
         A mixture of Student-t distributions with :math:`\nu_k + 1 - D` degrees of freedom and shape matrices
         :math:`B_k (\kappa_k + 1) / (\kappa_k (\nu_k + 1 - D))`.
         """
-        theta = posterior["theta"]
-        kappa = theta.mean_precision
-        nu = np.broadcast_to(theta.df + 1.0 - theta.mean.shape[-1], kappa.shape)
-        shapes = theta.inverse_scale * ((kappa + 1) / (kappa * nu))[:, None, None]
-        return StudentMixture(weights, theta.mean, whitening_of_shapes(shapes), nu)
+        theta = factors["theta"]
+        locations = _locations(theta)
+        size = locations.shape[-1]
+        nu = of_each(theta, lambda q: q.df + 1.0 - size, lambda point: NORMAL_DF)
 
-    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        def shapes_of(q: Any) -> Array:
+            kappa = q.mean_precision
+            widening = (kappa + 1) / (kappa * (q.df + 1.0 - size))
+            return q.inverse_scale * widening[:, None, None]
+
+        shapes = of_each(theta, shapes_of, lambda point: inverse(point.value[1]))
+        df = np.broadcast_to(nu, len(weights))
+        return StudentMixture(weights, locations, whitening_of_shapes(shapes), df)
+
+    def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of means and covariances, each mean given its precision."""
-        means, precisions = posterior["theta"].sample(n_draws, seed=rng)
+        means, precisions = factors["theta"].sample(n_draws, seed=rng)
         return means, inverse(precisions)
 
 
@@ -144,32 +165,42 @@ class IndependentMatrices(Form):
         )
         return MultivariateNormal(name, mean[z], precision if self.is_tied else precision[z], plates=z.plates)
 
-    def components(self, posterior: Posterior) -> Components:
+    def components(self, factors: Mapping[str, Any]) -> Components:
         """Return expectations, or the values of point masses."""
-        mean, precision = posterior["mean"], posterior["precision"]
-        if hasattr(precision, "value"):
-            return Components(mean.value, inverse(precision.value), precision.value)
-        df = np.asarray(precision.df)
-        covariances = precision.inverse_scale / df[..., None, None]
-        return Components(mean.mean, covariances, precision.mean, mean.precision, df)
+        mean, precision = factors["mean"], factors["precision"]
+        covariances = of_each(precision, _inverse_of_expectation, lambda point: inverse(point.value))
+        return Components(
+            mean.mean,
+            covariances,
+            precision.mean,
+            of_each(mean, lambda q: q.precision, lambda point: np.inf),
+            of_each(precision, lambda q: np.asarray(q.df), lambda point: np.inf),
+        )
 
-    def predictive(self, posterior: Posterior, weights: Array) -> MixtureDensity:
+    def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
         r"""Return the density of a new row: Normal for point masses, else an approximation, for it has no closed form.
 
         With :math:`\nu = a_k + 1 - D`: a Student-t with :math:`\nu` degrees of freedom, location :math:`m_k`
         and shape matrix :math:`B_k/\nu + S_k (\nu - 2)/\nu`, which has the exact mean and covariance; where
         :math:`\nu \le 2` there is no covariance to match, and the shape matrix is :math:`B_k/\nu + S_k`.
         """
-        mean, precision = posterior["mean"], posterior["precision"]
-        if hasattr(precision, "value"):
+        mean, precision = factors["mean"], factors["precision"]
+        if isinstance(mean, PointMass) and isinstance(precision, PointMass):
             whitening = whitening_of_precisions(precision.value)
             return NormalMixture(weights, mean.value, whitening[None] if self.is_tied else whitening)
-        nu = np.broadcast_to(precision.df + 1.0 - mean.mean.shape[-1], len(weights))
+        size = mean.mean.shape[-1]
+        df = of_each(precision, lambda q: np.asarray(q.df + 1.0 - size), lambda point: NORMAL_DF)
+        nu = np.broadcast_to(df, len(weights))
         share = np.where(nu > 2, (nu - 2) / nu, 1.0)
-        shapes = precision.inverse_scale / nu[:, None, None] + mean.covariance * share[:, None, None]
+        spread = of_each(mean, lambda q: q.covariance, lambda point: 0.0) * share[:, None, None]
+
+        def own(q: Any) -> Array:
+            return q.inverse_scale / np.asarray(q.df + 1.0 - size)[..., None, None]
+
+        shapes = of_each(precision, own, lambda point: inverse(point.value)) + spread
         return StudentMixture(weights, mean.mean, whitening_of_shapes(shapes), nu)
 
-    def draw(self, posterior: Posterior, n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of means and covariances."""
-        means = posterior["mean"].sample(n_draws, seed=rng)
-        return means, inverse(posterior["precision"].sample(n_draws, seed=rng))
+        means = factors["mean"].sample(n_draws, seed=rng)
+        return means, inverse(factors["precision"].sample(n_draws, seed=rng))
