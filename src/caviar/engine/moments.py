@@ -56,7 +56,8 @@ def moments(rows: AnyArray, weights: Array | None) -> Moments:
 
 def _blocks(rows: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:
     for start in range(0, len(rows), _BLOCK_ROWS):
-        block = np.asarray(rows[start : start + _BLOCK_ROWS], dtype=np.float64)
+        # BLAS adds up strided numbers in another order: the same values give the same bits however they lie
+        block = np.ascontiguousarray(rows[start : start + _BLOCK_ROWS], dtype=np.float64)
         if weights is None:
             yield block, np.ones(len(block))
             continue
