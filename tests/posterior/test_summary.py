@@ -34,11 +34,9 @@ def test_figures_are_those_of_draws(name):
     assert {row.variable for row in summary.rows} == set(draws)
     for key, values in draws.items():
         rows = [row for row in summary.rows if row.variable == key]
-        variable, _, part = key.partition(".")
-        stated = posterior.model.variables[variable]
-        # a precision that is tied along a plate has no axis of it
-        n_plates = len(stated.plates) - (part == "precision" and stated.tied is not None)
-        entries = _lower_triangles(values, n_plates)
+        variable = posterior.model.variables[key.split(".")[0]]
+        part = "precision" if key.endswith(".precision") else "precision_x"
+        entries = _lower_triangles(values, len(variable.plates_of(part)))
         assert len(rows) == len(entries)
         for row, entry in zip(rows, entries, strict=True):
             if np.isfinite(row.sd):

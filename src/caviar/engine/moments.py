@@ -56,7 +56,7 @@ def moments(rows: AnyArray, weights: Array | None) -> Moments:
 
 def _blocks(rows: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:
     for start in range(0, len(rows), _BLOCK_ROWS):
-        # in one layout, so that the order of additions does not depend on that of the user's array
+        # BLAS adds up strided numbers in another order: the same values give the same bits however they lie
         block = np.ascontiguousarray(rows[start : start + _BLOCK_ROWS], dtype=np.float64)
         if weights is None:
             yield block, np.ones(len(block))

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._model import _Evaluator
 from .._posterior import Posterior
+from ..engine.partly_known import PartlyKnown
 from ..engine.point import PointMass
 from ..engine.status import Status
 from ..families import FAMILIES, MeanPrecision
@@ -44,6 +45,12 @@ def _document_of_factor(factor: Any) -> dict[str, Any]:
             else np.asarray(factor.value)
         )
         return {"family": factor.family.__name__, "point": value}
+    if isinstance(factor, PartlyKnown):
+        return {
+            "learnt": _document_of_factor(factor.unknown),
+            "known": _document_of_factor(factor.known),
+            "is_known": factor.is_known,
+        }
     return {"family": type(factor).__name__, "parameters": factor._parameters()}
 
 
@@ -59,6 +66,8 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
 
 
 def _factor_of(document: Mapping[str, Any], variable: Variable) -> Any:
+    if "learnt" in document:
+        return _partly_known(document, variable)
     family = FAMILIES[document["family"]]
     if family is not variable.family:
         raise ValueError(f"a factor of '{variable.name}' that is a {family.__name__}")
@@ -72,6 +81,29 @@ def _factor_of(document: Mapping[str, Any], variable: Variable) -> Any:
     if factor.batch_shape != sizes:
         raise ValueError(f"a factor of '{variable.name}' over {factor.batch_shape} of plates {sizes}")
     return factor
+
+
+def _partly_known(document: Mapping[str, Any], variable: Variable) -> PartlyKnown:
+    is_known = np.asarray(document["is_known"], dtype=bool)
+    learnt, known = document["learnt"], document["known"]
+    if {learnt["family"], known["family"]} != {variable.family.__name__}:
+        raise ValueError(f"a factor of '{variable.name}' of other families")
+    sizes = tuple(plate.size for plate in variable.plates)
+    if is_known.shape != sizes:
+        raise ValueError(f"a factor of '{variable.name}' over {is_known.shape} of plates {sizes}")
+    unknown = variable.family(**learnt["parameters"])
+    n_unknown = int(np.count_nonzero(~is_known))
+    if unknown.batch_shape != (n_unknown,):
+        raise ValueError(
+            f"a factor of '{variable.name}' for {unknown.batch_shape} of {n_unknown} repetitions"
+        )
+    return PartlyKnown(unknown, _point(known, variable), is_known)
+
+
+def _point(document: Mapping[str, Any], variable: Variable) -> PointMass:
+    value = document["point"]
+    whole = MeanPrecision(*value) if isinstance(value, tuple) else np.asarray(value, dtype=float)
+    return PointMass(variable.family, whole)
 
 
 class _SavedPosterior(Posterior):

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from .._typing import Array
+from ..engine.partly_known import PartlyKnown
 from ..families import (
     Dirichlet,
     ExponentialFamily,
@@ -109,10 +110,27 @@ _MARGINALS: dict[type[ExponentialFamily], Callable[[Any], MeanMarginal]] = {
 }
 
 
+def _of_partly_known(factor: PartlyKnown) -> MeanMarginal:
+    """Return the marginals of the means that are learnt, and points for those that are known."""
+    every = factor.everywhere()
+    learnt = _MARGINALS[type(every)](every)
+    is_known = np.broadcast_to(
+        factor.is_known if factor.is_known.ndim == 2 else factor.is_known[:, None], learnt.location.shape
+    )
+    varies = ~is_known
+    return MeanMarginal(
+        factor.mean,
+        learnt.shape * varies[:, :, None] * varies[:, None, :],
+        np.where(is_known, np.inf, learnt.df),
+    )
+
+
 def mean_marginal(estimator: Any) -> MeanMarginal | None:
     """Return the marginals of the means of a fitted mixture; None where they are points, as in maximum likelihood."""
     posterior = estimator.posterior_
     factor = posterior["theta"] if "theta" in posterior else posterior["mean"]
+    if isinstance(factor, PartlyKnown):
+        return _of_partly_known(factor)
     marginal = _MARGINALS.get(type(factor))
     return None if marginal is None else marginal(factor)
 

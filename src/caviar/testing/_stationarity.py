@@ -97,7 +97,7 @@ def _directions(
     shapes = factor.statistic_shapes(factor.event_shape)
     # of two axes a statistic may also have plate and vector, as several locations have
     square = [
-        len(shape) == 2 and np.array_equal(eta, np.swapaxes(eta, -1, -2))
+        len(shape) == 2 and shape[0] == shape[1] and np.allclose(eta, np.swapaxes(eta, -1, -2))
         for shape, eta in zip(shapes, factor.natural, strict=True)
     ]
     entries = [
