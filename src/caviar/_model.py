@@ -117,7 +117,8 @@ class Model:
         Parameters
         ----------
         data
-            Name of each observed variable -> array of shape (sizes of its plates..., event shape...).
+            Name of each observed variable -> array of shape (sizes of its plates..., event shape...); NaN and masked
+            entries are missing.
         seed
             Of the starts; the same seed gives the same bits.
         max_iter
