@@ -117,10 +117,10 @@ class Model:
         Parameters
         ----------
         data
-            Name of each observed variable -> array of shape (sizes of its plates..., event shape...). A variable above
-            the observed ones may be given too: it is then known. Where some of its repetitions are NaN, these are
-            learnt and the others stay at their values, as in ``{"x": X, "mean": [[0, 0], [nan, nan]]}``; values of a
-            joint factor are a pair (mean, precision).
+            Name of each observed variable -> array of shape (sizes of its plates..., event shape...); NaN and masked
+            entries are missing. A variable above the observed ones may be given too: it is then known. Where some of
+            its repetitions are NaN, these are learnt and the others stay at their values, as in
+            ``{"x": X, "mean": [[0, 0], [nan, nan]]}``; values of a joint factor are a pair (mean, precision).
         seed
             Of the starts; the same seed gives the same bits.
         max_iter

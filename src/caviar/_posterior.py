@@ -294,7 +294,7 @@ class Posterior:
         data
             As for the fit; any number of rows. Each is a row by itself, as if it came next. Entries that are missing
             (NaN) are left out: where the entries of a row are independent given the parents, the marginal; a row
-            without any has 0.
+            without any has 0. Vectors that are missing in part are refused.
 
         Returns
         -------

@@ -48,6 +48,12 @@ def test_a_fit_from_given_labels(x):
     assert peak_of(lambda: stated.joint(K, 4).fit({"x": x}, init={"z": labels}, max_iter=1)) < LIMIT
 
 
+def test_a_fit_of_rows_with_missing_entries(x):
+    """Copies are made with the holes filled and in the order of the patterns, and masks."""
+    rows = np.where(np.random.default_rng(2).random(x.shape, dtype="f4") < 0.1, np.nan, x)
+    assert peak_of(lambda: stated.joint(K, 4).fit({"x": rows}, seed=0, max_iter=1)) < LIMIT + 3 * x.nbytes
+
+
 def test_the_objective_of_all_rows(x):
     model = stated.joint(K, 4)
     posterior = model.fit({"x": x[:1000]}, seed=0, max_iter=2)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._typing import AnyArray, Array
 from ..language import MultivariateNormal, Node
+from .moments import moments
 
 __all__ = ["Gaps", "entries_name", "gaps_of", "observed_entries", "order_of_patterns", "with_column_means"]
 
@@ -52,17 +53,17 @@ def observed_entries(node: Node, array: AnyArray) -> AnyArray | None:
 
 def gaps_of(array: AnyArray, seen: AnyArray, weights: Array | None) -> Gaps:
     """Return the gaps of vectors (N, D), and the weighted moments of the entries that were observed."""
-    share = seen * (1.0 if weights is None else weights[:, None])
-    total = share.sum(axis=0)
-    share /= np.where(total > 0, total, 1.0)
-    # in units of the largest value, whose square may be beyond a double
-    unit = np.max(np.abs(array), axis=0, where=seen, initial=0.0).astype(np.float64)
-    unit[unit == 0] = 1.0
-    scaled = np.where(seen, array / unit, 0.0)
-    mean = np.einsum("nd,nd->d", share, scaled)
-    variance = np.einsum("nd,nd->d", share, np.square(scaled - mean))
-    variance = np.maximum(variance, _LEAST_VARIANCE)
-    return Gaps(seen, mean * unit, np.where(total > 0, variance * unit**2, 1.0))
+    mean, variance = np.zeros(array.shape[1]), np.ones(array.shape[1])
+    for column, own in enumerate(seen.T):
+        weight = None if weights is None else weights[own]
+        if not (own if weight is None else weight).any():
+            continue
+        found = moments(array[own, column], weight)
+        # what is too large for a square is refused with the frame
+        with np.errstate(over="ignore"):
+            mean[column] = found.mean
+            variance[column] = np.maximum(found.spread**2, _LEAST_VARIANCE * found.largest**2) or 1.0
+    return Gaps(seen, mean, variance)
 
 
 def with_column_means(array: AnyArray, gaps: Gaps) -> AnyArray:
@@ -78,5 +79,5 @@ def order_of_patterns(seen: Sequence[AnyArray]) -> AnyArray:
     keys: list[AnyArray] = []
     for entries in seen:
         gone = ~entries
-        keys += [gone.sum(axis=1), *np.packbits(gone, axis=1).T]
+        keys += [gone.sum(axis=1, dtype=np.uint32), *np.packbits(gone, axis=1).T]
     return np.lexsort(keys[::-1])
