@@ -12,7 +12,7 @@ from .._errors import DataError, PlateError
 from .._typing import AnyArray, Array
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
-from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
+from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents, with_column_means
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
@@ -140,6 +140,11 @@ def bind(
     if sample_weight is not None:
         _refuse_nested_weights(nodes)
         weights = _as_weights(sample_weight, n_rows)
+    for node in masks:
+        if plate is not None and plate in node.plates:
+            values[node] = with_column_means(
+                node, values[node], masks[node], node.plates.index(plate), weights
+            )
     binding = Binding(tuple(nodes), sizes, plate, values, weights, masks, labels)
     for node in labels:
         if not binding.is_local(node):
