@@ -72,7 +72,9 @@ def test_em_with_a_fixed_component_is_a_literal_loop():
 @pytest.mark.parametrize("structure", ["full", "diag"])
 def test_whole_components_are_fixed_in_the_joint_form(structure):
     fixed = {"means": MEANS, "covariances": COVARIANCES[structure]}
-    mixture = cv.BayesianGaussianMixture(2, covariance_type=structure, fixed=fixed, random_state=0).fit(FAITHFUL)
+    mixture = cv.BayesianGaussianMixture(2, covariance_type=structure, fixed=fixed, random_state=0).fit(
+        FAITHFUL
+    )
     np.testing.assert_allclose(mixture.means_[0], MEANS[0])
     np.testing.assert_allclose(mixture.covariances_[0], COVARIANCES[structure][0])
     np.testing.assert_allclose(mixture.means_[1], [4.3, 80.0], rtol=0.02)
@@ -93,7 +95,11 @@ def test_whole_components_are_fixed_in_the_joint_form(structure):
         ({}, {"means": MEANS}, "mean and covariance of the same components"),
         ({"covariance_type": "tied"}, {"means": MEANS}, "mean_precision_family='independent'"),
         ({"covariance_type": "unit"}, {"covariances": [1.0, NAN]}, "known to be the identity"),
-        ({"mean_precision_family": "independent"}, {"covariances": -COVARIANCES["full"]}, "positive definite"),
+        (
+            {"mean_precision_family": "independent"},
+            {"covariances": -COVARIANCES["full"]},
+            "positive definite",
+        ),
         ({"n_components": "auto"}, {"means": MEANS}, "need a number of components"),
     ],
 )

@@ -14,7 +14,7 @@ from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
 from .known_repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of
-from .missing import as_unmasked, filled, observed_rows, partial_labels, seen_latents
+from .missing import as_unmasked, at_column_means, filled, observed_rows, partial_labels, seen_latents
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
@@ -156,6 +156,10 @@ def bind(
         weights = _as_weights(sample_weight, n_rows)
     gaps = {node: gaps_of(values[node], entries, weights) for node, entries in partial.items()}
     values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
+    for node in masks:
+        if node not in gaps and plate is not None and plate in node.plates:
+            rows = node.plates.index(plate)
+            values[node] = at_column_means(node, values[node], masks[node], rows, weights)
     # a row with a missing entry has a local factor, whose label may be known
     labels |= {gate: values.pop(gate).astype(np.intp) for gate in _known_gates(gaps, values, plate)}
     binding = Binding(

@@ -128,6 +128,12 @@ class Frame:
         before = self.centres[number][1] if number in self.centres else 0.0
         return replace(self, centres={**self.centres, number: (categorical, before + offsets)})
 
+    def moved_since(self, before: Frame, number: int) -> Array:
+        """Return how far the centres of a group are from those of an earlier frame: what rounding made of it."""
+        point = self.groups[number].point
+        earlier = before.centres[number][1] if number in before.centres else 0.0
+        return (point + self.centres[number][1]) - (point + earlier)
+
     def _group(self, variable: Variable) -> int | None:
         return next((i for i, group in enumerate(self.groups) if variable in group.variables), None)
 

@@ -26,6 +26,7 @@ __all__ = [
     "partial_labels",
     "refuse_unseen",
     "seen_latents",
+    "at_column_means",
 ]
 
 OBSERVED = "observed"
@@ -89,6 +90,38 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
         mean = seen.mean(axis=0, dtype=np.float64)
     replaced[gone] = mean if is_location and np.isfinite(mean).all() else seen[0]
     return replaced, ~gone
+
+
+def at_column_means(
+    node: Node, array: AnyArray, seen: AnyArray, axis: int, weights: Array | None
+) -> AnyArray:
+    """Return a filled array in which missing values of a location are the weighted mean of their own column.
+
+    They count nothing, but they are among what reference points and starts are found from, and columns may be in
+    units of their own.
+
+    Parameters
+    ----------
+    node
+        Whose values they are.
+    array, seen
+        As :func:`filled` returns them.
+    axis
+        Of the rows.
+    weights
+        Weight of each row, or None for one each.
+    """
+    if not any(slot.role.moves for slot in getattr(node, "slots", {}).values()):
+        return array
+    rows, known = np.moveaxis(array, axis, 0), np.moveaxis(seen, axis, 0)
+    known = known.reshape(known.shape + (1,) * (rows.ndim - known.ndim))
+    share = np.ones(len(rows)) if weights is None else weights / (weights.max() or 1.0)
+    share = known * share.reshape(-1, *(1,) * (rows.ndim - 1))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        means = np.einsum("n...,n...->...", share, rows.astype(np.float64, copy=False)) / share.sum(axis=0)
+    # where no value has weight, any will do
+    replaced = np.where(known | ~np.isfinite(means), rows, means)
+    return np.moveaxis(replaced, 0, axis)
 
 
 def _in_row(where: AnyArray) -> str:

@@ -48,10 +48,14 @@ def moments(rows: AnyArray, weights: Array | None) -> Moments:
         mean += np.tensordot(weight / total, block, axes=1)
         np.maximum(largest, np.max(np.abs(block), axis=0, initial=0.0), out=largest)
     unit = np.where(largest > 0, largest, 1.0)
-    variance = np.zeros(rows.shape[1:])
+    variance, rest = np.zeros(rows.shape[1:]), np.zeros(rows.shape[1:])
     for block, weight in _blocks(rows, weights):
-        variance += np.tensordot(weight / total, np.square((block - mean) / unit), axes=1)
-    return Moments(mean, np.sqrt(variance) * unit, largest)
+        deviation = (block - mean) / unit
+        rest += np.tensordot(weight / total, deviation, axes=1)
+        variance += np.tensordot(weight / total, np.square(deviation), axes=1)
+    # what rounding left of the mean: a constant column is measured from its very value, and has no spread
+    spread = np.sqrt(np.maximum(variance - rest**2, 0.0))
+    return Moments(mean + rest * unit, spread * unit, largest)
 
 
 def _blocks(rows: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:

@@ -188,8 +188,8 @@ class Plan:
         frame, factors = self.frame, dict(q)
         for centres, offset in offsets.items():
             if offset is not None:
-                frame = frame.displaced(centres.group, centres.factor.variables[0], offset)
-                factors = centres.translated(factors, offset)
+                before, frame = frame, frame.displaced(centres.group, centres.factor.variables[0], offset)
+                factors = centres.translated(factors, frame.moved_since(before, centres.group))
         if frame is self.frame:
             return self, factors
         return Plan(self.binding, frame, self.factors, self.order, self.point), factors

@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, Transfor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .._errors import DataError
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
@@ -117,7 +118,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows as an array of finite numbers, or NaN where an entry is missing, (N, D)."""
-        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        _refuse_equal_names(X)
+        with np.errstate(invalid="ignore"):
+            return _quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing entries are welcome."""
@@ -308,3 +311,30 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         require_whole("n_samples", n_samples, 1)
         generator = self._generator if random_state is None else as_generator(random_state)
         return self._predictive.sample(n_samples, generator)
+
+
+def _quiet(X: AnyArray) -> AnyArray:
+    """Return rows with plain NaN where they are missing.
+
+    The missing values of R, among others, are signalling NaN, with which every operation is a warning.
+    """
+    if X.dtype.kind != "f":
+        return X
+    missing = np.isnan(X)
+    return np.where(missing, np.array(np.nan, dtype=X.dtype), X) if missing.any() else X
+
+
+def _refuse_equal_names(X: Any) -> None:
+    """Refuse a table in which two columns have one name.
+
+    Raises
+    ------
+    DataError
+        If it is such a one.
+    """
+    names = list(map(str, getattr(X, "columns", ())))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(
+            f"X has several columns with the name {twice!r}, which cannot be told apart by it; rename them"
+        )

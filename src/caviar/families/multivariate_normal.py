@@ -88,10 +88,11 @@ class MultivariateNormal(ExponentialFamily):
                 "MultivariateNormal", positive_definite(precision), "the precision must be positive definite"
             )
         inverse_lower = inverse(lower)
-        covariance = inverse_from_factor(inverse_lower)
-        mean = times_vector(covariance, linear)
+        with np.errstate(over="ignore", invalid="ignore"):  # a precision next to 0: refused below
+            covariance = inverse_from_factor(inverse_lower)
+            mean = times_vector(covariance, linear)
         if not np.logical_and.reduce(np.isfinite(mean), axis=None):
-            good = positive_definite(precision) & np.isfinite(linear).all(axis=-1)
+            good = positive_definite(precision) & np.isfinite(mean).all(axis=-1)
             refuse_improper("MultivariateNormal", good, "the precision and the mean must be finite")
         of_lower = np.broadcast_to(log_determinant(lower), mean.shape[:-1])
         if precision.ndim != mean.ndim + 1 or precision.shape[:-1] != mean.shape:

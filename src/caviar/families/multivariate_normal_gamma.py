@@ -114,7 +114,7 @@ class MultivariateNormalGamma(ExponentialFamily):
         whitened = times_vector(inverse_lower, linear)
         mean = times_vector(inverse_lower.swapaxes(-1, -2), whitened)
         if not np.logical_and.reduce(np.isfinite(mean), axis=None):
-            good = positive_definite(matrix) & np.isfinite(linear).all(axis=-1)
+            good = positive_definite(matrix) & np.isfinite(mean).all(axis=-1)
             refuse_improper(cls.__name__, good, "mean_precision and mean must be finite")
         rate = -negative_rate - 0.5 * (whitened**2).sum(axis=-1)
         marginal = Gamma._checked(log_precision - 0.5 * mean.shape[-1], rate, cls.__name__)

@@ -1,0 +1,201 @@
+"""What is demanded of every fit: finite numbers, densities, a bound that never falls, errors and warnings of our own."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+import caviar as cv
+from caviar.engine.status import Status
+from torture.case import Case
+from torture.shells import SHELLS, is_em, takes_missing
+
+__all__ = ["Outcome", "outcome_of"]
+
+EXPECTED_WARNINGS = (ConvergenceWarning, cv.CollapseWarning, cv.LostDigitsWarning)
+_VALIDATION = ("sklearn", "narwhals")
+"""Libraries that check the shape of a table, its names and what it holds, in words of their own."""
+_ROUNDING = 1e-9
+"""Fall of the bound, relative to the sizes of its terms, that counts as rounding."""
+_PER_ROW = 1e-8
+"""Fall of the bound, in nats a row, that the engine tolerates where digits are few (TOLERATED_LOSS)."""
+_LEAST = 1e-12
+"""Fall of the bound, in nats, that is rounding of numbers of order one that cancel."""
+_FAR = 1e3
+"""Where densities are evaluated besides: this many times the size of the data away from them."""
+_FARTHEST = 1e151
+"""Rows beyond have squares that are no doubles; their responsibilities are refused in words."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a fit: ``"fitted"``, ``"refused"`` or ``"collapsed"``; and what is wrong with it."""
+
+    kind: str
+    message: str = ""
+    problems: list[str] = field(default_factory=list)
+
+
+def outcome_of(case: Case, shell: str, max_iter: int = 20) -> Outcome:
+    """Fit a data set with a shell, and return what came of it."""
+    rows, kept = case.rows(), case.rows()
+    weights = case.weights(_length(rows))
+    estimator = SHELLS[shell](case.n_components, max_iter=max_iter, random_state=0)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        try:
+            estimator.fit(rows, sample_weight=weights)
+            problems = [*_problems(estimator, rows, weights)]
+        except Exception as error:  # noqa: BLE001  (any error at all is an outcome)
+            return _of_error(error, case, shell)
+    problems += [
+        f"warned: {w.category.__name__}: {w.message}"
+        for w in given
+        if not issubclass(w.category, EXPECTED_WARNINGS)
+    ]
+    if not _same(rows, kept):
+        problems.append("the rows were changed")
+    status = estimator.posterior_.status
+    if status is Status.COLLAPSED and not is_em(shell):
+        problems.append("collapsed under proper priors")
+    if _is_refusal_due(case, shell):
+        problems.append(f"was to be refused with {_words(case, shell)!r}")
+    return Outcome("collapsed" if status is Status.COLLAPSED else "fitted", "", problems)
+
+
+def _parts(filename: str) -> tuple[str, ...]:
+    return Path(filename).parts
+
+
+def _length(rows: Any) -> int:
+    return len(rows)
+
+
+def _words(case: Case, shell: str) -> str:
+    return case.refused_by_em if is_em(shell) and case.refused_by_em else case.refused
+
+
+def _is_refusal_due(case: Case, shell: str) -> bool:
+    return bool(_words(case, shell))
+
+
+def _of_error(error: Exception, case: Case, shell: str) -> Outcome:
+    message = f"{type(error).__name__}: {error}"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    # the shape of a table, and what it holds, are refused in scikit-learn's words
+    ours = isinstance(error, cv.CaviarError) or (
+        isinstance(error, ValueError | TypeError)
+        and any(part in _parts(place.filename) for part in _VALIDATION)
+    )
+    if not ours:
+        return Outcome("failed", message, [f"{message} at {place.filename}:{place.lineno}"])
+    words = _words(case, shell)
+    if words and words in str(error):
+        return Outcome("refused", message)
+    if not words and not takes_missing(shell) and _has_missing(case) and "NaN" in str(error):
+        return Outcome("refused", message)
+    return Outcome(
+        "refused", message, [f"refused, {f'without {words!r}' if words else 'unasked'}: {message}"]
+    )
+
+
+def _has_missing(case: Case) -> bool:
+    try:
+        return bool(np.isnan(as_floats(case.rows())).any())
+    except (TypeError, ValueError):
+        return False
+
+
+def as_floats(rows: Any) -> np.ndarray:
+    """Return rows in any container as an array of doubles, NaN where one is missing."""
+    if hasattr(rows, "astype") and hasattr(rows, "columns"):
+        return rows.astype("float64").to_numpy()
+    return np.asarray(rows, dtype=np.float64)
+
+
+def _in_the_same_container(array: np.ndarray, rows: Any) -> Any:
+    """Return new rows under the names that the fitted ones had."""
+    return type(rows)(array, columns=rows.columns) if _is_pandas(rows) else _as_polars(array, rows)
+
+
+def _is_pandas(rows: Any) -> bool:
+    return type(rows).__module__.startswith("pandas")
+
+
+def _as_polars(array: np.ndarray, rows: Any) -> Any:
+    return type(rows)(array, schema=rows.columns) if type(rows).__module__.startswith("polars") else array
+
+
+def _same(rows: Any, kept: Any) -> bool:
+    if hasattr(rows, "equals"):
+        return bool(rows.equals(kept))
+    a, b = np.asarray(rows), np.asarray(kept)
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def _problems(mixture: Any, rows: Any, weights: Any):
+    """Yield what is wrong with a fit."""
+    for name in ("elbo_", "elbo_trace_", "weights_", "means_", "covariances_", "precisions_"):
+        if not np.all(np.isfinite(getattr(mixture, name))):
+            yield f"{name} is not finite"
+    if abs(mixture.weights_.sum() - 1) > 1e-9 or np.any(mixture.weights_ < 0):
+        yield f"weights_ sum to {mixture.weights_.sum()}"
+    yield from _falls(mixture, rows, weights)
+    yield from _covariances(mixture)
+    yield from _densities(mixture, rows)
+
+
+def _falls(mixture: Any, rows: Any, weights: Any):
+    posterior = mixture.posterior_
+    if posterior.status is Status.FELL:
+        yield "status fell"
+    total = _length(rows) if weights is None else float(np.sum(weights))
+    scale = sum(abs(term) for term in posterior.elbo_terms.values()) + np.abs(mixture.elbo_trace_).max()
+    largest = -np.diff(mixture.elbo_trace_).min(initial=0.0)
+    if largest > _ROUNDING * scale + _PER_ROW * total + _LEAST:
+        yield f"the bound fell by {largest:.3g}, its terms are {scale:.3g}"
+
+
+def _covariances(mixture: Any):
+    covariances = mixture.covariances_
+    if mixture.covariance_type in ("full", "tied"):
+        # in units of its own deviations, so that the units of the columns do not matter
+        deviations = np.sqrt(np.diagonal(covariances, axis1=-2, axis2=-1))
+        if not np.all(deviations > 0):
+            yield "a variance is not positive"
+            return
+        correlations = covariances / deviations[..., :, None] / deviations[..., None, :]
+        least = np.linalg.eigvalsh(correlations).min()
+        if least < -1e-12:
+            yield f"a covariance matrix is not positive definite: least eigenvalue {least:.3g}"
+    elif not np.all(covariances > 0):
+        yield "a variance is not positive"
+
+
+def _densities(mixture: Any, rows: Any):
+    X = as_floats(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        size = np.nan_to_num(np.nanmax(np.abs(X), axis=0))
+    out = np.minimum(_FAR * np.maximum(size, np.finfo(float).tiny), _FARTHEST)
+    places = {"the rows": rows, "rows far out": _in_the_same_container(np.stack([out, -out]), rows)}
+    for where, at in places.items():
+        log_densities = mixture.score_samples(at)
+        beyond = np.nanmax(np.abs(as_floats(at)), axis=1, initial=0.0) > _FARTHEST
+        if not np.all(np.isfinite(log_densities[~beyond])) or np.any(~(log_densities < np.inf)):
+            yield f"score_samples is not finite at {where}"
+        if beyond.any():
+            continue
+        shares = mixture.predict_proba(at)
+        if (
+            not np.all(np.isfinite(shares))
+            or np.any(shares < 0)
+            or np.any(np.abs(shares.sum(axis=1) - 1) > 1e-9)
+        ):
+            yield f"predict_proba does not sum to one at {where}"

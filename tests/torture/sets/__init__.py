@@ -1,0 +1,1 @@
+"""The data sets, by what is wrong with them."""
