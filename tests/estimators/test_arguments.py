@@ -141,6 +141,7 @@ TOGETHER = {
     "precisions_init": {**START, "precisions_init": np.array([np.eye(2), 9 * np.eye(2)])},
 }
 ELSEWHERE = {
+    "fixed": "test_fixed",
     "semi_supervised": "test_labels",
     "warm_start": "test_warm_starts",
     "n_init": "test_restarts_never_end_lower",

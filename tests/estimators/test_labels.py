@@ -26,7 +26,7 @@ def test_all_labels_known_is_a_fit_to_each_group(estimator):
     mixture = estimator(2, semi_supervised=True, random_state=0).fit(FAITHFUL, LONG)
     if estimator is cv.GaussianMixture:
         for k in (0, 1):
-            group = FAITHFUL[LONG == k]
+            group = FAITHFUL[k == LONG]
             np.testing.assert_allclose(mixture.means_[k], group.mean(axis=0))
             np.testing.assert_allclose(mixture.covariances_[k], np.cov(group.T, bias=True), rtol=1e-4)
     else:

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import caviar as cv
-from caviar.report import column_names, component_table
 from caviar.estimators._uncertainty import mean_marginal
+from caviar.report import column_names, component_table
 
 FAITHFUL = cv.datasets.load_faithful().values
 GALAXIES = cv.datasets.load_galaxies().values

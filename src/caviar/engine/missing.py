@@ -19,6 +19,7 @@ from ..language import Data, Node, Plate, Variable
 __all__ = [
     "OBSERVED",
     "as_unmasked",
+    "at_column_means",
     "filled",
     "is_mask_name",
     "mask_name",
@@ -26,7 +27,6 @@ __all__ = [
     "partial_labels",
     "refuse_unseen",
     "seen_latents",
-    "at_column_means",
 ]
 
 OBSERVED = "observed"
