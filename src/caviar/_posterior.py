@@ -46,7 +46,8 @@ class Posterior:
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
-    plates, or a point mass. Local variables come from :meth:`local`.
+    plates, or a point mass; where some of its repetitions came with the data, it has ``.unknown``, the distribution of
+    the others, beside mean, variance and draws of all. Local variables come from :meth:`local`.
 
     Attributes
     ----------

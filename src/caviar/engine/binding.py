@@ -206,6 +206,11 @@ def _known_in_part(
     for node, value in given.items():
         if plate in node.plates:
             _refuse_flat(node)
+            if is_joint(node):
+                raise DataError(
+                    f"'{node.name}', a {type(node).__name__}, has a value for each row of data, and takes no data: of "
+                    f"the latent variables of rows only a Categorical may be known. Leave '{node.name}' out"
+                )
             labels[node] = partial_labels(node, value)
             continue
         known = repetitions_of(node, value)
