@@ -62,13 +62,15 @@ def start_of(init_params: ArrayLike, n_rows: int) -> Array | None:
         if init_params == AUTO:
             return None
         raise ParameterError(
-            f"init_params must be 'auto', labels (N,) or responsibilities (N, K) with n_components='auto': a search has "
-            f"no number of components to start {init_params!r} with"
+            f"init_params must be 'auto', labels (N,) or responsibilities (N, K) with n_components='auto': a search "
+            f"has no number of components to start {init_params!r} with"
         )
     if np.ndim(init_params) == 1:
         labels = as_array("init_params", init_params, (n_rows,), "a label a row")
         if np.any((labels < 0) | (labels != np.floor(labels)) | (labels >= n_rows)):
-            raise ParameterError("init_params must hold labels: whole numbers from 0 to less than the number of rows")
+            raise ParameterError(
+                "init_params must hold labels: whole numbers from 0 to less than the number of rows"
+            )
         return np.eye(int(labels.max()) + 1)[labels.astype(np.int64)]
     shape = (n_rows, np.shape(init_params)[-1] if np.ndim(init_params) else 0)
     return _as_probabilities(as_array("init_params", init_params, shape, "a label or K probabilities a row"))
@@ -76,5 +78,7 @@ def start_of(init_params: ArrayLike, n_rows: int) -> Array | None:
 
 def _as_probabilities(values: Array) -> Array:
     if values.shape[1] == 0 or np.any(values < 0) or not np.allclose(values.sum(axis=1), 1):
-        raise ParameterError("init_params, responsibilities (N, K), must not be negative, and rows must sum to 1")
+        raise ParameterError(
+            "init_params, responsibilities (N, K), must not be negative, and rows must sum to 1"
+        )
     return values

@@ -69,7 +69,9 @@ class Memory:
     def _is_same(self, before: _Component, now: _Component) -> bool:
         most = _SAME * now.mass
         # the difference of the masses is the least that their rows can differ by, and settles most cases
-        return abs(before.mass - now.mass) <= most and bool(self.weights @ np.abs(before.rows - now.rows) <= most)
+        return abs(before.mass - now.mass) <= most and bool(
+            self.weights @ np.abs(before.rows - now.rows) <= most
+        )
 
     def _component(self, column: Array) -> _Component:
         return _Component(float(self.weights @ column), np.ascontiguousarray(column))

@@ -29,8 +29,8 @@ class Problem:
     Attributes
     ----------
     model_of
-        Number of components -> the model, with variables ``x`` and ``z``. The prior of a component must not depend on
-        how many there are.
+        Number of components -> the model, with variables ``x`` and ``z``. The prior of a component must not depend
+        on how many there are.
     X
         Values of ``x``, rows first.
     weights
@@ -87,15 +87,13 @@ class Problem:
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of which more than ``smallest`` belongs to a part, weighted by their share (N,) in it."""
         rows = share > smallest
-        return replace(
-            self, X=self.X[rows], weights=(self.weights * share)[rows], progress=False, **changes
-        )
+        return replace(self, X=self.X[rows], weights=(self.weights * share)[rows], progress=False, **changes)
 
     def subsample(self, largest: int) -> Problem:
         """Return the same, of at most ``largest`` distinct rows.
 
-        They follow from the weighted empirical distribution alone: see ``engine/sample.py``. They weigh what they are, not
-        as much as all rows: else the chance of which rows are in the sample would look like structure.
+        They follow from the weighted empirical distribution alone: see ``engine/sample.py``. They weigh what they
+        are, not as much as all rows: else the chance of which rows are in the sample would look like structure.
         """
         if len(self.X) <= largest:
             return self

@@ -1,7 +1,7 @@
 """Moves proposed: which components to split, merge or delete, judged by themselves on few rows.
 
-A proposal knows responsibilities and fits of the same statement with one or two components; it knows nothing of what a
-component is.
+A proposal knows responsibilities and fits of the same statement with one or two components; it knows nothing of
+what a component is.
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ def deletions(responsibilities: Array, weights: Array, most: int) -> list[Propos
     counts = weights @ responsibilities
     alone = weights @ responsibilities**2 / np.maximum(counts, np.finfo(float).tiny)
     chosen = [*np.argsort(counts, kind="stable")[:most], *np.argsort(alone, kind="stable")[:most]]
-    return [
-        Proposal("delete", (int(k),), 0.0 if counts[k] < 1 else -np.inf) for k in dict.fromkeys(chosen)
-    ]
+    return [Proposal("delete", (int(k),), 0.0 if counts[k] < 1 else -np.inf) for k in dict.fromkeys(chosen)]
 
 
 def applied(proposals: Sequence[Proposal], responsibilities: Array, weights: Array) -> Array:
