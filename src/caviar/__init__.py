@@ -39,7 +39,15 @@ if TYPE_CHECKING:
     from ._posterior import Posterior
     from ._prediction import Prediction
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
-    from .estimators import BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, load
+    from .estimators import (
+        BayesianGaussianMixture,
+        GaussianMixture,
+        KnownVarianceMixture,
+        MixtureComparison,
+        Move,
+        compare_mixtures,
+        load,
+    )
     from .language import (
         Bernoulli,
         Beta,
@@ -114,7 +122,16 @@ _HOME = {
     **dict.fromkeys(_ERRORS, "._errors"),
     **dict.fromkeys(_LANGUAGE, ".language"),
     **dict.fromkeys(
-        ("BayesianGaussianMixture", "GaussianMixture", "KnownVarianceMixture", "load"), ".estimators"
+        (
+            "BayesianGaussianMixture",
+            "GaussianMixture",
+            "KnownVarianceMixture",
+            "MixtureComparison",
+            "Move",
+            "compare_mixtures",
+            "load",
+        ),
+        ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     "Model": "._model",
@@ -145,8 +162,10 @@ __all__ = [
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
+    "MixtureComparison",
     "Model",
     "ModelError",
+    "Move",
     "Multinomial",
     "MultivariateNormal",
     "MultivariateNormalGamma",
@@ -168,6 +187,7 @@ __all__ = [
     "VerificationError",
     "Wishart",
     "__version__",
+    "compare_mixtures",
     "diagonal",
     "dot",
     "load",

@@ -30,7 +30,7 @@ def reporter(progress: bool | Callable[[Progress], None]) -> Iterator[Callable[[
 
 @contextmanager
 def lines() -> Iterator[Callable[[object], None]]:
-    """Yield a function that logs a line at level INFO of the logger "caviar": on standard error unless logging is set up."""
+    """Yield a function that logs a line at level INFO of "caviar": on standard error unless logging is set up."""
     handler = None
     if not logging.getLogger().handlers and not log.handlers:
         handler = logging.StreamHandler()

@@ -1,8 +1,19 @@
 """scikit-learn estimators: thin shells that state a model, fit it, and read attributes off its posterior."""
 
 from ._saving import load
+from .automatic import Move
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
+from .compare_mixtures import compare_mixtures
+from .comparison import MixtureComparison
 from .gaussian_mixture import GaussianMixture
 from .known_variance_mixture import KnownVarianceMixture
 
-__all__ = ["BayesianGaussianMixture", "GaussianMixture", "KnownVarianceMixture", "load"]
+__all__ = [
+    "BayesianGaussianMixture",
+    "GaussianMixture",
+    "KnownVarianceMixture",
+    "MixtureComparison",
+    "Move",
+    "compare_mixtures",
+    "load",
+]

@@ -34,8 +34,8 @@ class BayesianGaussianMixture(GaussianEstimator):
     r"""Bayesian mixture of Gaussians with unknown weights, means and precision matrices.
 
     .. math::
-        \pi \sim \mathrm{Dir}(\alpha), \quad \Lambda_k \sim \mathrm{Wishart}(\nu, B), \quad z_n \sim \mathrm{Cat}(\pi),
-        \quad x_n \mid z_n \sim N(\mu_{z_n}, \Lambda_{z_n}^{-1})
+        \pi \sim \mathrm{Dir}(\alpha), \quad \Lambda_k \sim \mathrm{Wishart}(\nu, B), \quad z_n \sim
+        \mathrm{Cat}(\pi), \quad x_n \mid z_n \sim N(\mu_{z_n}, \Lambda_{z_n}^{-1})
 
     with one of two priors of the means, and one of two forms of the posterior that belong to them:
 
@@ -49,7 +49,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     Parameters
     ----------
     n_components
-        K.
+        K; or ``"auto"``, the number that no split, merge or deletion of components improves, see Notes.
     covariance_type
         What the covariance matrices share, each with its own conjugate posterior:
 
@@ -65,21 +65,23 @@ class BayesianGaussianMixture(GaussianEstimator):
     max_iter
         Largest number of iterations of each start.
     n_init
-        Number of starts; the best end is kept.
+        Number of starts; the best end is kept. With ``n_components="auto"``, of searches.
     init_params
         Where the starts begin: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"``,
-        ``"random_from_data"``; or labels (N,) or responsibilities (N, K).
+        ``"random_from_data"``; or labels (N,) or responsibilities (N, K). With ``n_components="auto"`` a search
+        begins with one component, or with labels or responsibilities of any number.
     weight_concentration_prior_type
-        ``"dirichlet_distribution"``, or ``"dirichlet_process"``: stick-breaking weights, of which the last takes all
-        that is left.
+        ``"dirichlet_distribution"``, or ``"dirichlet_process"``: stick-breaking weights, of which the last takes
+        all that is left.
     weight_concentration_prior
-        :math:`\alpha`, a number or shape (K,); 1/K by default. Of a process, the one number :math:`\gamma`.
+        :math:`\alpha`, a number or shape (K,); 1/K by default, and 1 with ``n_components="auto"``. Of a process,
+        the one number :math:`\gamma`.
     mean_prior
         :math:`m_0`, shape (D,), or (K, D); the mean of the data by default.
     mean_precision_prior
         How many rows the prior knowledge of a mean is worth, 1 by default. ``"joint"``: :math:`\kappa`, a number or
-        (K,). ``"independent"``: :math:`S_0^{-1}` in units of the inverse covariance of the data; or :math:`S_0^{-1}`
-        itself, (D, D) or (K, D, D), of diagonal structures (D,) or (K, D).
+        (K,). ``"independent"``: :math:`S_0^{-1}` in units of the inverse covariance of the data; or
+        :math:`S_0^{-1}` itself, (D, D) or (K, D, D), of diagonal structures (D,) or (K, D).
     degrees_of_freedom_prior
         :math:`\nu > D - 1` (``"diag"``, ``"spherical"``: > 0), a number or (K,); D by default.
     covariance_prior
@@ -100,23 +102,29 @@ class BayesianGaussianMixture(GaussianEstimator):
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
     verbose
-        Whether to print a line on each iteration; or a function that is called with the progress of each.
+        Whether to print a line on each iteration (``n_components="auto"``: on each move); or a function that is
+        called with the progress of each iteration over all rows.
 
     Attributes
     ----------
+    n_components_
+        K, given or found.
+    moves_
+        With ``n_components="auto"`` a list of each :class:`caviar.Move` that was tried on all rows, accepted or
+        refused.
     weights_
         Expected weights, shape (K,).
     means_
         Expected means :math:`m_k`, shape (K, D).
     precisions_
-        Expected precisions :math:`\langle\Lambda_k\rangle = \nu_k B_k^{-1}`: ``"full"`` (K, D, D), ``"tied"`` (D, D),
-        ``"diag"`` (K, D), ``"spherical"`` and ``"unit"`` (K,).
+        Expected precisions :math:`\langle\Lambda_k\rangle = \nu_k B_k^{-1}`: ``"full"`` (K, D, D), ``"tied"`` (D,
+        D), ``"diag"`` (K, D), ``"spherical"`` and ``"unit"`` (K,).
     covariances_
         Their inverses :math:`B_k / \nu_k`, which is what scikit-learn gives; not the expectation of
         :math:`\Lambda_k^{-1}`, which may be infinite.
     weight_concentration_, degrees_of_freedom_, mean_precision_
-        Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K - 1,)
-        each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
+        Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K -
+        1,) each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
     weight_concentration_prior_, mean_prior_, mean_precision_prior_, degrees_of_freedom_prior_, covariance_prior_
         The prior that was used.
     elbo_, lower_bound_
@@ -125,7 +133,8 @@ class BayesianGaussianMixture(GaussianEstimator):
     elbo_trace_
         The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
     n_iter_, converged_
-        Iterations of the kept start, and whether the bound settled.
+        Iterations of the kept start (``n_components="auto"``: of the last fit after an accepted move), and whether
+        the bound settled.
     posterior_
         The :class:`caviar.Posterior`.
     n_features_in_, feature_names_in_
@@ -136,6 +145,21 @@ class BayesianGaussianMixture(GaussianEstimator):
     :meth:`score_samples` is the density of a new row given the fit, which integrates to one. Joint: the exact
     predictive :math:`\sum_k \langle\pi_k\rangle \mathrm{St}_{\nu_k + 1 - D}(x; m_k, \cdot)`. Independent: an
     approximation by Student-t distributions with the exact mean and covariance of each component.
+
+    ``n_components="auto"`` begins with one component, unless ``init_params`` says otherwise, and goes through
+    moves: split a component in two, merge two into one, delete one. Moves are proposed on responsibilities alone:
+    those of a split are a fit of two components of the same statement to the rows of one, weighted by their share
+    in it; merges are ranked by a fit of one against two in the same way; what a deleted component had goes to the
+    others. Promising moves of different components are tried at once, then by themselves. Each is fitted to all
+    rows by the ordinary loop and accepted only if the ELBO, every constant included, rises by more than ``tol`` a
+    row; where none is, the search ends. Beyond 20,000 rows proposals are made from a subsample. No N x K x K array
+    exists.
+
+    The prior must not change with K, or ELBOs would compare priors: so the concentration of the weights is 1 by
+    default. The ELBO lacks up to log K! of the log evidence (:func:`caviar.compare_mixtures`), so of two numbers
+    that the data hardly tell apart the smaller is found. What the number answers to besides is the scale of
+    ``covariance_prior``: if clusters are much narrower than the data, a smaller one than the default raises the
+    ELBO and finds more of them.
 
     The covariance of the data, where a default needs one, has total weight as divisor, correlations shrunk by
     the factor N / (N + D), and a substitute for the variance of constant columns. The defaults depend on
@@ -154,6 +178,11 @@ class BayesianGaussianMixture(GaussianEstimator):
            [ 4.3, 79.9]])
     >>> mixture.predict([[2.0, 50.0], [4.5, 80.0]]) == order
     array([ True,  True])
+    >>> found = cv.BayesianGaussianMixture("auto", random_state=0).fit(X)
+    >>> found.n_components_
+    2
+    >>> found.moves_[0]
+    split   0            -> 2 components    ELBO -1303.8720 -> -1178.4673  (+125.4)  accepted
     """
 
     def __init__(
@@ -223,8 +252,8 @@ class BayesianGaussianMixture(GaussianEstimator):
             raise ParameterError("fixed parameters need a number of components; got n_components='auto'")
         if is_auto(self.n_components) and self.semi_supervised:
             raise ParameterError(
-                "semi_supervised=True needs a number of components for its labels; got n_components='auto', which moves "
-                "them. Give their number"
+                "semi_supervised=True needs a number of components for its labels; got n_components='auto', which "
+                "moves them. Give their number"
             )
 
     def _check_n_components(self) -> None:
@@ -290,6 +319,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         generator: np.random.Generator,
     ) -> Posterior:
         if statement.model_of is None:
+            self.__dict__.pop("moves_", None)
             return super()._best(statement, data, sample_weight, generator)
         X = data["x"]
         start = self._start_of_search(X)
@@ -312,7 +342,8 @@ class BayesianGaussianMixture(GaussianEstimator):
         found = max(ends, key=lambda end: end.posterior.elbo)
         if any(end.is_interrupted for end in ends):
             warnings.warn(
-                "BayesianGaussianMixture: the search for the number of components was interrupted; this is the best so far",
+                "BayesianGaussianMixture: the search for the number of components was interrupted; "
+                "this is the best so far",
                 ConvergenceWarning,
                 stacklevel=3,
             )

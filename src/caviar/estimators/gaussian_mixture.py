@@ -40,7 +40,8 @@ class GaussianMixture(GaussianEstimator):
     Parameters
     ----------
     n_components
-        K.
+        K, a number: a likelihood cannot choose it, for it grows with every component. :class:`BayesianGaussianMixture`
+        finds it.
     covariance_type
         What the covariance matrices share: ``"full"``, nothing; ``"tied"``, all are one; ``"diag"``, they are diagonal;
         ``"spherical"``, multiples of the identity; ``"unit"``, the identity, which is known.
@@ -86,6 +87,8 @@ class GaussianMixture(GaussianEstimator):
 
     Attributes
     ----------
+    n_components_
+        K.
     weights_, means_, covariances_, precisions_
         The fitted parameters: (K,), (K, D), and ``"full"`` (K, D, D), ``"tied"`` (D, D), ``"diag"`` (K, D),
         ``"spherical"`` and ``"unit"`` (K,).
@@ -252,8 +255,8 @@ class GaussianMixture(GaussianEstimator):
     def _check_n_components(self) -> None:
         if isinstance(self.n_components, str) and self.n_components == "auto":
             raise ParameterError(
-                "n_components of GaussianMixture must be a whole number; got 'auto', and a likelihood cannot choose: it "
-                "grows with every component. Use BayesianGaussianMixture(n_components='auto'), whose ELBO "
+                "n_components of GaussianMixture must be a whole number; got 'auto', and a likelihood cannot choose: "
+                "it grows with every component. Use BayesianGaussianMixture(n_components='auto'), whose ELBO "
                 "can, or fit several numbers and compare their bic(X)"
             )
         super()._check_n_components()

@@ -62,8 +62,8 @@ def start_of(init_params: ArrayLike, n_rows: int) -> Array | None:
         if init_params == AUTO:
             return None
         raise ParameterError(
-            f"init_params must be 'auto', labels (N,) or responsibilities (N, K) with n_components='auto': a search has "
-            f"no number of components to start {init_params!r} with"
+            f"init_params must be 'auto', labels (N,) or responsibilities (N, K) with n_components='auto': a search "
+            f"has no number of components to start {init_params!r} with"
         )
     if np.ndim(init_params) == 1:
         labels = as_array("init_params", init_params, (n_rows,), "a label a row")

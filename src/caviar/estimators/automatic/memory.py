@@ -16,6 +16,14 @@ _SAME = 0.01
 """Share of its rows by which a component may have changed and still be the same."""
 
 
+@dataclass(frozen=True)
+class _Component:
+    """Rows of a component, (N,), and what they weigh."""
+
+    mass: float
+    rows: Array
+
+
 @dataclass
 class Memory:
     """Splits that were proposed, and moves that were refused, by the responsibilities of their components.
@@ -27,32 +35,43 @@ class Memory:
     """
 
     weights: Array
-    _splits: list[tuple[Array, Proposal | None]] = field(default_factory=list)
-    _refused: list[tuple[str, list[Array]]] = field(default_factory=list)
+    _splits: list[tuple[_Component, Proposal | None]] = field(default_factory=list)
+    _refused: list[tuple[str, list[_Component]]] = field(default_factory=list)
 
     def split_of(self, column: Array) -> tuple[bool, Proposal | None]:
         """Return whether a split of a component with these responsibilities, (N,), was made before; and the split."""
+        now = self._component(column)
         for known, proposal in self._splits:
-            if self._is_same(known, column):
+            if self._is_same(known, now):
                 return True, proposal
         return False, None
 
     def keep_splits(self, splits: Sequence[tuple[Array, Proposal | None]]) -> None:
         """Keep these splits, each with the responsibilities of its component, and forget those before."""
-        self._splits = list(splits)
+        self._splits = [(self._component(column), proposal) for column, proposal in splits]
 
     def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
         """Keep in mind that a move was refused."""
-        self._refused.append((proposal.kind, [responsibilities[:, k] for k in proposal.components]))
+        self._refused.append((proposal.kind, self._components(proposal, responsibilities)))
 
     def was_refused(self, proposal: Proposal, responsibilities: Array) -> bool:
         """Return whether the same move of the same components was refused, whatever their numbers were then."""
-        columns = [responsibilities[:, k] for k in proposal.components]
+        components = self._components(proposal, responsibilities)
         return any(
             kind == proposal.kind
-            and all(any(self._is_same(one, other) for other in known) for one in columns)
+            and all(any(self._is_same(one, other) for other in known) for one in components)
             for kind, known in self._refused
         )
 
-    def _is_same(self, before: Array, now: Array) -> bool:
-        return bool(self.weights @ np.abs(before - now) <= _SAME * (self.weights @ now))
+    def _components(self, proposal: Proposal, responsibilities: Array) -> list[_Component]:
+        return [self._component(responsibilities[:, k]) for k in proposal.components]
+
+    def _is_same(self, before: _Component, now: _Component) -> bool:
+        most = _SAME * now.mass
+        # the difference of the masses is the least that their rows can differ by, and settles most cases
+        return abs(before.mass - now.mass) <= most and bool(
+            self.weights @ np.abs(before.rows - now.rows) <= most
+        )
+
+    def _component(self, column: Array) -> _Component:
+        return _Component(float(self.weights @ column), np.ascontiguousarray(column))

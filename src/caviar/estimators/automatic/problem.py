@@ -29,8 +29,8 @@ class Problem:
     Attributes
     ----------
     model_of
-        Number of components -> the model, with variables ``x`` and ``z``. The prior of a component must not depend on
-        how many there are.
+        Number of components -> the model, with variables ``x`` and ``z``. The prior of a component must not depend
+        on how many there are.
     X
         Values of ``x``, rows first.
     weights
@@ -90,14 +90,17 @@ class Problem:
         return replace(self, X=self.X[rows], weights=(self.weights * share)[rows], progress=False, **changes)
 
     def subsample(self, largest: int) -> Problem:
-        """Return the same, of at most ``largest`` rows that weigh as much as all.
+        """Return the same, of at most ``largest`` distinct rows.
 
-        They follow from the weighted empirical distribution alone: see ``engine/sample.py``.
+        They follow from the weighted empirical distribution alone: see ``engine/sample.py``. They weigh what they
+        are, not as much as all rows: else the chance of which rows are in the sample would look like structure.
         """
         if len(self.X) <= largest:
             return self
         sample = sample_of(ArrayRows({"x": self.X}, len(self.X), self.weights), largest)
-        return replace(self, X=sample.columns["x"], weights=sample.row_weights, progress=False)
+        is_all = sample.n_rows < largest
+        weights = sample.row_weights * (1.0 if is_all else sample.n_rows / len(self.X))
+        return replace(self, X=sample.columns["x"], weights=weights, progress=False)
 
 
 def factors_of(posterior: Posterior) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Moves proposed: which components to split, merge or delete, judged by themselves on few rows.
 
-A proposal knows responsibilities and fits of the same statement with one or two components; it knows nothing of what a
-component is.
+A proposal knows responsibilities and fits of the same statement with one or two components; it knows nothing of
+what a component is.
 """
 
 from __future__ import annotations

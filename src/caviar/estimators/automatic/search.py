@@ -21,10 +21,16 @@ _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
 _FIRST = 10
 """Iterations after which a candidate is given up that cannot catch up."""
+_SEARCHING = 40
+"""Further iterations of a candidate that is above the ELBO it has to reach; the best of all goes on to convergence."""
+_HOPELESS = 1e-3
+"""Loss on the sample, in nats per row, at which a move is not tried on all rows."""
 _PATIENCE = 100
 """Iterations that a candidate is given to catch up at its present speed."""
 _MOST = 3
-"""Moves of each kind that are tried in a sweep though nothing speaks for them."""
+"""Moves of each kind that are tried in a sweep though nothing speaks for them, however much they seem to lose."""
+_NEAR = 12.0
+"""Loss (nats) by itself up to which a move is tried: that with the others it gains is likely enough."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ class _Search:
 
     def _look(self) -> None:
         """Read the responsibilities of the best mixture on the sample, (n, K)."""
-        self.responsibilities = self.sample.responsibilities(self.posterior)
+        self.responsibilities = np.asfortranarray(self.sample.responsibilities(self.posterior))
+        self.sample_elbo: float | None = None
 
     def sweep(self) -> bool:
         """Try moves of each kind; return whether any was accepted."""
@@ -100,7 +107,8 @@ class _Search:
             if self.try_together(together):
                 return True
             together = together[: len(together) // 2]
-        singles = promising + [p for p in proposals if p.gain < 0][:_MOST]
+        others = [p for p in proposals if p.gain < 0]
+        singles = promising + [p for i, p in enumerate(others) if i < _MOST or p.gain > -_NEAR]
         return any(self.try_together([p]) for p in singles)
 
     def try_together(self, proposals: Sequence[Proposal]) -> bool:
@@ -108,7 +116,12 @@ class _Search:
         start = applied(proposals, self.responsibilities, self.sample.weights)
         n_components = start.shape[1]
         before = self.posterior.elbo
-        after = self._fitted(n_components, start, before)
+        init = self._start_from(start)
+        if init is None:
+            if len(proposals) == 1:
+                self.memory.refuse(proposals[0], self.responsibilities)
+            return False
+        after = self._fitted(n_components, init, before)
         accepted = bool(after.elbo - before > self.problem.slack(before))
         groups = tuple(proposal.components for proposal in proposals)
         move = Move(proposals[0].kind, groups, before, after.elbo, n_components, accepted)
@@ -133,18 +146,40 @@ class _Search:
         if after.elbo >= self.posterior.elbo - self.problem.slack(after.elbo):
             self.posterior = after
 
-    def _fitted(self, n_components: int, responsibilities: Array, to_reach: float) -> Posterior:
-        """Return where the loop ends from responsibilities of the sample, or where it is clear that it stays below."""
-        init: Starts = {"z": responsibilities}
-        if self.sample is not self.problem:
-            init = factors_of(self.sample.fit(n_components, init))
-        first = self.problem.fit(n_components, init, max_iter=_FIRST)
-        if first.status is not Status.MAX_ITER or first.n_iter >= self.problem.max_iter:
-            return first
-        speed = first.elbo_trace[-1] - first.elbo_trace[-2]
-        if first.elbo + _PATIENCE * speed < to_reach:
-            return first
-        return self.problem.fit(n_components, factors_of(first))
+    def _start_from(self, responsibilities: Array) -> Starts | None:
+        """Return where a fit to all rows begins; None if the sample shows that it leads nowhere."""
+        if self.sample is self.problem:
+            return {"z": responsibilities}
+        end = self.sample.fit(responsibilities.shape[1], {"z": responsibilities}, max_iter=_SEARCHING)
+        if self.sample_elbo is None:
+            here = self.sample.fit(self.n_components, factors_of(self.posterior), max_iter=_FIRST)
+            self.sample_elbo = here.elbo
+        is_hopeless = end.elbo < self.sample_elbo - _HOPELESS * self.sample.total_weight
+        return None if is_hopeless else factors_of(end)
+
+    def _fitted(self, n_components: int, start: Starts, to_reach: float) -> Posterior:
+        """Return where some iterations lead: until the ELBO is reached, or it is clear that it will not be."""
+        end = self.problem.fit(n_components, start, max_iter=_FIRST)
+        for more in (_SEARCHING, None):
+            if end.status is not Status.MAX_ITER or end.n_iter >= self.problem.max_iter:
+                break
+            speed = end.elbo_trace[-1] - end.elbo_trace[-2]
+            is_above = end.elbo > to_reach and more is None
+            if is_above or end.elbo + _PATIENCE * speed < to_reach:
+                break
+            end = self.problem.fit(n_components, factors_of(end), max_iter=more)
+        return end
+
+    def settle(self) -> bool:
+        """Go on to convergence with the best mixture; return whether its ELBO rose."""
+        if self.posterior.status is not Status.MAX_ITER:
+            return False
+        before = self.posterior.elbo
+        self.posterior = self.problem.fit(self.n_components, factors_of(self.posterior))
+        self._look()
+        if self.posterior.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self.posterior.elbo - before > self.problem.slack(before)
 
 
 def _disjoint(proposals: Iterable[Proposal]) -> Iterable[Proposal]:
@@ -188,7 +223,7 @@ def search(
     state = _Search(problem, generator, tell, first, n_components)
     interrupted = False
     try:
-        while state.sweep():
+        while state.sweep() or state.settle():
             pass
         state.put_in_order()
     except KeyboardInterrupt:

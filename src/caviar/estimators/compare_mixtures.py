@@ -1,0 +1,238 @@
+"""Bayesian mixtures of Gaussians compared across numbers of components and covariance structures."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_array
+
+from .._errors import DataError, ParameterError
+from .._progress import lines
+from .._typing import AnyArray, Array
+from ..engine.loop import Progress
+from ..engine.status import Status
+from ._arguments import as_generator, require_choice, require_whole
+from .automatic.arguments import AUTO_CONCENTRATION, is_auto
+from .bayesian_gaussian_mixture import BayesianGaussianMixture
+from .comparison import ComparisonRow, MixtureComparison
+from .structures import STRUCTURES
+
+__all__ = ["compare_mixtures"]
+
+
+def compare_mixtures(
+    X: Any,
+    n_components: int | str | Iterable[int | str] = range(1, 7),
+    covariance_type: str | Iterable[str] = ("full", "tied", "diag", "spherical"),
+    *,
+    sample_weight: Any = None,
+    held_out: float | None = None,
+    n_init: int = 3,
+    random_state: Any = None,
+    verbose: bool | Callable[[Progress], None] = False,
+    **arguments: Any,
+) -> MixtureComparison:
+    r"""Return fits of Bayesian mixtures with each number of components and each covariance structure, and the best.
+
+    They are compared by their ELBO, which bounds the log evidence :math:`\log p(X \mid K, \text{structure})` from
+    below with every constant in, and so weighs fit against size without a penalty of its own.
+
+    Parameters
+    ----------
+    X
+        Rows, shape (N, D); NaN where an entry is missing.
+    n_components
+        Numbers K, or one; ``"auto"`` among them is the number that splits, merges and deletions find.
+    covariance_type
+        Structures, or one: see :class:`BayesianGaussianMixture`.
+    sample_weight
+        Weight of each row, shape (N,), not negative; 2 is the row twice.
+    held_out
+        Share of the rows, between 0 and 1, that a second fit of each kind does not see; their mean log density
+        under it is then a column of the table. None for no such fit.
+    n_init
+        Starts of each fit; the best end is kept.
+    random_state
+        Whole number, Generator or RandomState: of the starts, and of which rows are held out.
+    verbose
+        Whether to print a line for each fit; or a function that is called with the progress of each iteration.
+    **arguments
+        Further arguments of :class:`BayesianGaussianMixture`, for all fits. ``weight_concentration_prior`` is 1 by
+        default, whatever K, so that the prior of the weights is the same for all.
+
+    Returns
+    -------
+    MixtureComparison
+        With ``rows``, ``best`` (the estimator with the highest ELBO, fitted to all rows) and ``to_dict()``; it
+        prints as a table. If interrupted, of the fits so far.
+
+    Raises
+    ------
+    ValueError
+        If the data or an argument are impossible; the message says what was expected.
+
+    Notes
+    -----
+    *log K!* Where components are well separated, q settles on one of K! numberings of them that are all as good;
+    the others hold the rest of the posterior, and the ELBO falls short of the log evidence by log K!. So ELBO + log
+    K! is the fairer figure there. Where components overlap or are superfluous, numberings run into each other, less
+    is lost, and the sum may exceed the log evidence: it is no bound. ``best`` goes by the bound itself; where the
+    two disagree, the data do not decide. Section 2 of ``docs/mathematics.md``.
+
+    The scale of ``covariance_prior`` matters as much as K: where clusters are much narrower than the data, a
+    smaller one raises the ELBO. ELBOs of different priors can be compared too.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> X = cv.datasets.load_faithful().values
+    >>> found = cv.compare_mixtures(X, (1, 2, 3), ("full", "tied"), random_state=0)
+    >>> for row in found.rows:
+    ...     print(row.n_components, row.covariance_type, f"{row.elbo:.1f} {row.corrected:.1f}")
+    1 full -1303.9 -1303.9
+    2 full -1178.5 -1177.8
+    3 full -1183.3 -1181.5
+    1 tied -1303.9 -1303.9
+    2 tied -1174.3 -1173.6
+    3 tied -1175.2 -1173.4
+    >>> found.best.n_components, found.best.covariance_type
+    (2, 'tied')
+    """
+    X = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    settings = _settings(n_components, covariance_type, arguments)
+    require_whole("n_init", n_init, 1)
+    generator = as_generator(random_state)
+    split = None if held_out is None else _split(len(X), held_out, weights, generator)
+    given = {"weight_concentration_prior": AUTO_CONCENTRATION, **arguments, "n_init": n_init}
+    given["verbose"] = verbose if callable(verbose) else False
+    table = _Table(X, weights, split)
+    with lines() if verbose is True else nullcontext(lambda line: None) as tell:
+        seeds = generator.integers(2**31, size=len(settings))
+        for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
+            estimator = BayesianGaussianMixture(**given, **setting, random_state=int(seed))
+            try:
+                row = table.add(estimator)
+            except KeyboardInterrupt:
+                row = None
+            if row is None:
+                break
+            tell(
+                f"fit {number + 1}/{len(settings)}  {row.n_components} components, {row.covariance_type}  "
+                f"ELBO {row.elbo:.6f}  {row.seconds:.2f} s"
+            )
+    return table.comparison(len(settings))
+
+
+def _settings(n_components: Any, covariance_type: Any, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what differs between the fits, after checking it."""
+    one_number = isinstance(n_components, (Integral, str))
+    numbers = [n_components] if one_number else list(n_components)
+    for number in numbers:
+        if not is_auto(number):
+            require_whole("n_components, or each in it,", number, 1)
+    structures = [covariance_type] if isinstance(covariance_type, str) else list(covariance_type)
+    for structure in structures:
+        require_choice("covariance_type, or each in it,", structure, tuple(STRUCTURES))
+    if not numbers or not structures:
+        raise ParameterError(
+            "n_components and covariance_type must hold at least one each; got none to compare"
+        )
+    known = set(BayesianGaussianMixture().get_params())
+    for name in arguments:
+        if name not in known:
+            raise ParameterError(
+                f"compare_mixtures has no argument {name!r}, nor has BayesianGaussianMixture, to which all "
+                f"further ones go; it has {', '.join(sorted(known))}"
+            )
+    return [{"covariance_type": s, "n_components": k} for s in structures for k in numbers]
+
+
+def _split(n_rows: int, share: float, weights: Array | None, generator: np.random.Generator) -> AnyArray:
+    """Return which rows are held out, shape (N,)."""
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+        raise ParameterError(f"held_out must be None or a share of the rows between 0 and 1; got {share!r}")
+    candidates = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
+    n_held = max(1, round(share * len(candidates)))
+    if n_held >= len(candidates):
+        raise DataError(
+            f"held_out={share} of {len(candidates)} rows with weight leaves none to fit; give more rows, or "
+            f"held_out=None"
+        )
+    chosen = np.zeros(n_rows, dtype=bool)
+    chosen[generator.permutation(candidates)[:n_held]] = True
+    return chosen
+
+
+@dataclass
+class _Table:
+    """The rows so far, and the best estimator among them."""
+
+    X: AnyArray
+    weights: Array | None
+    split: AnyArray | None
+
+    def __post_init__(self) -> None:
+        self.rows: list[ComparisonRow] = []
+        self.best: tuple[BayesianGaussianMixture, ComparisonRow] | None = None
+
+    def add(self, estimator: BayesianGaussianMixture) -> ComparisonRow | None:
+        """Fit an estimator and add its row; return the row, or None if the fit was interrupted."""
+        begin = time.perf_counter()
+        with warnings.catch_warnings():
+            # the table says which did not converge
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            held_out = None if self.split is None else self._held_out(estimator, self.split)
+            begin = time.perf_counter() if held_out is not None else begin
+            estimator.fit(self.X, sample_weight=self.weights)
+        if estimator.posterior_.status is Status.INTERRUPTED:
+            return None
+        row = ComparisonRow(
+            estimator.n_components_,
+            estimator.covariance_type,
+            estimator.elbo_,
+            estimator.elbo_ + float(gammaln(estimator.n_components_ + 1)),
+            estimator.n_iter_,
+            estimator.converged_,
+            time.perf_counter() - begin,
+            held_out,
+        )
+        self.rows.append(row)
+        if self.best is None or row.elbo > self.best[1].elbo:
+            self.best = (estimator, row)
+        return row
+
+    def _held_out(self, estimator: BayesianGaussianMixture, split: AnyArray) -> float:
+        """Return the mean log density of rows that a fit has not seen."""
+        seen, unseen = (None if self.weights is None else self.weights[rows] for rows in (~split, split))
+        estimator.fit(self.X[~split], sample_weight=seen)
+        return float(np.average(estimator.score_samples(self.X[split]), weights=unseen))
+
+    def comparison(self, n_asked: int) -> MixtureComparison:
+        """Return the table; warn if it lacks fits.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If there is not even one.
+        """
+        if self.best is None:
+            raise KeyboardInterrupt
+        if len(self.rows) < n_asked:
+            warnings.warn(
+                f"compare_mixtures was interrupted after {len(self.rows)} of {n_asked} fits; the table has these",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return MixtureComparison(tuple(self.rows), *self.best)

@@ -1,0 +1,113 @@
+"""What a comparison of mixtures found: a table, and the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from html import escape
+from typing import Any
+
+from .bayesian_gaussian_mixture import BayesianGaussianMixture
+
+__all__ = ["ComparisonRow", "MixtureComparison"]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One fit of a comparison.
+
+    Attributes
+    ----------
+    n_components
+        K; where it was ``"auto"``, the number that was found.
+    covariance_type
+        What the components share.
+    elbo
+        Of all rows, in nats: a lower bound of the log evidence.
+    corrected
+        ``elbo`` + log K!, in nats: see :func:`compare_mixtures`.
+    n_iter, converged
+        Iterations of the kept start, and whether the ELBO settled.
+    seconds
+        For all starts.
+    held_out
+        Mean log density, in nats per row, of rows that a fit of the same kind had not seen; None if not asked for.
+    """
+
+    n_components: int
+    covariance_type: str
+    elbo: float
+    corrected: float
+    n_iter: int
+    converged: bool
+    seconds: float
+    held_out: float | None = None
+
+
+_NAMES = tuple(entry.name for entry in fields(ComparisonRow))
+
+
+@dataclass(frozen=True)
+class MixtureComparison:
+    """Fits of mixtures with different numbers of components and covariance structures; prints as a table.
+
+    Attributes
+    ----------
+    rows
+        One for each fit, in the order in which they were made.
+    best
+        The fitted estimator with the highest ELBO.
+    best_row
+        Its row.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    best: BayesianGaussianMixture = field(repr=False)
+    best_row: ComparisonRow
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the table by column: name -> a list with an entry for each row, as data frames take it."""
+        return {name: [getattr(row, name) for row in self.rows] for name in _NAMES}
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        """Yield the header and the rows as text; the last column marks the best."""
+        has_held_out = any(row.held_out is not None for row in self.rows)
+        held_out = ("held out per row",) if has_held_out else ()
+        yield ("K", "covariance", "ELBO", "ELBO + log K!", "iterations", "seconds", *held_out, "")
+        for row in self.rows:
+            held_out = ("" if row.held_out is None else f"{row.held_out:.4f}",) if has_held_out else ()
+            yield (
+                str(row.n_components),
+                row.covariance_type,
+                f"{row.elbo:.2f}",
+                f"{row.corrected:.2f}",
+                str(row.n_iter) if row.converged else f"{row.n_iter}, not converged",
+                f"{row.seconds:.2f}",
+                *held_out,
+                "best" if row is self.best_row else "",
+            )
+
+    def __str__(self) -> str:
+        """Return the table."""
+        cells = list(self._cells())
+        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+        return "\n".join(
+            "  ".join(
+                f"{cell:<{width}}" if i in (1, len(row) - 1) else f"{cell:>{width}}"
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in cells
+        )
+
+    def __repr__(self) -> str:
+        """Return the table."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Return the table, for a notebook; the best row is bold."""
+        header, *rows = (tuple(escape(cell) for cell in row) for row in self._cells())
+        lines = ["<table>", "<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>"]
+        for row in rows:
+            cells = (f"<b>{cell}</b>" if row[-1] and cell else cell for cell in row)
+            lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        return "\n".join([*lines, "</table>"])
