@@ -151,3 +151,36 @@ def test_read_table_and_the_command_line_name_the_same_row(run, tmp_path):
         read_table(table)
     assert result.stderr == f"error: {caught.value}\n"
     assert "row 2, line 3" in result.stderr
+
+
+def test_a_structure_of_covariances_and_auto_are_passed_on(run, eruptions):
+    result = run("fit", eruptions, "-k", "auto", "--covariance", "tied", "--seed", 0, "-q", "--json")
+    expected = cv.BayesianGaussianMixture("auto", covariance_type="tied", random_state=0).fit(X)
+    told = json.loads(result.stdout)
+    assert told["elbo"] == expected.elbo_
+    assert told["covariance_type"] == "tied"
+    assert len(told["components"]) == expected.n_components_ == 2
+    words = run("fit", eruptions, "-k", "auto", "--covariance", "tied", "--seed", 0, "-q").stdout
+    assert "with tied covariances, 2 components" in words
+    assert "moves tried" in words
+
+
+@pytest.mark.parametrize("components", ["0", "-1", "two", "1.5"])
+def test_an_impossible_number_of_components_is_refused(run, eruptions, components):
+    result = run("fit", eruptions, f"--components={components}")
+    assert result.exit_code == 2
+    assert "a whole number of at least 1, or auto" in result.stderr
+
+
+def test_missing_entries_are_integrated_out_and_told(run, tmp_path):
+    rows = ["a,b", *(f"{a},{b}" for a, b in X[:60].tolist())]
+    rows[3], rows[9] = "3.5,", ",70"
+    (tmp_path / "holes.csv").write_text("\n".join(rows))
+    result = run("fit", tmp_path / "holes.csv", "--seed", 0, "-q", "-o", tmp_path / "m.caviar")
+    assert result.exit_code == 0
+    assert "2 missing entries" in result.stdout
+    table = np.array([[float(entry or "nan") for entry in row.split(",")] for row in rows[1:]])
+    expected = cv.BayesianGaussianMixture(2, random_state=0).fit(table)
+    assert f"ELBO {expected.elbo_:.4f}" in result.stdout
+    predicted = run("predict", tmp_path / "m.caviar", tmp_path / "holes.csv", "-o", tmp_path / "out.csv")
+    assert predicted.exit_code == 0

@@ -11,7 +11,7 @@ import typer
 
 import caviar as cv
 
-from .kinds import MeanPrecision, ModelName
+from .kinds import Covariance, MeanPrecision, ModelName
 from .speaking import errors_in_words
 
 __all__ = ["app"]
@@ -55,6 +55,17 @@ AsJson = Annotated[bool, _option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, _option("--quiet", "-q", help="Show no progress.")]
 
 
+def _number_or_auto(components: str) -> int | str:
+    """Return what ``--components`` says: a whole number of at least 1, or auto."""
+    if components == "auto":
+        return components
+    if not components.isdecimal() or int(components) < 1:
+        raise typer.BadParameter(
+            f"--components must be a whole number of at least 1, or auto; got {components}"
+        )
+    return int(components)
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"caviar {cv.__version__}")
@@ -78,6 +89,7 @@ def caviar(
         "caviar fit eruptions.csv --components 3 -o m.caviar",
         "caviar fit 'trips/*.parquet' --columns distance,duration --restarts 5",
         "caviar fit a.csv --sql 'SELECT log(b) AS b FROM data WHERE c > 2' --seed 1",
+        "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
         "caviar fit a.csv --model known-variance --variance 4 --json",
     )
 )
@@ -92,8 +104,12 @@ def fit(
         ),
     ] = ModelName.BAYESIAN,
     components: Annotated[
-        int, _option("--components", "-k", metavar="N", min=1, help="Number of components.", default="2")
-    ] = 2,
+        str, _option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
+    ] = "2",
+    covariance: Annotated[
+        Covariance | None,
+        _option(metavar="TYPE", help="full, tied, diag, spherical or unit covariances.", default="full"),
+    ] = None,
     mean_precision: Annotated[
         MeanPrecision | None,
         _option(metavar="FORM", help="If bayesian: posterior joint or independent.", default="joint"),
@@ -143,13 +159,14 @@ def fit(
                 columns=_names(columns),
                 model=model,
                 options={
+                    "--covariance": None if covariance is None else covariance.value,
                     "--mean-precision": None if mean_precision is None else mean_precision.value,
                     "--variance": variance,
                     "--prior-mean": prior_mean,
                     "--prior-variance": prior_variance,
                 },
                 arguments={
-                    "n_components": components,
+                    "n_components": _number_or_auto(components),
                     "n_init": restarts,
                     "max_iter": max_iter,
                     "tol": tol,

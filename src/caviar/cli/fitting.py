@@ -57,7 +57,7 @@ def fit_to_table(request: FitRequest) -> None:
     arguments = {**request.arguments, **_own_arguments(request.model, request.options)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
-    table = cv.data.read_table(request.data, columns=request.columns, sql=request.sql)
+    table = cv.data.read_table(request.data, columns=request.columns, sql=request.sql, missing_ok=True)
     if KINDS[request.model].one_column and len(table.columns) != 1:
         names = ", ".join(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
@@ -96,8 +96,8 @@ def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in own:
-            owner = next(other for other, kind in KINDS.items() if name in kind.options)
-            raise typer.BadParameter(f"{name} belongs to --model {owner}, not to --model {model}")
+            owners = " or ".join(other for other, kind in KINDS.items() if name in kind.options)
+            raise typer.BadParameter(f"{name} belongs to --model {owners}, not to --model {model}")
     return {own[name]: value for name, value in given.items()}
 
 
@@ -108,14 +108,15 @@ def _about(request: FitRequest, table: Any) -> dict[str, Any]:
         "source": request.data,
         "query": request.sql,
         "rows": len(values),
+        "missing_entries": int(np.isnan(values).sum()),
         "columns": list(table.columns),
         "seed": request.arguments.get("random_state"),
         "column_summary": {
             name: {
-                "mean": float(np.mean(column)),
-                "standard_deviation": float(np.std(column)),
-                "min": float(np.min(column)),
-                "max": float(np.max(column)),
+                "mean": float(np.nanmean(column)),
+                "standard_deviation": float(np.nanstd(column)),
+                "min": float(np.nanmin(column)),
+                "max": float(np.nanmax(column)),
             }
             for name, column in zip(table.columns, values.T, strict=True)
         },

@@ -9,7 +9,7 @@ from typing import Any
 
 import caviar as cv
 
-__all__ = ["KINDS", "Kind", "MeanPrecision", "ModelName", "kind_of"]
+__all__ = ["KINDS", "Covariance", "Kind", "MeanPrecision", "ModelName", "kind_of"]
 
 
 class ModelName(StrEnum):
@@ -18,6 +18,16 @@ class ModelName(StrEnum):
     BAYESIAN = "bayesian"
     EM = "em"
     KNOWN_VARIANCE = "known-variance"
+
+
+class Covariance(StrEnum):
+    """What ``--covariance`` takes."""
+
+    FULL = "full"
+    TIED = "tied"
+    DIAG = "diag"
+    SPHERICAL = "spherical"
+    UNIT = "unit"
 
 
 class MeanPrecision(StrEnum):
@@ -62,9 +72,14 @@ KINDS = {
         "BayesianGaussianMixture",
         "Bayesian mixture of Gaussians",
         "ELBO",
-        {"--mean-precision": "mean_precision_family"},
+        {"--covariance": "covariance_type", "--mean-precision": "mean_precision_family"},
     ),
-    ModelName.EM: Kind("GaussianMixture", "maximum-likelihood mixture of Gaussians", "log-likelihood", {}),
+    ModelName.EM: Kind(
+        "GaussianMixture",
+        "maximum-likelihood mixture of Gaussians",
+        "log-likelihood",
+        {"--covariance": "covariance_type"},
+    ),
     ModelName.KNOWN_VARIANCE: Kind(
         "KnownVarianceMixture",
         "Bayesian mixture of Gaussians of known variance",

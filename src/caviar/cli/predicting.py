@@ -19,7 +19,9 @@ def predict_table(model: Path, data: str | None, sql: str | None, output: Path, 
     require_writable(output, ".csv", ".parquet", ".pq", inputs=(data, model))
     estimator = cv.load(model)
     names = list(cv.report.column_names(estimator))
-    table = cv.data.read_table(data, columns=names if _has_names(estimator) else None, sql=sql)
+    table = cv.data.read_table(
+        data, columns=names if _has_names(estimator) else None, sql=sql, missing_ok=True
+    )
     if len(table.columns) != len(names):
         raise cv.DataError(
             f"{model} was fitted to {len(names)} columns without names; the data have {len(table.columns)}: "

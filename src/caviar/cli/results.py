@@ -32,6 +32,7 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
         "restart_elbos": [_number(value) for value in estimator.posterior_.restart_elbos.tolist()],
         "n_iter": estimator.n_iter_,
         "converged": bool(estimator.converged_),
+        "covariance_type": getattr(estimator, "covariance_type", None),
         "status": estimator.posterior_.status.value,
         "components": [
             {
@@ -65,7 +66,11 @@ def print_results(console: Console, estimator: Any) -> None:
     about = getattr(estimator, "about_", {})
     n_components = len(estimator.weights_)
     rows = f", {about['rows']:,} rows" if isinstance(about.get("rows"), int) else ""
-    say(console, f"{kind.words}, {n_components} component{'s' * (n_components != 1)}{rows}", "bold")
+    structure = getattr(estimator, "covariance_type", "full")
+    shape = "" if structure == "full" else f" with {structure} covariances"
+    say(console, f"{kind.words}{shape}, {n_components} component{'s' * (n_components != 1)}{rows}", "bold")
+    if about.get("missing_entries"):
+        say(console, f"{about['missing_entries']:,} missing entries, which were integrated out")
     say(console)
     _print_components(console, estimator)
     say(console)
@@ -73,6 +78,19 @@ def print_results(console: Console, estimator: Any) -> None:
     best = f" (the best of {starts} starts)" if starts > 1 else ""
     say(console, f"{kind.objective} {estimator.elbo_:.4f} nats after {estimator.n_iter_} iterations{best}")
     say(console, str(estimator.posterior_.status))
+    _say_moves(console, getattr(estimator, "moves_", []))
+
+
+def _say_moves(console: Console, moves: Any) -> None:
+    """Say how the number of components was found, where it was searched for."""
+    if moves:
+        taken = [move for move in moves if move.accepted]
+        kinds = ", ".join(
+            f"{count} {kind}{'s' * (count != 1)}"
+            for kind in ("split", "merge", "delete")
+            if (count := sum(move.kind == kind for move in taken))
+        )
+        say(console, f"{len(moves)} moves tried, {len(taken)} accepted{': ' + kinds if kinds else ''}")
 
 
 def _print_components(console: Console, estimator: Any) -> None:

@@ -22,7 +22,7 @@ _NUMERIC = {*_INTEGERS, *(f"u{name}" for name in _INTEGERS), "float", "double", 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of finite numbers with the names of its columns.
+    """A table of finite numbers, or NaN where one is missing, with the names of its columns.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ def reads_as_numbers(relation: Any, name: str) -> bool:
     return texts == numbers > 0
 
 
-def numbers_of(rows: Rows, columns: Sequence[str] | None) -> Table:
-    """Return the chosen columns as finite numbers."""
+def numbers_of(rows: Rows, columns: Sequence[str] | None, *, missing_ok: bool = False) -> Table:
+    """Return the chosen columns as finite numbers, or NaN where one is missing, if that may be."""
     kinds = {name: kind.id for name, kind in zip(rows.relation.columns, rows.relation.types, strict=True)}
     names = _chosen(list(kinds), columns, rows.label)
     other = [name for name in names if kinds[name] not in _NUMERIC | {"varchar", "null"}]
@@ -72,7 +72,7 @@ def numbers_of(rows: Rows, columns: Sequence[str] | None) -> Table:
         values[:, j] = column.to_numpy()
     for j, name in enumerate(names):
         _check_readable(rows, kinds, name, values[:, j])
-    _check_complete(rows, names, values)
+    _check_complete(rows, names, values, missing_ok=missing_ok)
     return Table(values, tuple(names))
 
 
@@ -116,9 +116,9 @@ def _check_readable(rows: Rows, kinds: Mapping[str, str], name: str, values: Arr
         raise _not_numeric(rows, kinds, name, "all its values are missing")
 
 
-def _check_complete(rows: Rows, names: Sequence[str], values: Array) -> None:
+def _check_complete(rows: Rows, names: Sequence[str], values: Array, *, missing_ok: bool) -> None:
     """Raise DataError, naming the first row, if a value is infinite or missing."""
-    finite = np.isfinite(values)
+    finite = np.isfinite(values) | (np.isnan(values) if missing_ok else False)
     if finite.all():
         return
     row, j = (int(index) for index in np.argwhere(~finite)[0])
@@ -127,8 +127,8 @@ def _check_complete(rows: Rows, names: Sequence[str], values: Array) -> None:
     incomplete = [identifier(name) for k, name in enumerate(names) if not finite[:, k].all()]
     where = " AND ".join(f"isfinite({name}::DOUBLE)" for name in incomplete)
     raise DataError(
-        f"{rows.label}: every row needs a finite number in each column; {count} of {len(values)} rows lack one, and "
-        f"the first is {rows.place(row)}, where {names[j]!r} {what}. To leave them out, read the query (sql=, --sql) "
+        f"{rows.label}: {'no number may be infinite' if missing_ok else 'every row needs a finite number in each column'}; {count} of {len(values)} rows "
+        f"{'have such a one' if missing_ok else 'lack one'}, and the first is {rows.place(row)}, where {names[j]!r} {what}. To leave them out, read the query (sql=, --sql) "
         f"SELECT * FROM data WHERE {where}"
     )
 

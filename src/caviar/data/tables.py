@@ -30,6 +30,7 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     sql: str | None = None,
+    missing_ok: bool = False,
 ) -> Table:
     """Return the numbers of a table.
 
@@ -42,12 +43,14 @@ def read_table(
         Names of the columns to read, in this order; by default all.
     sql
         A DuckDB query whose result is read instead; ``data`` is the table of ``source``, if one is given.
+    missing_ok
+        Whether values may be missing: they are then NaN.
 
     Raises
     ------
     DataError
-        If there is no such file or column, a chosen column does not hold numbers, or a value is missing, infinite or
-        unreadable. The message names the column and the row.
+        If there is no such file or column, a chosen column does not hold numbers, or a value is infinite,
+        unreadable or (unless ``missing_ok``) missing. The message names the column and the row.
     ParameterError
         If there is neither a source nor a query.
     ImportError
@@ -70,7 +73,7 @@ def read_table(
                 rows = _result_of(connection, str(sql), files)
             else:
                 rows = Rows(connection.sql(files.query), files.label, files.place)
-            return numbers_of(rows, columns)
+            return numbers_of(rows, columns, missing_ok=missing_ok)
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, AnyArray]) -> None:

@@ -112,7 +112,7 @@ def fixed_weights(given: Mapping[str, Any] | None, n_components: int) -> Array |
     weights = _with_gaps("fixed['weights']", value, (n_components,))
     if np.isnan(weights).any():
         raise ParameterError(
-            "fixed['weights'] must hold every weight: they sum to one, and a Dirichlet has no way to know some; give all, "
+            "fixed['weights'] must hold every weight: they sum to one, and a Dirichlet cannot know some of them; give all, "
             "or a weight_concentration_prior for each component"
         )
     if np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
@@ -167,8 +167,8 @@ def _check_joint(structure: CovarianceStructure, means: Array | None, precisions
         return
     if structure.name in ("tied", "spherical"):
         raise ParameterError(
-            f"fixed means or covariances have no place in the joint form of covariance_type={structure.name!r}, where several "
-            f"means share a precision in one factor; {apart}"
+            f"fixed means or covariances have no place in the joint form of covariance_type={structure.name!r}, where "
+            f"several means share a precision in one factor; {apart}"
         )
     gaps = [
         None if part is None else np.isnan(part.reshape(len(part), -1)).all(axis=1)
@@ -176,6 +176,6 @@ def _check_joint(structure: CovarianceStructure, means: Array | None, precisions
     ]
     if gaps[0] is None or gaps[1] is None or not np.array_equal(*gaps):
         raise ParameterError(
-            f"fixed must hold mean and covariance of the same components in the joint form, which has them in one factor; "
-            f"{apart}"
+            f"fixed must hold mean and covariance of the same components in the joint form, which has them in one "
+            f"factor; {apart}"
         )

@@ -61,8 +61,8 @@ def noise_of(given: Any, X: AnyArray, structure: CovarianceStructure) -> Noise |
     n_rows, size = X.shape
     if X.dtype.kind == "f" and np.isnan(X).any():
         raise ParameterError(
-            "X has missing entries (NaN), which cannot be fitted together with noise_covariance; give such an entry the "
-            "mean of its column and a variance that is large compared with the data, or drop the row"
+            "X has missing entries (NaN), which cannot be fitted together with noise_covariance; give such an entry "
+            "the mean of its column and a variance that is large compared with the data, or drop the row"
         )
     if np.ndim(given) == 3 or (np.ndim(given) == 2 and np.shape(given) == (size, size) != (n_rows, size)):
         if structure.has_independent_columns:
