@@ -145,22 +145,47 @@ def test_unusual_tables_of_results_stay_readable(run, tmp_path):
 
 def test_read_table_and_the_command_line_name_the_same_row(run, tmp_path):
     table = tmp_path / "gap.csv"
-    table.write_text("a,b\n1,2\n3,\n5,6\n")
+    table.write_text("a,b\n1,2\n3,inf\n5,6\n")
     result = run("fit", table)
     with pytest.raises(cv.DataError) as caught:
-        read_table(table)
+        read_table(table, missing_ok=True)
     assert result.stderr == f"error: {caught.value}\n"
     assert "row 2, line 3" in result.stderr
 
 
 def test_a_structure_of_covariances_and_auto_are_passed_on(run, eruptions):
-    result = run("fit", eruptions, "-k", "auto", "--covariance", "tied", "--seed", 0, "-q", "--json")
+    result = run(
+        "fit",
+        eruptions,
+        "--columns",
+        "eruptions,waiting",
+        "-k",
+        "auto",
+        "--covariance",
+        "tied",
+        "--seed",
+        0,
+        "-q",
+        "--json",
+    )
     expected = cv.BayesianGaussianMixture("auto", covariance_type="tied", random_state=0).fit(X)
     told = json.loads(result.stdout)
     assert told["elbo"] == expected.elbo_
     assert told["covariance_type"] == "tied"
     assert len(told["components"]) == expected.n_components_ == 2
-    words = run("fit", eruptions, "-k", "auto", "--covariance", "tied", "--seed", 0, "-q").stdout
+    words = run(
+        "fit",
+        eruptions,
+        "--columns",
+        "eruptions,waiting",
+        "-k",
+        "auto",
+        "--covariance",
+        "tied",
+        "--seed",
+        0,
+        "-q",
+    ).stdout
     assert "with tied covariances, 2 components" in words
     assert "moves tried" in words
 

@@ -25,7 +25,7 @@ def message_of(result):
         (["fit", "{csv}", "--columns", "eruption"], "Did you mean 'eruptions'?"),
         (["fit", "{csv}", "--columns", ""], "expected the name of at least one column"),
         (["fit", "{csv}", "--columns", "waiting", "-k", "0"], "--components"),
-        (["fit", "{csv}", "--columns", "waiting", "-k", "two"], "integer"),
+        (["fit", "{csv}", "--columns", "waiting", "-k", "two"], "a whole number of at least 1, or auto"),
         (["fit", "{csv}", "--columns", "waiting", "--tol", "-1"], "--tol"),
         (["fit", "{csv}", "--columns", "waiting", "--model", "kmeans"], "known-variance"),
         (
