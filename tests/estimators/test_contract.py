@@ -29,6 +29,7 @@ class KnownVarianceOfFirstColumn(cv.KnownVarianceMixture):
         cv.GaussianMixture(2),
         cv.BayesianGaussianMixture(),
         cv.BayesianGaussianMixture(3),
+        cv.BayesianGaussianMixture("auto", covariance_type="diag"),
         cv.BayesianGaussianMixture(mean_precision_family="independent"),
         cv.BayesianGaussianMixture(2, mean_precision_family="independent"),
         KnownVarianceOfFirstColumn(),

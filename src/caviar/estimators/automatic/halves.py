@@ -20,10 +20,8 @@ def halves(X: AnyArray, weights: Array) -> list[AnyArray]:
 
     Examples
     --------
-    >>> X = np.array([[-9.0, 0.3], [-5.0, -0.3], [0.0, 0.1], [5.0, 0.0], [9.0, -0.1]])
-    >>> for labels in halves(X, np.ones(5)):
+    >>> for labels in halves(np.array([[-9.0], [-8.0], [-1.0], [1.0], [8.0], [9.0]]), np.ones(6)):
     ...     print(labels)
-    [1 0 0 0 1]
     """
     units = _in_units(np.asarray(X, dtype=np.float64), weights)
     distance = np.square(units).sum(axis=1)

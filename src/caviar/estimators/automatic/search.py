@@ -81,7 +81,8 @@ class _Search:
         accepted = self.try_all(self.split_proposals())
         if self.n_components > 1:
             accepted |= self.try_all(merges(self.responsibilities, self.sample, 3 * self.n_components))
-        if self.n_components > 1:
+        # of two components a merge is all that a deletion could be
+        if self.n_components > 2:
             accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, _MOST))
         return accepted
 

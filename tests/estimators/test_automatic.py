@@ -1,0 +1,316 @@
+"""``n_components="auto"``: moves that raise the ELBO find the number of components, whatever the start."""
+
+import logging
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+import caviar as cv
+from caviar.estimators.automatic.halves import halves
+from caviar.estimators.automatic.proposals import Proposal, applied, deletions
+
+FAITHFUL = cv.datasets.load_faithful().values
+GALAXIES = cv.datasets.load_galaxies().values
+STRUCTURES = ("full", "tied", "diag", "spherical", "unit")
+FORMS = [(structure, "joint") for structure in STRUCTURES]
+FORMS += [(structure, "independent") for structure in ("full", "tied", "unit")]
+
+
+def simulated(n_components, n_features, distance, seed, rows_each=100):
+    """Return rows of round clusters of standard deviation 1, centres at least so far apart, and their labels."""
+    rng = np.random.default_rng(seed)
+    centres = []
+    while len(centres) < n_components:
+        centre = rng.uniform(-1, 1, n_features) * distance * n_components ** (1 / n_features)
+        if all(np.linalg.norm(centre - other) > distance for other in centres):
+            centres.append(centre)
+    labels = rng.permutation(np.repeat(np.arange(n_components), rows_each))
+    return np.array(centres)[labels] + rng.normal(size=(len(labels), n_features)), labels
+
+
+def found(X, sample_weight=None, **arguments):
+    return cv.BayesianGaussianMixture("auto", **{"random_state": 0, **arguments}).fit(
+        X, sample_weight=sample_weight
+    )
+
+
+def best_of_restarts(X, numbers, n_init=8, **arguments):
+    """Return the highest ELBO that restarts with given numbers of components end with, under the same prior."""
+    return max(
+        cv.BayesianGaussianMixture(
+            k, weight_concentration_prior=1.0, n_init=n_init, random_state=1, **arguments
+        )
+        .fit(X)
+        .elbo_
+        for k in numbers
+    )
+
+
+@pytest.fixture(scope="module")
+def faithful():
+    return found(FAITHFUL)
+
+
+@pytest.mark.parametrize(
+    ("X", "numbers", "scale"),
+    [(FAITHFUL, {2}, 1.0), (GALAXIES, {3, 4}, 1 / 64), (load_iris().data, {2, 3}, 1.0)],
+    ids=["faithful", "galaxies", "iris"],
+)
+def test_data_have_as_many_components_as_restarts_find(X, numbers, scale):
+    """No number of components from 1 to 6 has a higher ELBO under the same prior, by restarts.
+
+    Published: faithful 2; galaxies 3 to 6, by the scale of the prior; iris 2 (BIC) or 3 (the species).
+    """
+    prior = np.atleast_2d(np.cov(X.T, bias=True)) * scale
+    mixture = found(X, covariance_prior=prior)
+    assert mixture.n_components_ in numbers
+    assert mixture.n_components_ == len(mixture.weights_) == len(mixture.means_)
+    assert mixture.elbo_ >= best_of_restarts(X, range(1, 7), 4, covariance_prior=prior) - 0.01
+
+
+@pytest.mark.parametrize(("n_components", "n_features", "distance"), [(5, 2, 8.0), (5, 5, 4.0), (10, 5, 5.0)])
+def test_simulated_clusters_are_found(n_components, n_features, distance):
+    X, labels = simulated(n_components, n_features, distance, seed=n_components * n_features)
+    mixture = found(X)
+    assert mixture.n_components_ == n_components
+    assert adjusted_rand_score(labels, mixture.predict(X)) > 0.9
+    assert mixture.elbo_ >= best_of_restarts(X, [n_components], 4) - 0.01
+
+
+def test_stripes_are_told_apart():
+    """Three long parallel stripes, which k-means would cut across."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), 150)
+    along, across = rng.normal(scale=10, size=450), rng.normal(scale=0.3, size=450) + 3 * labels
+    mixture = found(np.column_stack([along + across, along - across]))
+    assert mixture.n_components_ == 3
+    assert (
+        adjusted_rand_score(labels, mixture.predict(np.column_stack([along + across, along - across]))) > 0.99
+    )
+
+
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_one_gaussian_is_one_component(n_features):
+    mixture = found(np.random.default_rng(1).normal(size=(300, n_features)))
+    assert mixture.n_components_ == 1
+    assert not any(move.accepted for move in mixture.moves_)
+
+
+def test_uniform_noise_gets_no_more_than_its_elbo_bears():
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+    assert found(X).elbo_ >= best_of_restarts(X, range(1, 5), 3) - 0.05
+
+
+@pytest.mark.parametrize("start", [2, 15])
+def test_a_start_that_is_far_off_ends_as_high(start):
+    X, _ = simulated(4, 2, 10.0, seed=5)
+    labels = KMeans(start, n_init=1, random_state=0).fit_predict(X)
+    mixture = found(X, init_params=labels)
+    assert mixture.n_components_ == 4
+    np.testing.assert_allclose(mixture.elbo_, found(X).elbo_, atol=0.01)
+
+
+def test_a_start_of_responsibilities_goes_on_from_them(faithful):
+    again = found(FAITHFUL, init_params=faithful.predict_proba(FAITHFUL))
+    assert not any(move.accepted for move in again.moves_)
+    np.testing.assert_allclose(again.elbo_, faithful.elbo_, atol=0.001)
+
+
+@pytest.mark.parametrize(("structure", "form"), FORMS)
+@pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])
+def test_every_structure_form_and_weight_prior_finds_three_clusters(structure, form, weights):
+    X, labels = simulated(3, 2, 8.0, seed=2, rows_each=60)
+    mixture = found(
+        X, covariance_type=structure, mean_precision_family=form, weight_concentration_prior_type=weights
+    )
+    assert mixture.n_components_ == 3
+    assert adjusted_rand_score(labels, mixture.predict(X)) > 0.95
+    np.testing.assert_allclose(mixture.posterior_.elbo_at({}, {"x": X}), mixture.elbo_, rtol=1e-9)
+
+
+def test_missing_entries_are_left_out():
+    X, _ = simulated(3, 3, 8.0, seed=3)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    assert found(X, covariance_type="diag").n_components_ == 3
+
+
+def test_moves_are_accepted_only_where_the_elbo_rises():
+    X, _ = simulated(5, 2, 8.0, seed=10)
+    mixture = found(X)
+    assert {move.kind for move in mixture.moves_} == {"split", "merge", "delete"}
+    slack = mixture.tol * len(X)
+    n_components = 1
+    for move in mixture.moves_:
+        assert move.accepted == (move.elbo_after - move.elbo_before > slack)
+        change = {"split": 1, "merge": -1, "delete": -1}[move.kind] * len(move.components)
+        assert move.n_components == n_components + change
+        n_components = move.n_components if move.accepted else n_components
+    accepted = [move for move in mixture.moves_ if move.accepted]
+    assert n_components == mixture.n_components_ == 5
+    assert mixture.elbo_ >= accepted[-1].elbo_after - slack
+    assert all(b.elbo_before >= a.elbo_after - slack for a, b in pairwise(accepted))
+    assert np.all(np.diff(mixture.weights_) <= 0)
+
+
+def test_the_same_seed_gives_the_same_bits(faithful):
+    again = found(FAITHFUL)
+    assert again.moves_ == faithful.moves_
+    np.testing.assert_array_equal(again.means_, faithful.means_)
+
+
+def test_a_weight_of_two_is_the_row_twice_and_none_is_no_row():
+    X, _ = simulated(3, 2, 6.0, seed=4, rows_each=40)
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    weighted, repeated = found(X, weights), found(np.repeat(X, weights, axis=0))
+    assert weighted.n_components_ == repeated.n_components_
+    np.testing.assert_allclose(weighted.elbo_, repeated.elbo_, rtol=1e-8)
+    np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-4)
+
+
+def test_a_large_table_is_searched_on_a_subsample_and_judged_on_all_rows():
+    X, labels = simulated(3, 2, 8.0, seed=6, rows_each=7_000)
+    mixture = found(X)
+    assert mixture.n_components_ == 3
+    assert adjusted_rand_score(labels, mixture.predict(X)) > 0.99
+    np.testing.assert_allclose(mixture.posterior_.elbo_at({}, {"x": X}), mixture.elbo_, rtol=1e-9)
+
+
+def test_the_prior_does_not_change_with_the_number(faithful):
+    given = cv.BayesianGaussianMixture(2, weight_concentration_prior=1.0, random_state=0).fit(FAITHFUL)
+    assert faithful.weight_concentration_prior_ == 1.0
+    np.testing.assert_array_equal(faithful.covariance_prior_, given.covariance_prior_)
+    np.testing.assert_allclose(faithful.elbo_, given.elbo_, atol=0.01)
+
+
+def test_a_found_mixture_is_saved_pickled_and_cloned(faithful, tmp_path):
+    path = tmp_path / "faithful.caviar"
+    faithful.save(path)
+    for back in (cv.load(path), pickle.loads(pickle.dumps(faithful))):
+        assert back.moves_ == faithful.moves_
+        assert back.n_components == "auto"
+        assert back.n_components_ == 2
+        np.testing.assert_array_equal(back.predict_proba(FAITHFUL), faithful.predict_proba(FAITHFUL))
+    assert clone(faithful).n_components == "auto"
+
+
+def test_a_refit_with_a_number_has_no_moves():
+    mixture = found(FAITHFUL).set_params(n_components=3).fit(FAITHFUL)
+    assert mixture.n_components_ == 3
+    assert not hasattr(mixture, "moves_")
+
+
+def test_a_move_reads_as_a_line(faithful):
+    first = repr(faithful.moves_[0])
+    assert first.startswith("split   0 ")
+    assert "-> 2 components" in first
+    assert first.endswith("accepted")
+    both = cv.Move("merge", ((0, 1), (2, 3)), -10.0, -12.0, 2, False)
+    assert repr(both) == "merge   0+1, 2+3     -> 2 components    ELBO -10.0000 -> -12.0000  (-2)  refused"
+
+
+def test_verbose_tells_each_move_and_a_function_each_iteration(caplog):
+    with caplog.at_level(logging.INFO, logger="caviar"):
+        mixture = found(GALAXIES, verbose=True)
+    assert [record.getMessage() for record in caplog.records] == [repr(move) for move in mixture.moves_]
+    told = []
+    found(GALAXIES, verbose=told.append)
+    assert len(told) > len(mixture.moves_)
+    assert told[0].max_iter == 500
+
+
+def test_an_interrupted_search_keeps_the_best_so_far():
+    count = iter(range(10**6))
+
+    def interrupt(progress):
+        if next(count) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="search for the number of components was interrupted"):
+        mixture = found(FAITHFUL, verbose=interrupt)
+    assert mixture.n_components_ == 2
+    assert mixture.predict(FAITHFUL).max() == 1
+
+
+def test_warm_start_goes_on_from_what_was_found():
+    X, _ = simulated(4, 2, 8.0, seed=8)
+    mixture = found(X[:300], warm_start=True)
+    before = mixture.n_components_
+    mixture.fit(X)
+    assert before == mixture.n_components_ == 4
+    assert not any(move.accepted for move in mixture.moves_)
+
+
+def test_a_likelihood_is_not_asked_for_the_number():
+    with pytest.raises(ValueError, match=r"grows with every component.*BayesianGaussianMixture.*bic"):
+        cv.GaussianMixture("auto").fit(FAITHFUL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"semi_supervised": True}, "semi_supervised=True needs a number of components"),
+        ({"init_params": "kmeans"}, "no number of components to start 'kmeans' with"),
+        ({"init_params": np.zeros((3, 2))}, "shape"),
+        ({"init_params": np.full(272, -1)}, "whole numbers from 0"),
+        ({"init_params": np.full((272, 2), 0.7)}, "rows must sum to 1"),
+        ({"weight_concentration_prior": [1.0, 1.0]}, "weight_concentration_prior must be the same for all"),
+        ({"mean_prior": np.zeros((2, 2))}, "mean_prior must be the same for all"),
+        ({"mean_precision_prior": [1.0, 1.0]}, "mean_precision_prior must be the same for all"),
+        ({"degrees_of_freedom_prior": [3.0, 3.0]}, "degrees_of_freedom_prior must be the same for all"),
+        ({"covariance_prior": np.stack([np.eye(2)] * 2)}, "covariance_prior must be the same for all"),
+    ],
+)
+def test_what_a_search_cannot_use_is_refused(arguments, message):
+    y = np.zeros(len(FAITHFUL)) if "semi_supervised" in arguments else None
+    with pytest.raises(ValueError, match=message):
+        cv.BayesianGaussianMixture("auto", **arguments).fit(FAITHFUL, y)
+
+
+def test_moves_keep_rows_whole():
+    """After moves of several kinds the responsibilities of each row sum to one, the heaviest component first."""
+    rng = np.random.default_rng(0)
+    responsibilities, weights = rng.dirichlet(np.ones(6), size=50), rng.uniform(0.5, 2, 50)
+    share = rng.uniform(size=50)
+    moves = [
+        Proposal("split", (0,), 1.0, share),
+        Proposal("merge", (2, 4), 1.0),
+        Proposal("delete", (5,), 1.0),
+    ]
+    after = applied(moves, responsibilities, weights)
+    assert after.shape == (50, 5)
+    np.testing.assert_allclose(after.sum(axis=1), 1)
+    assert np.all(np.diff(weights @ after) <= 0)
+    kept = responsibilities[:, :5] / responsibilities[:, :5].sum(axis=1, keepdims=True)
+    expected = [kept[:, 0] * share, kept[:, 0] * (1 - share), kept[:, 1], kept[:, 2] + kept[:, 4], kept[:, 3]]
+    for column in expected:
+        assert any(np.allclose(column, other) for other in after.T)
+
+
+def test_rows_that_only_a_deleted_component_had_go_where_the_others_of_it_go():
+    responsibilities = np.array([[0.0, 0.0, 1.0], [0.3, 0.1, 0.6], [0.0, 1.0, 0.0]])
+    after = applied([Proposal("delete", (2,), 0.0)], responsibilities, np.ones(3))
+    np.testing.assert_allclose(after.sum(axis=1), 1)
+    np.testing.assert_allclose(np.sort(after[0]), [0.25, 0.75])
+
+
+def test_components_without_rows_are_deleted_first():
+    responsibilities = np.zeros((20, 3))
+    responsibilities[:10, 0] = responsibilities[10:, 2] = 1
+    proposals = deletions(responsibilities, np.ones(20), 1)
+    assert proposals[0].components == (1,)
+    assert proposals[0].gain == 0
+
+
+def test_a_narrow_cluster_inside_a_wide_one_is_cut_out():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(200, 2)) * 10, rng.normal(size=(200, 2)) * 0.1])
+    inner = halves(X, np.ones(400))[0]
+    assert adjusted_rand_score(np.repeat([0, 1], 200), inner) > 0.2
+    assert found(X).n_components_ == 2
