@@ -1,4 +1,4 @@
-"""What is demanded of every fit: finite numbers, densities, a bound that never falls, errors and warnings of our own."""
+"""What is demanded of every fit: finite numbers, densities, a bound that never falls, errors of our own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from caviar.engine.status import Status
 from torture.case import Case
 from torture.shells import SHELLS, is_em, takes_missing
 
-__all__ = ["Outcome", "outcome_of"]
+__all__ = ["Outcome", "as_floats", "outcome_of", "problems_of"]
 
 EXPECTED_WARNINGS = (ConvergenceWarning, cv.CollapseWarning, cv.LostDigitsWarning)
 _VALIDATION = ("sklearn", "narwhals")
@@ -51,11 +51,13 @@ def outcome_of(case: Case, shell: str, max_iter: int = 20) -> Outcome:
         warnings.simplefilter("always")
         try:
             estimator.fit(rows, sample_weight=weights)
-            problems = [*_problems(estimator, rows, weights)]
+            problems = [*problems_of(estimator, rows, weights)]
         except Exception as error:  # noqa: BLE001  (any error at all is an outcome)
             return _of_error(error, case, shell)
     problems += [
-        f"warned: {w.category.__name__}: {w.message}" for w in given if not issubclass(w.category, EXPECTED_WARNINGS)
+        f"warned: {w.category.__name__}: {w.message}"
+        for w in given
+        if not issubclass(w.category, EXPECTED_WARNINGS)
     ]
     if not _same(rows, kept):
         problems.append("the rows were changed")
@@ -88,7 +90,8 @@ def _of_error(error: Exception, case: Case, shell: str) -> Outcome:
     place = traceback.extract_tb(error.__traceback__)[-1]
     # the shape of a table, and what it holds, are refused in scikit-learn's words
     ours = isinstance(error, cv.CaviarError) or (
-        isinstance(error, ValueError | TypeError) and any(part in _parts(place.filename) for part in _VALIDATION)
+        isinstance(error, ValueError | TypeError)
+        and any(part in _parts(place.filename) for part in _VALIDATION)
     )
     if not ours:
         return Outcome("failed", message, [f"{message} at {place.filename}:{place.lineno}"])
@@ -97,7 +100,9 @@ def _of_error(error: Exception, case: Case, shell: str) -> Outcome:
         return Outcome("refused", message)
     if not words and not takes_missing(shell) and _has_missing(case) and "NaN" in str(error):
         return Outcome("refused", message)
-    return Outcome("refused", message, [f"refused, {f'without {words!r}' if words else 'unasked'}: {message}"])
+    return Outcome(
+        "refused", message, [f"refused, {f'without {words!r}' if words else 'unasked'}: {message}"]
+    )
 
 
 def _has_missing(case: Case) -> bool:
@@ -134,7 +139,7 @@ def _same(rows: Any, kept: Any) -> bool:
     return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def _problems(mixture: Any, rows: Any, weights: Any):
+def problems_of(mixture: Any, rows: Any, weights: Any):
     """Yield what is wrong with a fit."""
     for name in ("elbo_", "elbo_trace_", "weights_", "means_", "covariances_", "precisions_"):
         if not np.all(np.isfinite(getattr(mixture, name))):
@@ -188,5 +193,9 @@ def _densities(mixture: Any, rows: Any):
         if beyond.any():
             continue
         shares = mixture.predict_proba(at)
-        if not np.all(np.isfinite(shares)) or np.any(shares < 0) or np.any(np.abs(shares.sum(axis=1) - 1) > 1e-9):
+        if (
+            not np.all(np.isfinite(shares))
+            or np.any(shares < 0)
+            or np.any(np.abs(shares.sum(axis=1) - 1) > 1e-9)
+        ):
             yield f"predict_proba does not sum to one at {where}"

@@ -46,7 +46,19 @@ def _structured_view(x):
     return np.ascontiguousarray(x).view([("a", "f8"), ("b", "f8")]).view("f8").reshape(x.shape)
 
 
-_TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+_TYPES = [
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
 
 _KINDS = {
     "long double": ("80 or 128 bits", lambda x: x.astype(np.longdouble)),
@@ -70,16 +82,25 @@ _KINDS = {
     "fractions": ("Python's fractions", lambda x: [[fractions.Fraction(int(v)) for v in row] for row in x]),
     "a masked array": ("without a mask", np.ma.array),
     "pandas": ("a table", lambda x: pd.DataFrame(x, columns=["a", "b"])),
-    "pandas, odd names": ("names with blanks, quotes and other alphabets",
-                          lambda x: pd.DataFrame(x, columns=["μ (ärger) \n'\"", "x; DROP TABLE x"])),
+    "pandas, odd names": (
+        "names with blanks, quotes and other alphabets",
+        lambda x: pd.DataFrame(x, columns=["μ (ärger) \n'\"", "x; DROP TABLE x"]),
+    ),
     "pandas, an empty name": ("a column without a name", lambda x: pd.DataFrame(x, columns=["", " "])),
     "pandas, numbers for names": ("columns 7 and 3", lambda x: pd.DataFrame(x, columns=[7, 3])),
-    "pandas, odd index": ("an index that runs backwards", lambda x: pd.DataFrame(x, index=np.arange(len(x))[::-1])),
-    "pandas, mixed types": ("a column of bytes, one of single precision",
-                            lambda x: pd.DataFrame({"a": x[:, 0].astype("i1"), "b": x[:, 1].astype("f4")})),
+    "pandas, odd index": (
+        "an index that runs backwards",
+        lambda x: pd.DataFrame(x, index=np.arange(len(x))[::-1]),
+    ),
+    "pandas, mixed types": (
+        "a column of bytes, one of single precision",
+        lambda x: pd.DataFrame({"a": x[:, 0].astype("i1"), "b": x[:, 1].astype("f4")}),
+    ),
     "pandas, nullable": ("whole numbers that may be missing", lambda x: pd.DataFrame(x).astype("Int64")),
-    "pandas, booleans beside": ("a column of booleans",
-                                lambda x: pd.DataFrame({"a": x[:, 0], "b": x[:, 1] > 40})),
+    "pandas, booleans beside": (
+        "a column of booleans",
+        lambda x: pd.DataFrame({"a": x[:, 0], "b": x[:, 1] > 40}),
+    ),
     "polars": ("another table", lambda x: pl.DataFrame(x, schema=["a", "b"])),
     "polars, odd names": ("names with blanks and quotes", lambda x: pl.DataFrame(x, schema=["a b'\"", ""])),
 }
@@ -90,23 +111,40 @@ CASES = [
         for name in _TYPES
     ),
     Case("booleans", "truth values", lambda rng: whole(rng) > 40, 2),
-    Case("float16, to the end", "values up to the largest of float16",
-         lambda rng: (noise_of_float16(rng)).astype("f2")),
+    Case(
+        "float16, to the end",
+        "values up to the largest of float16",
+        lambda rng: (noise_of_float16(rng)).astype("f2"),
+    ),
     Case("float32 of 1e30", "squares beyond float32", lambda rng: (1e30 * blobs(rng)).astype("f4")),
-    Case("int64 near its end", "whole numbers of 9e18",
-         lambda rng: np.iinfo(np.int64).max - rng.integers(0, 10**12, (40, 2))),
-    Case("uint64 near its end", "whole numbers of 1.8e19",
-         lambda rng: np.iinfo(np.uint64).max - rng.integers(0, 10**12, (40, 2)).astype("u8")),
+    Case(
+        "int64 near its end",
+        "whole numbers of 9e18",
+        lambda rng: np.iinfo(np.int64).max - rng.integers(0, 10**12, (40, 2)),
+    ),
+    Case(
+        "uint64 near its end",
+        "whole numbers of 1.8e19",
+        lambda rng: np.iinfo(np.uint64).max - rng.integers(0, 10**12, (40, 2)).astype("u8"),
+    ),
     *(
         Case(name, sentence, lambda rng, hold=hold: hold(whole(rng)))
         for name, (sentence, hold) in _KINDS.items()
     ),
-    Case("one name for two columns", "a table whose columns cannot be told apart",
-         lambda rng: pd.DataFrame(blobs(rng), columns=["a", "a"]), refused="rename"),
+    Case(
+        "one name for two columns",
+        "a table whose columns cannot be told apart",
+        lambda rng: pd.DataFrame(blobs(rng), columns=["a", "a"]),
+        refused="rename",
+    ),
     Case("complex numbers", "numbers with an imaginary part", lambda rng: blobs(rng) + 1j, refused="omplex"),
     Case("strings", "words", lambda rng: np.array([["a", "b"]] * 20), refused="numeric"),
-    Case("an infinity", "one entry is infinite",
-         lambda rng: np.where(np.arange(80).reshape(40, 2) == 9, np.inf, blobs(rng)), refused="nfinity"),
+    Case(
+        "an infinity",
+        "one entry is infinite",
+        lambda rng: np.where(np.arange(80).reshape(40, 2) == 9, np.inf, blobs(rng)),
+        refused="nfinity",
+    ),
     Case("no rows", "an empty table", lambda rng: np.zeros((0, 2)), refused="0 sample"),
     Case("no columns", "rows of nothing", lambda rng: np.zeros((20, 0)), refused="0 feature"),
     Case("a vector", "one axis too few", lambda rng: blobs(rng)[:, 0], refused="1D array"),

@@ -4,8 +4,12 @@ from torture.case import Case, blobs, noise
 
 CASES = [
     Case("1 row", "a single row in two columns", lambda rng: noise(rng, 1), 1),
-    Case("1 row, 3 components", "fewer rows than components by two", lambda rng: noise(rng, 1),
-         refused_by_em="at least as many rows"),
+    Case(
+        "1 row, 3 components",
+        "fewer rows than components by two",
+        lambda rng: noise(rng, 1),
+        refused_by_em="at least as many rows",
+    ),
     Case("1 row, 1 column", "a single number", lambda rng: noise(rng, 1, 1), 1),
     Case("1 row, 20 columns", "a single row, and many columns", lambda rng: noise(rng, 1, 20), 1),
     Case("2 rows", "two rows, two components", lambda rng: noise(rng, 2), 2),
@@ -15,9 +19,20 @@ CASES = [
     Case("3 rows, 3 columns", "one row fewer than a covariance needs", lambda rng: noise(rng, 3, 3), 1),
     Case("K = N", "a component for each row", lambda rng: noise(rng, 8), 8),
     Case("K = N - 1", "one row more than components", lambda rng: noise(rng, 9), 8),
-    Case("K > N", "more components than rows", lambda rng: noise(rng, 5), 9, refused_by_em="at least as many rows"),
-    Case("K = 10 N", "ten components for each row", lambda rng: noise(rng, 4), 40,
-         refused_by_em="at least as many rows"),
+    Case(
+        "K > N",
+        "more components than rows",
+        lambda rng: noise(rng, 5),
+        9,
+        refused_by_em="at least as many rows",
+    ),
+    Case(
+        "K = 10 N",
+        "ten components for each row",
+        lambda rng: noise(rng, 4),
+        40,
+        refused_by_em="at least as many rows",
+    ),
     Case("K = 40", "far more components than clusters", lambda rng: blobs(rng, 60), 40),
     Case("K = 1", "one component, three clusters", blobs, 1),
     Case("K = 2, N = 1000", "many rows", lambda rng: blobs(rng, 1000), 2),
@@ -31,8 +46,16 @@ CASES = [
     Case("D = 1, K = 12", "a single column, many components", lambda rng: blobs(rng, 40, 1), 12),
     Case("pure noise", "no cluster at all", noise, 5),
     Case("well apart", "clusters 1000 widths apart", lambda rng: blobs(rng, apart=1e3)),
-    Case("a cluster of one row", "39 rows of one cluster, one of another",
-         lambda rng: noise(rng) + 100.0 * (rng.permutation(40) == 0)[:, None], 2),
-    Case("a cluster of 1 in 500", "a cluster that is rare", lambda rng: noise(rng, 500)
-         + 20.0 * (rng.permutation(500) == 0)[:, None], 2),
+    Case(
+        "a cluster of one row",
+        "39 rows of one cluster, one of another",
+        lambda rng: noise(rng) + 100.0 * (rng.permutation(40) == 0)[:, None],
+        2,
+    ),
+    Case(
+        "a cluster of 1 in 500",
+        "a cluster that is rare",
+        lambda rng: noise(rng, 500) + 20.0 * (rng.permutation(500) == 0)[:, None],
+        2,
+    ),
 ]
