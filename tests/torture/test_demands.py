@@ -81,3 +81,12 @@ def test_rows_that_a_fit_changes_are_found(monkeypatch):
     fit = cv.BayesianGaussianMixture.fit
     monkeypatch.setattr(cv.BayesianGaussianMixture, "fit", change)
     assert "the rows were changed" in demands.outcome_of(CASES["K = 1"], "joint full").problems
+
+
+def test_an_error_after_the_fit_is_a_problem(monkeypatch):
+    def fail(*_):
+        raise cv.DataError("the rows")
+
+    monkeypatch.setattr(cv.BayesianGaussianMixture, "score_samples", fail)
+    (problem,) = demands.outcome_of(CASES["K = 1"], "joint full").problems
+    assert "after the fit" in problem
