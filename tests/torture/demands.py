@@ -1,4 +1,4 @@
-"""What is demanded of every fit: finite numbers, densities, a bound that never falls, errors and warnings of our own."""
+"""What is demanded of every fit: finite numbers, densities, a bound that never falls, errors of our own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from caviar.engine.status import Status
 from torture.case import Case
 from torture.shells import SHELLS, is_em, takes_missing
 
-__all__ = ["Outcome", "outcome_of"]
+__all__ = ["Outcome", "as_floats", "outcome_of", "problems_of"]
 
 EXPECTED_WARNINGS = (ConvergenceWarning, cv.CollapseWarning, cv.LostDigitsWarning)
 _VALIDATION = ("sklearn", "narwhals")
@@ -45,15 +45,18 @@ class Outcome:
 def outcome_of(case: Case, shell: str, max_iter: int = 20) -> Outcome:
     """Fit a data set with a shell, and return what came of it."""
     rows, kept = case.rows(), case.rows()
-    weights = case.weights(_length(rows))
+    weights = case.weights(len(rows))
     estimator = SHELLS[shell](case.n_components, max_iter=max_iter, random_state=0)
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         try:
             estimator.fit(rows, sample_weight=weights)
-            problems = [*_problems(estimator, rows, weights)]
         except Exception as error:  # noqa: BLE001  (any error at all is an outcome)
             return _of_error(error, case, shell)
+        try:
+            problems = [*problems_of(estimator, rows, weights)]
+        except Exception as error:  # noqa: BLE001
+            problems = [f"after the fit: {_with_place(error)}"]
     problems += [
         f"warned: {w.category.__name__}: {w.message}"
         for w in given
@@ -64,37 +67,19 @@ def outcome_of(case: Case, shell: str, max_iter: int = 20) -> Outcome:
     status = estimator.posterior_.status
     if status is Status.COLLAPSED and not is_em(shell):
         problems.append("collapsed under proper priors")
-    if _is_refusal_due(case, shell):
+    if _words(case, shell):
         problems.append(f"was to be refused with {_words(case, shell)!r}")
     return Outcome("collapsed" if status is Status.COLLAPSED else "fitted", "", problems)
-
-
-def _parts(filename: str) -> tuple[str, ...]:
-    return Path(filename).parts
-
-
-def _length(rows: Any) -> int:
-    return len(rows)
 
 
 def _words(case: Case, shell: str) -> str:
     return case.refused_by_em if is_em(shell) and case.refused_by_em else case.refused
 
 
-def _is_refusal_due(case: Case, shell: str) -> bool:
-    return bool(_words(case, shell))
-
-
 def _of_error(error: Exception, case: Case, shell: str) -> Outcome:
     message = f"{type(error).__name__}: {error}"
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    # the shape of a table, and what it holds, are refused in scikit-learn's words
-    ours = isinstance(error, cv.CaviarError) or (
-        isinstance(error, ValueError | TypeError)
-        and any(part in _parts(place.filename) for part in _VALIDATION)
-    )
-    if not ours:
-        return Outcome("failed", message, [f"{message} at {place.filename}:{place.lineno}"])
+    if not _is_ours(error):
+        return Outcome("failed", message, [_with_place(error)])
     words = _words(case, shell)
     if words and words in str(error):
         return Outcome("refused", message)
@@ -103,6 +88,23 @@ def _of_error(error: Exception, case: Case, shell: str) -> Outcome:
     return Outcome(
         "refused", message, [f"refused, {f'without {words!r}' if words else 'unasked'}: {message}"]
     )
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error is of our tree; or of scikit-learn's check of a table's shape and content."""
+    if isinstance(error, cv.CaviarError):
+        return True
+    within = Path(_place(error).filename).parts
+    return isinstance(error, ValueError | TypeError) and any(library in within for library in _VALIDATION)
+
+
+def _place(error: Exception) -> traceback.FrameSummary:
+    return traceback.extract_tb(error.__traceback__)[-1]
+
+
+def _with_place(error: Exception) -> str:
+    place = _place(error)
+    return f"{type(error).__name__}: {error} at {place.filename}:{place.lineno}"
 
 
 def _has_missing(case: Case) -> bool:
@@ -139,7 +141,7 @@ def _same(rows: Any, kept: Any) -> bool:
     return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def _problems(mixture: Any, rows: Any, weights: Any):
+def problems_of(mixture: Any, rows: Any, weights: Any):
     """Yield what is wrong with a fit."""
     for name in ("elbo_", "elbo_trace_", "weights_", "means_", "covariances_", "precisions_"):
         if not np.all(np.isfinite(getattr(mixture, name))):
@@ -155,7 +157,7 @@ def _falls(mixture: Any, rows: Any, weights: Any):
     posterior = mixture.posterior_
     if posterior.status is Status.FELL:
         yield "status fell"
-    total = _length(rows) if weights is None else float(np.sum(weights))
+    total = len(rows) if weights is None else float(np.sum(weights))
     scale = sum(abs(term) for term in posterior.elbo_terms.values()) + np.abs(mixture.elbo_trace_).max()
     largest = -np.diff(mixture.elbo_trace_).min(initial=0.0)
     if largest > _ROUNDING * scale + _PER_ROW * total + _LEAST:

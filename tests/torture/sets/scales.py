@@ -61,8 +61,12 @@ CASES = [
     ),
     Case("offset of 1e17", "rounding leaves two or three values a column", lambda rng: blobs(rng) + 1e17),
     Case("offset of 1e100", "rounding leaves one value", lambda rng: blobs(rng) + 1e100),
-    Case("an offset in one column", "one column at 1e12, one at 0", lambda rng: blobs(rng) + [1e12, 0.0]),
-    Case("opposite offsets", "columns at 1e12 and -1e12", lambda rng: blobs(rng) + [1e12, -1e12]),
+    Case(
+        "an offset in one column",
+        "one column at 1e12, one at 0",
+        lambda rng: blobs(rng) + np.array([1e12, 0.0]),
+    ),
+    Case("opposite offsets", "columns at 1e12 and -1e12", lambda rng: blobs(rng) + np.array([1e12, -1e12])),
     Case(
         "two clusters 1e8 apart",
         "far apart compared with their widths",

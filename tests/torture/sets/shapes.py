@@ -68,7 +68,7 @@ CASES = [
     Case(
         "a start at a saddle",
         "two equal clusters, of which both components begin with half",
-        lambda rng: (lambda x: np.r_[x + [3, 0], -x - [3, 0]])(noise(rng, 30)),
+        lambda rng: (lambda x: np.r_[x, -x])(noise(rng, 30) + np.array([3.0, 0.0])),
         2,
     ),
     Case(

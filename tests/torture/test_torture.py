@@ -1,0 +1,51 @@
+"""Every data set with every estimator: a sound fit, or a refusal that says what to do.
+
+The plain run takes three estimators for each set, in turn; ``pytest -m ""`` takes all.
+"""
+
+import pytest
+
+from torture.demands import outcome_of
+from torture.registry import CASES
+from torture.shells import SHELLS
+
+QUICK_ITERATIONS, SLOW_ITERATIONS = 15, 100
+
+
+def _quick_shells(number):
+    """Return one shell of each form for a data set, so that each structure has its turn."""
+    chosen = []
+    for step, form in enumerate(("joint", "independent", "EM")):
+        shells = [shell for shell in SHELLS if shell.startswith(form)]
+        # the forms are out of step, so that all pairs of structures come up
+        chosen.append(shells[(number + number // 5 * step) % len(shells)])
+    return chosen
+
+
+QUICK = [(name, shell) for number, name in enumerate(CASES) for shell in _quick_shells(number)]
+ALL = [
+    pytest.param(
+        name, shell, id=f"{name}-{shell}", marks=() if (name, shell) in set(QUICK) else pytest.mark.slow
+    )
+    for name in CASES
+    for shell in SHELLS
+]
+
+
+@pytest.mark.parametrize(("name", "shell"), ALL)
+def test_every_fit_is_sound_or_refused_in_words(name, shell, request):
+    slow = request.node.get_closest_marker("slow") is not None
+    outcome = outcome_of(CASES[name], shell, SLOW_ITERATIONS if slow else QUICK_ITERATIONS)
+    assert not outcome.problems
+
+
+def test_the_plain_run_takes_every_set_and_every_estimator():
+    assert {name for name, _ in QUICK} == set(CASES)
+    assert {shell for _, shell in QUICK} == set(SHELLS)
+
+
+def test_there_are_many_sets_and_each_is_explained():
+    assert len(CASES) >= 250
+    for case in CASES.values():
+        assert len(case.sentence) > 3
+        assert case.sentence != case.name
