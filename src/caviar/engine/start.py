@@ -24,13 +24,13 @@ from .frame import refuse_far_priors
 from .given import GivenLocals, with_labels
 from .given_factors import refuse_other_factor
 from .locals import CategoricalFactor, GatedFactor
-from .loop import statistics_of
 from .passes import Passes, RowSource
 from .plan import Plan
 from .point import PointMass
 from .priors import prior_draw, prior_start
 from .sample import Sample
 from .settling import settled
+from .state import statistics_of
 from .sums import LocalState, Rows
 
 __all__ = ["Start", "data_start", "given_start"]
