@@ -267,7 +267,9 @@ def test_empty_rows_change_no_start() -> None:
         for name, value in data.items()
     }
     for seed in range(3):
-        one, other = (model.fit(each, seed=seed, max_iter=3, tol=0.0) for each in (data, padded))
+        one, other = (
+            model.fit(each, seed=seed, max_iter=3, tol=0.0, accelerate=False) for each in (data, padded)
+        )
         np.testing.assert_allclose(other.elbo_trace, one.elbo_trace, rtol=1e-12)
 
 
