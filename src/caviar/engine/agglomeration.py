@@ -48,8 +48,9 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     prior = (size + 2) * _PRIOR_VARIANCE * n_pieces ** (-2.0 / size) * np.eye(size)
     gains = _gains(sums, prior)
     losses = np.full((n_pieces, n_pieces), np.inf)
-    for a in range(n_pieces - 1):
-        losses[a, a + 1 :] = gains[a] + gains[a + 1 :] - _gains(sums[a] + sums[a + 1 :], prior)
+    for some in np.array_split(np.column_stack(np.triu_indices(n_pieces, 1)), 1 + n_pieces // 32):
+        a, b = some.T
+        losses[a, b] = gains[a] + gains[b] - _gains(sums[a] + sums[b], prior)
     parent, alive = np.arange(n_pieces), np.ones(n_pieces, dtype=bool)
     for _ in range(n_pieces - n_clusters):
         a, b = np.unravel_index(np.argmin(losses), losses.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from .._typing import AnyArray, Array
@@ -67,27 +69,47 @@ def partition(points: Array, weights: Array, n_clusters: int, rng: np.random.Gen
     return kmeans(points, weights, n_clusters, rng)
 
 
-def partitions(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> list[AnyArray]:
+def partitions(
+    points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, *, many: bool
+) -> list[AnyArray]:
     """Return labels of weighted points that differ: of k-means, and of many small clusters merged into few.
 
-    The small clusters are those of k-means on columns in units of their spread, and on whitened columns.
+    The small clusters are those of k-means on whitened columns.
+
+    Parameters
+    ----------
+    many
+        Whether to add more: of small clusters on columns in units of their spread, twice of the nearest of k points, and
+        random ones.
     """
     found = [partition(points, weights, n_clusters, rng)]
-    white = _whitened(points, weights)
-    size = white.shape[1]
-    most = int(np.sqrt(_MOST_OPERATIONS / max(size, 1) ** 3))
-    n_pieces = min(_PIECES * n_clusters, len(points) // (2 * (size + 1)), most)
-    if n_clusters == 1 or size < 2 or n_pieces <= n_clusters:
+    if n_clusters == 1:
         return found
-    for columns in (points, white):
-        pieces = kmeans(columns, weights, n_pieces, rng, max_iter=_PIECE_ITERATIONS)
-        pieces = np.unique(pieces, return_inverse=True)[1]
-        if pieces.max() < n_clusters:
-            continue
+    white = _whitened(points, weights)
+    for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
         labels = agglomerated(white, weights, pieces, n_clusters)
         if not any(_alike(labels, other, weights) for other in found):
             found.append(labels)
+    if many:
+        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
+        found.append(rng.integers(0, n_clusters, len(points)))
     return found
+
+
+def _pieces(
+    several: Sequence[Array], weights: Array, n_clusters: int, rng: np.random.Generator
+) -> Iterator[AnyArray]:
+    """Yield labels of small clusters, none of them empty; nothing where there are too few points for that."""
+    size = several[0].shape[1]
+    most = int(np.sqrt(_MOST_OPERATIONS / max(size, 1) ** 3))
+    n_pieces = min(_PIECES * n_clusters, len(weights) // (2 * (size + 1)), most)
+    if size < 2 or n_pieces <= n_clusters:
+        return
+    for columns in several:
+        labels = kmeans(columns, weights, n_pieces, rng, max_iter=_PIECE_ITERATIONS)
+        labels = np.unique(labels, return_inverse=True)[1]
+        if labels.max() >= n_clusters:
+            yield labels
 
 
 def _whitened(points: Array, weights: Array) -> Array:

@@ -81,7 +81,8 @@ def _labels(
     if len(points) != 1 or plan.chain is not None:
         return [{factor: partition(values, weights, sizes[factor], rng) for factor, values in points.items()}]
     ((factor, values),) = points.items()
-    return [{factor: labels} for labels in partitions(values, weights, sizes[factor], rng)]
+    found = partitions(values, weights, sizes[factor], rng, many=sample.is_part)
+    return [{factor: labels} for labels in found]
 
 
 def _multiplied(plan: Plan) -> list[Variable]:

@@ -21,7 +21,10 @@ log = logging.getLogger("caviar")
 Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
 """Global factors, and the plan whose reference points they are measured from."""
 
-_TRIAL = Settings(max_iter=15, tol=1e-3, accelerate=True)
+_SHORT = Settings(max_iter=15, tol=1e-3, accelerate=True)
+_LONG = Settings(max_iter=30, tol=1e-3, accelerate=True)
+"""Of a trial: short where its passes cost as much as those of the fit itself."""
+
 _TO_THE_END = Settings(max_iter=200, tol=1e-4, accelerate=True)
 
 
@@ -38,7 +41,7 @@ def best_of(starts: Sequence[Start], sample: Sample, executor: Executor) -> Star
     passes = Passes(sample, executor)
     best: Result | None = None
     for start in starts if len(starts) > 1 else ():
-        found = _fitted(_TRIAL, start, passes)
+        found = _fitted(_LONG if sample.is_part else _SHORT, start, passes)
         if found is not None and (best is None or found.elbo > best.elbo):
             best = found
     reached = starts[0] if best is None else (best.plan, dict(best.q))
