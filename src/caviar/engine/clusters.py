@@ -79,7 +79,7 @@ def partitions(
     Parameters
     ----------
     many
-        Whether to add more: of small clusters on columns in units of their spread, twice of the nearest of k points, and
+        Whether to add more: of small clusters on columns in units of their spread, of the nearest of k points, and
         random ones.
     """
     found = [partition(points, weights, n_clusters, rng)]
