@@ -75,7 +75,6 @@ def _scikit_learn(x, start, n_steps):
         reg_covar=0,
         max_iter=1,
         tol=0,
-        accelerate=False,
         warm_start=True,
         weights_init=start.weights,
         means_init=start.means,
