@@ -115,17 +115,18 @@ def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | Non
     change_per_row
         By how much the last step raised the objective, in nats a row.
     """
-    assert memory.place is not None
-    assert memory.move is not None
+    place, move = memory.place, memory.move
+    assert place is not None
+    assert move is not None
     if memory.pairs and change_per_row < _NEAR:
         if not memory.pause:
-            natural = memory.place.natural + secant_move(memory.move, memory.pairs)
+            natural = place.natural + secant_move(move, memory.pairs)
             return replace(memory, is_secant=True), natural
         memory = replace(memory, pause=memory.pause - 1)
     memory = replace(memory, is_secant=False)
     if memory.relaxation == 1.0:
         return memory, None
-    return memory, memory.place.natural + memory.relaxation * memory.move.natural
+    return memory, place.natural + memory.relaxation * move.natural
 
 
 def secant_move(move: Move, pairs: tuple[Pair, ...]) -> Array:

@@ -44,7 +44,9 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
         [np.ones(n_points), points, (points[:, :, None] * points[:, None]).reshape(n_points, -1)]
     )
     features *= (weights * (n_points / weights.sum()))[:, None]
-    sums = np.stack([np.bincount(labels, column, n_pieces) for column in features.T], axis=1)
+    sums = np.empty((n_pieces, features.shape[1]))
+    for column, feature in enumerate(features.T):
+        sums[:, column] = np.bincount(labels, feature, n_pieces)
     prior = (size + 2) * _PRIOR_VARIANCE * n_pieces ** (-2.0 / size) * np.eye(size)
     gains = _gains(sums, prior)
     losses = np.full((n_pieces, n_pieces), np.inf)
