@@ -111,6 +111,7 @@ class Model:
         data_plate: Plate | str | None = None,
         executor: Executor | int | None = None,
         progress: bool | Callable[[Progress], None] = False,
+        accelerate: bool = True,
     ) -> Posterior:
         """Return the best mean-field posterior that coordinate ascent finds.
 
@@ -146,6 +147,9 @@ class Model:
             Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`.
+        accelerate
+            Whether an iteration may move the globals beyond their updates where that raises the objective further.
+            It ends at the same fixed points in fewer passes; without, every iteration is the textbook's.
 
         Raises
         ------
@@ -166,7 +170,9 @@ class Model:
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
         plan = self._plan(binding, point, factors, order)
         passes = Passes(rows_of(binding), as_executor(executor))
-        settings = Settings(_MAX_ITER if max_iter is None else max_iter, tol, n_restarts=n_restarts)
+        settings = Settings(
+            _MAX_ITER if max_iter is None else max_iter, tol, n_restarts=n_restarts, accelerate=accelerate
+        )
         results = self._restarts(plan, passes, init, seed, settings, progress)
         best = max(results, key=_rank)
         if not np.isfinite(best.elbo):

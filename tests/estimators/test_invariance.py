@@ -47,14 +47,15 @@ def test_the_order_of_the_rows_does_not_matter(estimator):
     order = np.random.default_rng(0).permutation(N)
     plain, permuted = results(estimator, FAITHFUL), results(estimator, FAITHFUL[order])
     back = {**permuted, **{n: permuted[n][np.argsort(order)] for n in ("log_densities", "responsibilities")}}
-    assert_same(plain, back, 1e-10)
+    # parameters are settled to the square root of what the bound is
+    assert_same(plain, back, 1e-8)
 
 
 def test_a_weight_of_two_is_the_row_twice_and_of_zero_no_row(estimator):
     weights = np.random.default_rng(1).integers(0, 4, N)
     weighted = results(estimator, FAITHFUL, sample_weight=weights)
     repeated = results(estimator, np.repeat(FAITHFUL, weights, axis=0))
-    assert_same(weighted, repeated, 1e-10, ["weights", "means", "covariances", "elbo"])
+    assert_same(weighted, repeated, 1e-8, ["weights", "means", "covariances", "elbo"])
 
 
 def test_weights_of_one_are_no_weights(estimator):

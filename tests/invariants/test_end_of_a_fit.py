@@ -82,13 +82,13 @@ def test_progress_is_told_every_iteration():
 
 
 def _broken(monkeypatch, name, spoil):
-    update = Plan.update
+    update = Plan.update_with_natural
 
     def broken(plan, variable, arrays):
-        factor = update(plan, variable, arrays)
-        return spoil(factor) if variable.name == name else factor
+        natural, factor = update(plan, variable, arrays)
+        return natural, spoil(factor) if variable.name == name else factor
 
-    monkeypatch.setattr(Plan, "update", broken)
+    monkeypatch.setattr(Plan, "update_with_natural", broken)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,9 @@ def test_flat_priors_are_maximum_likelihood(seed, d, k, state, point):
     x, n_steps = _rows(seed, d), 12
     start = _start(x, k, seed)
     path, other = _scikit_learn(x, start, n_steps)
-    posterior = state(d, k).fit({"x": x}, init=_init(start, point), point=point, max_iter=n_steps, tol=0)
+    posterior = state(d, k).fit(
+        {"x": x}, init=_init(start, point), point=point, max_iter=n_steps, tol=0, accelerate=False
+    )
     np.testing.assert_allclose(posterior.elbo_trace - lgamma(k), path, rtol=1e-9)
     assert posterior.elbo_terms["weights"] == pytest.approx(lgamma(k), abs=1e-12)
     q = _parameters(posterior)
@@ -122,7 +124,9 @@ def test_em_steps_are_the_literal_steps(state, point):
     start = _start(x, 3, 0)
     for n_steps in range(1, 6):
         expected, path = em.run(x, start, n_steps)
-        posterior = state(2, 3).fit({"x": x}, init=_init(start, point), point=point, max_iter=n_steps, tol=0)
+        posterior = state(2, 3).fit(
+            {"x": x}, init=_init(start, point), point=point, max_iter=n_steps, tol=0, accelerate=False
+        )
         q = _parameters(posterior)
         for name, value in vars(expected).items():
             np.testing.assert_allclose(getattr(q, name), value, rtol=1e-8, atol=1e-11, err_msg=name)
@@ -134,7 +138,13 @@ def test_weights_of_rows_are_repetitions():
     x, times = _rows(6, 2), np.random.default_rng(6).integers(1, 5, 60)
     start = _start(x, 2, 6)
     posterior = _apart(2, 2).fit(
-        {"x": x}, init=_init(start, APART), point=APART, max_iter=8, tol=0, sample_weight=times
+        {"x": x},
+        init=_init(start, APART),
+        point=APART,
+        max_iter=8,
+        tol=0,
+        accelerate=False,
+        sample_weight=times,
     )
     expected, path = em.run(np.repeat(x, times, axis=0), start, 8)
     np.testing.assert_allclose(posterior.elbo_trace, path, rtol=1e-10)

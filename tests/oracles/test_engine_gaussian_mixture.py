@@ -98,7 +98,7 @@ def test_independent_form_elbo_is_the_literal_formula_and_that_of_bayespy(seed, 
 def test_independent_form_elbo_terms_are_the_literal_ones(seed, d, k):
     """Each factor's part of the ELBO is its expected log density plus its entropy, and they sum to the ELBO."""
     x, prior = _rows(seed, d), _prior(seed, d, k)
-    posterior = _independent(prior).fit({"x": x}, seed=seed, max_iter=4, tol=0)
+    posterior = _independent(prior).fit({"x": x}, seed=seed, max_iter=4, tol=0, accelerate=False)
     literal = bayesian_mixture.elbo_terms(x, prior, _factors(posterior, x))
     names = {
         "x": "x",
@@ -124,7 +124,9 @@ def test_independent_form_sweeps_are_the_literal_sweeps(seed, d, k, order):
     expected, model = start, _independent(prior)
     for n_sweeps in range(1, 5):
         expected = bayesian_mixture.sweep(x, prior, expected, literal_order)
-        posterior = model.fit({"x": x}, init=_as_init(start), order=order, max_iter=n_sweeps, tol=0)
+        posterior = model.fit(
+            {"x": x}, init=_as_init(start), order=order, max_iter=n_sweeps, tol=0, accelerate=False
+        )
         current = bayesian_mixture.update_responsibilities(x, prior, expected)
         _assert_same(_factors(posterior, x), current)
         assert posterior.elbo_trace[-1] == pytest.approx(bayesian_mixture.elbo(x, prior, current), rel=1e-10)
@@ -136,7 +138,12 @@ def test_independent_form_follows_bayespy():
     start = _random_start(7, 2, 3, len(x))
     other = bayespy_models.run(x, prior, start, n_sweeps=10).factors
     posterior = _independent(prior).fit(
-        {"x": x}, init=_as_init(start), order=("mean", "precision", "weights"), max_iter=10, tol=0
+        {"x": x},
+        init=_as_init(start),
+        order=("mean", "precision", "weights"),
+        max_iter=10,
+        tol=0,
+        accelerate=False,
     )
     q = _factors(posterior, x)
     _assert_same(q, bayesian_mixture.update_responsibilities(x, prior, other), rtol=1e-8)
@@ -218,7 +225,7 @@ def test_joint_form_sweeps_are_the_literal_sweeps(seed, d, k):
     init = {"weights": families.Dirichlet(start.concentration), "theta": theta}
     for n_sweeps in range(1, 5):
         expected = normal_wishart_mixture.sweep(x, prior, expected)
-        posterior = _joint(prior).fit({"x": x}, init=init, max_iter=n_sweeps, tol=0)
+        posterior = _joint(prior).fit({"x": x}, init=init, max_iter=n_sweeps, tol=0, accelerate=False)
         _assert_same(
             _joint_factors(posterior, x), normal_wishart_mixture.update_responsibilities(x, prior, expected)
         )
@@ -250,8 +257,8 @@ def test_far_from_the_origin_no_digits_are_lost(shift):
     moved = _rows(4, 2) + shift
     far = bayesian_mixture.replace(prior, mean=prior.mean + shift)
     near = bayesian_mixture.replace(prior, mean=far.mean - shift)
-    there = _joint(far).fit({"x": moved}, init={"z": labels}, max_iter=20, tol=0)
-    here = _joint(near).fit({"x": moved - shift}, init={"z": labels}, max_iter=20, tol=0)
+    there = _joint(far).fit({"x": moved}, init={"z": labels}, max_iter=20, tol=0, accelerate=False)
+    here = _joint(near).fit({"x": moved - shift}, init={"z": labels}, max_iter=20, tol=0, accelerate=False)
     assert there.elbo == pytest.approx(here.elbo, rel=1e-11)
     np.testing.assert_allclose(there["theta"].inverse_scale, here["theta"].inverse_scale, rtol=1e-9)
     np.testing.assert_allclose(there["theta"].mean - shift, here["theta"].mean, atol=1e-10 * shift)

@@ -84,7 +84,7 @@ def test_the_fit_is_that_of_the_textbooks_loops(seed):
     )
     names = ("initial", "transition", "emission")
     init = {name: cv.families.Dirichlet(getattr(begin, name)) for name in names}
-    posterior = bayesian_categorical(prior).fit(data, init=init, max_iter=6, tol=0.0)
+    posterior = bayesian_categorical(prior).fit(data, init=init, max_iter=6, tol=0.0, accelerate=False)
     q, trace = ascend(data["x"], data["starts"], prior, begin, 6)
     np.testing.assert_allclose(posterior.elbo_trace, trace, rtol=1e-11)
     for name in names:
@@ -236,7 +236,7 @@ def test_the_updates_of_counts_are_those_over_all_paths(missing):
     init = {"rate": cv.families.Gamma(a, b)}
     init |= {name: cv.families.Dirichlet(value) for name, value in concentrations.items()}
     given = {**data, "x": np.where(seen > 0, data["x"], np.nan)} if missing else data
-    posterior = model.fit(given, init=init, max_iter=3, tol=0.0)
+    posterior = model.fit(given, init=init, max_iter=3, tol=0.0, accelerate=False)
     for _ in range(3):
         expected, logs = a / b, digamma(a) - np.log(b)
         logits = np.einsum("td,tkd->tk", seen, data["x"][:, None, :] * logs - expected)

@@ -156,7 +156,9 @@ def test_learnt_globals_climb_with_either_factorisation(seed):
         assert posterior.n_iter > 3
         assert np.all(np.diff(posterior.elbo_trace) > -1e-9)
         assert posterior.converged
-    assert joint.elbo_at({name: separate[name] for name in separate}, data) > separate.elbo
+    at_separate = joint.elbo_at({name: separate[name] for name in separate}, data)
+    # equal where the scale of a row does not depend on its label
+    assert at_separate >= separate.elbo - 1e-9
 
 
 def test_named_factor_is_the_default_one():

@@ -1,20 +1,33 @@
-"""Labels for a start: weighted k-means of the observed values whose location a Categorical chooses."""
+"""Labels that a start may be made from: partitions of the observed values whose location a Categorical chooses."""
 
 from __future__ import annotations
 
-import functools
-import warnings
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from .._typing import AnyArray, Array
 from ..language import Indexed
+from .agglomeration import agglomerated
+from .kmeans import kmeans
 from .locals import LocalFactor
 from .plan import Plan
 from .sample import Sample
 
-__all__ = ["cluster", "location_points"]
+__all__ = ["location_points", "partition", "partitions"]
+
+_PIECES = 10
+"""Pieces for each cluster that they are merged into."""
+
+_PIECE_ITERATIONS = 10
+_MOST_OPERATIONS = 1e9
+"""Of an agglomeration, about a second's worth: fewer pieces where there are many columns."""
+
+_FLAT = 1e-9
+"""Variance of a direction, in units of the columns' spread, below which it counts as none."""
+
+_ALIKE = 0.95
+"""Share of the rows on which two partitions agree that makes the second one superfluous."""
 
 
 def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | None:
@@ -47,32 +60,71 @@ def _in_units(values: AnyArray, weights: Array) -> Array:
     return centred / np.where(spread > 1e-12, spread, np.inf)
 
 
-def cluster(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
+def partition(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
     """Return k-means labels of weighted points."""
     if n_clusters == 1:
         return np.zeros(len(points), dtype=np.int64)
     distinct = len(np.unique(points, axis=0)) if len(points) <= 4 * n_clusters else n_clusters + 1
     if distinct <= n_clusters:
         return np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
-    from sklearn import config_context
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    seed = int(rng.integers(2**31 - 1))
-    # its threads add up sums in the order in which they finish; one thread gives the same bits each time
-    with (
-        _openmp_controller().limit(limits=1),
-        config_context(assume_finite=True, skip_parameter_validation=True),
-        warnings.catch_warnings(),
-    ):
-        # rows that differ by rounding only make fewer clusters: a start with empty components is a start
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(n_clusters, n_init=1, max_iter=100, random_state=seed).fit_predict(
-            points, sample_weight=weights
-        )
+    return kmeans(points, weights, n_clusters, rng)
 
 
-@functools.cache
-def _openmp_controller() -> ThreadpoolController:
-    """Return the controller of the OpenMP libraries; to be called once scikit-learn is loaded."""
-    return ThreadpoolController().select(user_api="openmp")
+def partitions(
+    points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, *, many: bool
+) -> list[AnyArray]:
+    """Return labels of weighted points that differ: of k-means, and of many small clusters merged into few.
+
+    The small clusters are those of k-means on whitened columns.
+
+    Parameters
+    ----------
+    many
+        Whether to add more: of small clusters on columns in units of their spread, of the nearest of k points, and
+        random ones.
+    """
+    found = [partition(points, weights, n_clusters, rng)]
+    if n_clusters == 1:
+        return found
+    white = _whitened(points, weights)
+    for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
+        labels = agglomerated(white, weights, pieces, n_clusters)
+        if not any(_alike(labels, other, weights) for other in found):
+            found.append(labels)
+    if many:
+        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
+        found.append(rng.integers(0, n_clusters, len(points)))
+    return found
+
+
+def _pieces(
+    several: Sequence[Array], weights: Array, n_clusters: int, rng: np.random.Generator
+) -> Iterator[AnyArray]:
+    """Yield labels of small clusters, none of them empty; nothing where there are too few points for that."""
+    size = several[0].shape[1]
+    most = int(np.sqrt(_MOST_OPERATIONS / max(size, 1) ** 3))
+    n_pieces = min(_PIECES * n_clusters, len(weights) // (2 * (size + 1)), most)
+    if size < 2 or n_pieces <= n_clusters:
+        return
+    for columns in several:
+        labels = kmeans(columns, weights, n_pieces, rng, max_iter=_PIECE_ITERATIONS)
+        labels = np.unique(labels, return_inverse=True)[1]
+        if labels.max() >= n_clusters:
+            yield labels
+
+
+def _whitened(points: Array, weights: Array) -> Array:
+    """Return the points in the directions in which they vary, with mean 0 and covariance I."""
+    share = weights / weights.sum()
+    variances, directions = np.linalg.eigh((points * share[:, None]).T @ points)
+    kept = variances > _FLAT
+    return points @ (directions[:, kept] / np.sqrt(variances[kept]))
+
+
+def _alike(one: AnyArray, other: AnyArray, weights: Array) -> bool:
+    """Whether two partitions agree on nearly all rows, whatever their labels are."""
+    shape = (int(one.max()) + 1, int(other.max()) + 1)
+    table = np.bincount(np.ravel_multi_index((one, other), shape), weights, shape[0] * shape[1]).reshape(
+        shape
+    )
+    return bool(min(table.max(axis=0).sum(), table.max(axis=1).sum()) > _ALIKE * weights.sum())

@@ -11,11 +11,11 @@ from .._typing import Array
 from ..language import Variable
 from .chain import ChainFactor
 from .locals import CategoricalFactor, GatedFactor
-from .loop import statistics_of
 from .passes import Passes
 from .plan import Plan
 from .ragged import nested_plates
 from .sample import Sample
+from .state import statistics_of
 from .sums import LocalState
 from .vector_factor import VectorFactor
 

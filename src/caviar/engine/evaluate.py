@@ -14,13 +14,14 @@ from ..language import Variable
 from .frame import Frame, frame_about
 from .given_factors import refuse_other_factor, refuse_other_labels
 from .locals import CategoricalFactor, Gated, LocalFactor
-from .loop import Settings, ascend, begin, ready, statistics_of
+from .loop import Settings, ascend
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
 from .predictive import log_predictive
 from .priors import prior_start
 from .ragged import outer_variables
+from .state import begin, ready, statistics_of
 from .sums import Summary
 
 __all__ = ["factors_at", "local_distributions", "objective_at", "predictive_densities"]

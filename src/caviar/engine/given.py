@@ -11,9 +11,9 @@ from .._errors import ModelError, ParameterError
 from .._typing import AnyArray, Array
 from ..language import NormalGamma, NormalWishart, Variable
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
-from .loop import statistics_of
 from .passes import Passes
 from .plan import Plan
+from .state import statistics_of
 from .sums import LocalState, Rows
 
 __all__ = ["GivenLocals", "with_labels"]

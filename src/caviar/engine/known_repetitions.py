@@ -124,8 +124,8 @@ def as_pair(node: Node, value: Any, read: Callable[[Node, Any, int], AnyArray]) 
     kind, rank = type(node).__name__, getattr(node, "precision_rank", 0)
     if isinstance(node, Variable) and node.tied is not None:
         raise DataError(
-            f"'{node.name}', a {kind}, takes no data: its locations share one precision, which is known with all of them or "
-            f"not at all. State means and precision as variables of their own, whose values may be known"
+            f"'{node.name}', a {kind}, takes no data: its locations share one precision, which is known with all of "
+            f"them or not at all. State means and precision as variables of their own, whose values may be known"
         )
     if not isinstance(value, Sequence) or len(value) != 2:
         raise DataError(

@@ -75,7 +75,8 @@ class Passes:
         self.source = source
         self.executor = executor
         self._scratch = Scratch()
-        self._state: list[LocalState] | None = None
+        self.local_state: list[LocalState] | None = None
+        """Local factors of the last pass, by block, where the next one starts from them; replaced, never changed."""
         self._static: tuple[Plan, Sums] | None = None
         self._unchanging: tuple[Plan, Summary] | None = None
 
@@ -108,7 +109,7 @@ class Passes:
         if plan.chain is not None:
             return self._summarize_chain(plan, plan.chain, coefficients, static)
         n_blocks = len(self._bounds(plan, self.source))
-        before = self._state if self._state is not None else [{}] * n_blocks
+        before = self.local_state if self.local_state is not None else [{}] * n_blocks
         after: list[LocalState] = [{}] * n_blocks
 
         def block(number: int, rows: Rows) -> Sums:
@@ -117,7 +118,7 @@ class Passes:
 
         sums = self._sum(plan, self.source, block)
         if plan.rows.keeps_locals:
-            self._state = after
+            self.local_state = after
         return plan.rows.summary(sums, static, coefficients)
 
     def _summarize_chain(
@@ -162,7 +163,7 @@ class Passes:
 
     def forget(self) -> None:
         """Forget the local factors of the last pass."""
-        self._state = None
+        self.local_state = None
 
     def natural_parameters(
         self, plan: Plan, source: RowSource, coefficients: Coefficients

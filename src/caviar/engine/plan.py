@@ -110,9 +110,16 @@ class Plan:
 
     def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
         """Return the optimal factor of a global variable, the others fixed."""
+        return self.update_with_natural(variable, arrays)[1]
+
+    def update_with_natural(
+        self, variable: Variable, arrays: Mapping[Hashable, Array]
+    ) -> tuple[tuple[Array, ...], Any]:
+        """Return the natural parameters of the optimal factor of a global variable, and that factor."""
         # where a flat prior lets a precision grow without limit, its overflow is an improper factor, and no warning
         with np.errstate(over="ignore"):
-            return self.factor(variable, self.updates[variable].natural(arrays))
+            natural = self.updates[variable].natural(arrays)
+            return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""

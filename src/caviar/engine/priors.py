@@ -10,9 +10,9 @@ import numpy as np
 from .._errors import ImproperError
 from .._typing import Array
 from ..language import Variable
-from .loop import statistics_of
 from .plan import Plan
 from .point import PointMass
+from .state import statistics_of
 
 __all__ = ["prior_draw", "prior_factor", "prior_start"]
 

@@ -38,10 +38,13 @@ class Sample:
         Name -> rows.
     row_weights
         Total weight of each distinct row, scaled so that they sum to the weight of all rows.
+    is_part
+        Whether there are other rows than these.
     """
 
     columns: Mapping[str, AnyArray]
     row_weights: Array
+    is_part: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -71,26 +74,30 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     hashes = np.empty(0, dtype=np.uint64)
     places = np.empty(0, dtype=np.int64)
     weights: Array = np.empty(0)
+    is_part = False
     for start in range(0, source.n_rows, _HASH_ROWS):
         stop = min(start + _HASH_ROWS, source.n_rows)
         own = source.weights(start, stop)
         block_weights = np.ones(stop - start) if own is None else own
         block = _hash_rows(source.read(start, stop))
         # rows beyond the present largest hash can never be among the smallest
-        kept = (block_weights > 0) & (block <= hashes[-1] if len(hashes) == largest else True)
+        small = block <= hashes[-1] if len(hashes) == largest else np.ones(len(block), dtype=bool)
+        kept = (block_weights > 0) & small
+        is_part = is_part or bool(np.any((block_weights > 0) & ~small))
         hashes = np.concatenate([hashes, block[kept]])
         places = np.concatenate([places, np.arange(start, stop)[kept]])
         weights = np.concatenate([weights, block_weights[kept]])
         hashes, first, group = np.unique(hashes, return_index=True, return_inverse=True)
         merged = np.zeros(len(hashes))
         np.add.at(merged, group, weights)
+        is_part = is_part or len(hashes) > largest
         weights = merged[:largest]
         hashes, places = hashes[:largest], places[first][:largest]
     columns = _gather(source, places)
     order = _order_of_values(columns)
     columns, weights = {name: rows[order] for name, rows in columns.items()}, weights[order]
     scale = source.total_weight / float(weights.sum())
-    return Sample(columns, weights if scale == 1.0 else weights * scale)
+    return Sample(columns, weights if scale == 1.0 else weights * scale, is_part)
 
 
 def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:

@@ -1,45 +1,45 @@
 """Starts: the global factors that the loop begins with.
 
-A start is made of local factors for a subsample of the rows: labels by k-means where a Categorical chooses
+A start is made of local factors for a subsample of the rows: labels by clustering where a Categorical chooses
 a location, random draws where there is no such notion. The globals follow from these by their own updates.
-Globals that multiply each other begin at draws from their priors.
+Globals that multiply each other begin at draws from their priors. Of several clusterings the one is kept that leads
+to the highest objective on the subsample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from .._errors import ImproperError, ParameterError
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from ..families._base import MeanPrecision
 from ..language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX
-from .clusters import cluster, location_points
+from .clusters import location_points, partition, partitions
 from .draws import drawn
 from .frame import refuse_far_priors
 from .given import GivenLocals, with_labels
 from .given_factors import refuse_other_factor
 from .label_matching import named_by_labels
-from .locals import CategoricalFactor, GatedFactor
-from .loop import statistics_of
+from .locals import CategoricalFactor, GatedFactor, LocalFactor
 from .matching import matched
 from .partly_known import PartlyKnown
 from .passes import Passes, RowSource
 from .plan import Plan
 from .point import PointMass
 from .priors import prior_draw, prior_start
+from .ragged import outer_variables
 from .sample import Sample
 from .settling import settled
+from .state import statistics_of
 from .sums import LocalState, Rows
+from .trials import Start, best_of
 
 __all__ = ["Start", "data_start", "given_start"]
-
-Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
-"""Global factors, and the plan whose reference points they are measured from."""
 
 _SHARE = 0.05
 """Share of each row that all components get where some have too few rows of their own."""
@@ -58,21 +58,45 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     points = {factor: location_points(plan, factor, sample) for factor in plan.factors}
     expected = drawn(plan, q, sample, passes, rng) if any(p is None for p in points.values()) else {}
     every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
-    for factor, values in points.items():
-        if values is not None:
-            n_categories = factor.variables[0].dimension or 1
-            labels = cluster(values, sample.row_weights, n_categories, rng)
-            if factor.labelled is not None:
-                known = sample.columns[factor.labelled.name]
-                labels = named_by_labels(labels, known, sample.row_weights, n_categories)
-            labels = matched(plan, factor, labels, sample)
-            expected[factor] = with_labels(plan, factor, labels, every)
+    several = _labels(plan, {factor: p for factor, p in points.items() if p is not None}, sample, rng)
 
-    def give(rows: Rows) -> LocalState:
-        return {factor: values[:, rows.where].copy() for factor, values in expected.items()}
+    def start_from(labels: Mapping[LocalFactor, AnyArray]) -> Start:
+        given = {
+            factor: with_labels(plan, factor, _named(plan, factor, own, sample), every)
+            for factor, own in labels.items()
+        }
+        state = {**expected, **given}
 
-    plan, q = _globals_from(plan, q, give, sample, passes, frozenset())
-    return settled(plan, q, passes)
+        def give(rows: Rows) -> LocalState:
+            return {factor: values[:, rows.where].copy() for factor, values in state.items()}
+
+        return _globals_from(plan, q, give, sample, passes, frozenset())
+
+    starts = [start_from(labels) for labels in several]
+    if outer_variables(plan.binding.nodes, plan.order):
+        return settled(*starts[0], passes)
+    return best_of(starts, sample, passes.executor)
+
+
+def _labels(
+    plan: Plan, points: Mapping[LocalFactor, Array], sample: Sample, rng: np.random.Generator
+) -> list[dict[LocalFactor, AnyArray]]:
+    """Return labels of the sample for each factor with points: several, where what chooses is one factor."""
+    weights = sample.row_weights
+    sizes = {factor: factor.variables[0].dimension or 1 for factor in points}
+    if len(points) != 1 or plan.chain is not None:
+        return [{factor: partition(values, weights, sizes[factor], rng) for factor, values in points.items()}]
+    ((factor, values),) = points.items()
+    found = partitions(values, weights, sizes[factor], rng, many=sample.is_part)
+    return [{factor: labels} for labels in found]
+
+
+def _named(plan: Plan, factor: LocalFactor, labels: AnyArray, sample: Sample) -> AnyArray:
+    """Return clusters with the names of the components that known labels and locations tell."""
+    if factor.labelled is not None:
+        known = sample.columns[factor.labelled.name]
+        labels = named_by_labels(labels, known, sample.row_weights, factor.variables[0].dimension or 1)
+    return matched(plan, factor, labels, sample)
 
 
 def _multiplied(plan: Plan) -> list[Variable]:

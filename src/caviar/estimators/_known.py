@@ -112,7 +112,7 @@ def fixed_weights(given: Mapping[str, Any] | None, n_components: int) -> Array |
     weights = _with_gaps("fixed['weights']", value, (n_components,))
     if np.isnan(weights).any():
         raise ParameterError(
-            "fixed['weights'] must hold every weight: they sum to one, and a Dirichlet cannot know some of them; give all, "
+            "fixed['weights'] must hold every weight: they sum to one, and a Dirichlet cannot know some; give all, "
             "or a weight_concentration_prior for each component"
         )
     if np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:

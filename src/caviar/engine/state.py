@@ -1,0 +1,244 @@
+"""States of the loop: global factors with the local factors at their optimum, and the plain step between two."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._errors import ImproperError
+from .._typing import Array, Statistics
+from ..language import Variable
+from .acceleration import Memory, Place, accepted, proposal, refused, seen, updated
+from .centres import TOLERATED_LOSS
+from .objective import Objective
+from .passes import Passes
+from .plan import Plan
+from .sums import Coefficients
+
+__all__ = ["ROUNDING", "Factors", "State", "advance", "begin", "ready", "statistics_of"]
+
+Factors: TypeAlias = Mapping[Variable, Any]
+
+ROUNDING = 1e-10
+"""Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Global factors, with the local factors at their optimum, and the objective of the two.
+
+    Attributes
+    ----------
+    natural
+        Global variable -> the natural parameters that its factor was made of, also where that is a point; empty if
+        they are not known, or were measured from other reference points.
+    """
+
+    plan: Plan
+    q: Factors
+    arrays: Mapping[Hashable, Array]
+    objective: Objective
+    fell_at: str = ""
+    natural: Mapping[Variable, Statistics] = field(default_factory=dict)
+
+    @property
+    def elbo(self) -> float:
+        """The objective."""
+        return self.objective.value
+
+
+def ready(
+    plan: Plan, q: Factors, arrays: dict[Hashable, Array], *, may_return: bool = False
+) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
+    """Return what a pass over the rows needs, measured from centres where digits would be lost otherwise."""
+    return _settled(plan, q, arrays, plan.rows.coefficients(arrays), may_return=may_return)
+
+
+def _settled(
+    plan: Plan,
+    q: Factors,
+    arrays: dict[Hashable, Array],
+    coefficients: Coefficients,
+    *,
+    may_return: bool = False,
+) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
+    moved, q = plan.recentred(q, coefficients, may_return=may_return)
+    if moved is not plan:
+        arrays = statistics_of(moved, q)
+        coefficients = moved.rows.coefficients(arrays)
+    return moved, q, arrays, coefficients
+
+
+def statistics_of(plan: Plan, q: Factors) -> dict[Hashable, Array]:
+    """Return the expected statistics of all global factors, by key."""
+    arrays: dict[Hashable, Array] = {}
+    for variable, factor in q.items():
+        arrays.update(plan.statistics(variable, factor))
+    return arrays
+
+
+def begin(plan: Plan, q: Factors, passes: Passes) -> State:
+    """Return the state at a start: a pass over the rows with the given global factors."""
+    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q), may_return=True)
+    return _complete(plan, q, arrays, coefficients, passes)
+
+
+def _complete(
+    plan: Plan, q: Factors, arrays: dict[Hashable, Array], coefficients: Coefficients, passes: Passes
+) -> State:
+    """Return the state of global factors after a pass over the rows."""
+    summary = passes.summarize(plan, coefficients)
+    arrays.update(summary.parts)
+    objective = Objective(plan)
+    objective.set_all(q, arrays, summary)
+    return State(plan, q, arrays, objective)
+
+
+def advance(
+    state: State, passes: Passes, memory: Memory | None = None, change_per_row: float = np.inf
+) -> tuple[State, Memory | None]:
+    """Return the state after each global factor was updated in turn, and the local factors in a pass.
+
+    With a ``memory`` of the moves before, the globals may go further than to their updates, where that raises the
+    objective by more than these do before the pass: so it rises in each step, whatever is proposed.
+    """
+    # an error of a logit that is tolerated is one of the objective, times the rows
+    slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
+    try:
+        after = _update_globals(state, slack)
+        coefficients, loss = _coefficients(after)
+    except ImproperError:
+        after, coefficients, loss = None, None, np.inf
+    if loss > TOLERATED_LOSS:
+        # sums over a component that shrank at once have no digits left: take them again, from its own mean
+        again = _recentred(state, passes)
+        if again is not None or after is None:
+            after = _update_globals(again or state, slack)
+            coefficients, loss = _coefficients(after)
+    assert after is not None
+    assert coefficients is not None
+    if memory is not None:
+        further, memory = _further(state, after, passes, memory, change_per_row)
+        if further is not None:
+            return further, memory
+    return _update_locals(after, coefficients, passes, slack, loss * passes.source.total_weight), memory
+
+
+def _further(
+    state: State, after: State, passes: Passes, memory: Memory, change_per_row: float
+) -> tuple[State | None, Memory]:
+    """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
+    place, update = _place(state), _place(after)
+    if place is None or update is None or after.plan is not state.plan:
+        return None, Memory()
+    memory, natural = proposal(seen(memory, place, update), change_per_row)
+    if natural is None:
+        return None, updated(memory)
+    found = _moved(after, natural, passes)
+    return found, refused(memory) if found is None else accepted(memory)
+
+
+def _place(state: State) -> Place | None:
+    """Return where the global factors of a state stand; None if that is not known, or not finite."""
+    if not state.natural:
+        return None
+    order = state.plan.order
+    natural = [array for variable in order for array in state.natural[variable]]
+    keys = [(variable, name) for variable in order for name in variable.family.statistics]
+    expected = [
+        np.broadcast_to(state.arrays[key], array.shape) for key, array in zip(keys, natural, strict=True)
+    ]
+    place = Place(np.concatenate([a.ravel() for a in natural]), np.concatenate([a.ravel() for a in expected]))
+    return place if np.isfinite(place.expected).all() else None
+
+
+def _moved(after: State, natural: Array, passes: Passes) -> State | None:
+    """Return the state at other natural parameters than the updated ones; None if its objective is no higher.
+
+    Local factors that a pass would start from are then as they were.
+    """
+    plan, arrays, before = after.plan, dict(after.arrays), passes.local_state
+    naturals, q, start = {}, {}, 0
+    try:
+        for variable in plan.order:
+            parts = []
+            for array in after.natural[variable]:
+                parts.append(natural[start : start + array.size].reshape(array.shape))
+                start += array.size
+            naturals[variable] = tuple(parts)
+            q[variable] = plan.factor(variable, naturals[variable])
+            arrays.update(plan.statistics(variable, q[variable]))
+    except ImproperError:
+        return None
+    coefficients = plan.rows.coefficients(arrays)
+    if not plan.worst_loss(q, coefficients) <= TOLERATED_LOSS:
+        return None
+    found = replace(_complete(plan, q, arrays, coefficients, passes), natural=naturals, fell_at=after.fell_at)
+    if found.elbo >= after.elbo:
+        return found
+    passes.local_state = before
+    return None
+
+
+def _coefficients(state: State) -> tuple[Coefficients, float]:
+    """Return what a pass needs of a state, and the largest error (nats) that a logit has in it."""
+    coefficients = state.plan.rows.coefficients(state.arrays)
+    return coefficients, state.plan.worst_loss(state.q, coefficients)
+
+
+def _recentred(state: State, passes: Passes) -> State | None:
+    """Return the same factors with sums from each component's own mean; None if they are that already."""
+    plan, q = state.plan.centred_on(state.arrays, state.q)
+    if plan is state.plan:
+        return None
+    arrays = statistics_of(plan, q)
+    return _complete(plan, q, arrays, plan.rows.coefficients(arrays), passes)
+
+
+def _update_globals(state: State, slack: float) -> State:
+    """Return the state with each global factor updated in turn, the sums over rows as they are.
+
+    A fall of the objective by ``slack`` or by rounding is none.
+    """
+    plan, objective = state.plan, state.objective.copy()
+    q, arrays = dict(state.q), dict(state.arrays)
+    natural: dict[Variable, Statistics] = {}
+    value, fell_at = objective.value, ""
+    for variable in plan.order:
+        natural[variable], q[variable] = plan.update_with_natural(variable, arrays)
+        arrays.update(plan.statistics(variable, q[variable]))
+        before, value = value, objective.set_factor(variable, q[variable], arrays)
+        if value < before and value < before - ROUNDING * objective.scale - slack:
+            fell_at = fell_at or _fall(variable.name, before - value)
+    return State(plan, q, arrays, objective, fell_at, natural)
+
+
+def _fall(name: str, amount: float) -> str:
+    return f"'{name}' lowered the objective by {amount:.3g}"
+
+
+def _update_locals(
+    state: State, coefficients: Coefficients, passes: Passes, slack: float, inexact: float
+) -> State:
+    """Return the state with the local factors at their optimum; a fall by ``slack`` or by rounding is none.
+
+    Where reference points move, the objective is computed anew; the one before may have been ``inexact`` by so much.
+    """
+    plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), coefficients)
+    before, fell_at = state.elbo, state.fell_at
+    if plan is state.plan:
+        summary = passes.summarize(plan, coefficients)
+        arrays.update(summary.parts)
+        objective = state.objective
+        objective.set_rows(arrays, summary)
+    else:
+        objective = _complete(plan, q, arrays, coefficients, passes).objective
+        slack = max(slack, inexact)
+    if objective.value < before - ROUNDING * objective.scale - slack:
+        names = ",".join(factor.name for factor in plan.factors)
+        fell_at = fell_at or _fall(names, before - objective.value)
+    natural = state.natural if plan is state.plan else {}
+    return State(plan, q, arrays, objective, fell_at, natural)

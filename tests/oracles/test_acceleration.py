@@ -1,0 +1,69 @@
+"""Moves beyond the updates: the secant step against dense BFGS, and what they do to fits."""
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+
+import caviar as cv
+from caviar.engine.acceleration import Move, Pair, secant_move
+
+
+@pytest.mark.parametrize("n_pairs", [1, 3, 8])
+def test_secant_step_is_that_of_dense_bfgs(n_pairs):
+    """With F the first guess of the curvature, f = F^-1 h, the step is H h with H updated pair by pair."""
+    rng = np.random.default_rng(n_pairs)
+    root, curvature = rng.normal(size=(2, 6, 6))
+    inverse = np.linalg.inv(root @ root.T + np.eye(6))
+    hessian = curvature @ curvature.T + np.eye(6)
+    dense, pairs = inverse, []
+    for place in rng.normal(size=(n_pairs, 6)):
+        # of a concave objective the gradient falls along the move; noise, for F is not constant
+        expected = -hessian @ place + 0.01 * rng.normal(size=6)
+        pairs.append(Pair(place, inverse @ expected, expected))
+        rho = 1.0 / pairs[-1].curvature
+        left = np.eye(6) + rho * np.outer(place, expected)
+        dense = left @ dense @ left.T + rho * np.outer(place, place)
+    gradient = rng.normal(size=6)
+    step = secant_move(Move(inverse @ gradient, gradient), tuple(pairs))
+    np.testing.assert_allclose(step, dense @ gradient, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_accelerated_fits_rise_and_end_at_fixed_points(name):
+    """The ELBO never falls, and where it settles plain sweeps cannot raise it."""
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(0), 60)
+    posterior = case.fit(data, tol=1e-11, max_iter=3000)
+    assert np.diff(posterior.elbo_trace).min(initial=0.0) >= -1e-9 * abs(posterior.elbo)
+    plain = case.fit(
+        data, init={key: posterior[key] for key in posterior}, tol=0, max_iter=3, accelerate=False
+    )
+    assert plain.elbo <= posterior.elbo + 1e-6 * 60
+
+
+def test_overlapping_components_take_a_fraction_of_the_iterations():
+    """From the same start, to the same tolerance, and no lower."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(0, 1, (2000, 2)) + rng.choice([-0.8, 0.8], (2000, 1))
+    model = cv.models.normal_wishart_mixture(2, 3)
+    labels = rng.integers(0, 3, 2000)
+    fits = {
+        accelerate: model.fit({"x": x}, init={"z": labels}, max_iter=5000, tol=1e-9, accelerate=accelerate)
+        for accelerate in (True, False)
+    }
+    assert fits[True].converged
+    assert 3 * fits[True].n_iter < fits[False].n_iter
+    assert fits[True].elbo > fits[False].elbo - 0.01
+
+
+def test_point_masses_are_accelerated_too():
+    """EM of overlapping components: the same likelihood in fewer iterations."""
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.normal(0, 1, 500), rng.normal(1.5, 0.7, 500)])
+    mean = cv.Normal("mean", 0.0, 0.0, plates=cv.Plate("component", 2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=(obs := cv.Plate("obs")))
+    model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=obs))
+    arguments = {"init": {"mean": [-0.1, 0.4]}, "point": ["weights", "mean"], "tol": 1e-12, "max_iter": 5000}
+    fast, slow = (model.fit({"x": x}, **arguments, accelerate=accelerate) for accelerate in (True, False))
+    assert fast.elbo == pytest.approx(slow.elbo, abs=1e-5)
+    assert fast.n_iter < slow.n_iter / 2
