@@ -55,7 +55,9 @@ def test_a_weight_of_two_is_the_row_twice_and_of_zero_no_row(estimator):
     weights = np.random.default_rng(1).integers(0, 4, N)
     weighted = results(estimator, FAITHFUL, sample_weight=weights)
     repeated = results(estimator, np.repeat(FAITHFUL, weights, axis=0))
-    assert_same(weighted, repeated, 1e-8, ["weights", "means", "covariances", "elbo"])
+    # a settled objective leaves the parameters free by about the root of its own rounding
+    assert_same(weighted, repeated, 1e-6, ["weights", "means", "covariances"])
+    assert_same(weighted, repeated, 1e-12, ["elbo"])
 
 
 def test_weights_of_one_are_no_weights(estimator):
