@@ -473,7 +473,7 @@ def test_labels_known_in_part_are_refused():
 
 def test_a_vector_that_is_missing_in_part_is_refused():
     posterior, _, _ = normal_wishart()
-    with pytest.raises(cv.ModelError, match="missing in part"):
+    with pytest.raises(cv.ModelError, match="'x' are missing in part"):
         posterior.log_predictive({"x": [[1.0, np.nan]]})
 
 

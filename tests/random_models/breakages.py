@@ -142,11 +142,12 @@ def infinite(stated: Stated, data: Data, name: str) -> list[Data]:
 
 
 def refused_nan(stated: Stated, data: Data, name: str) -> list[Data]:
-    """A missing value in a known array, in a part of a vector, or everywhere."""
+    """A missing value in a known array, in a part of a vector of counts, or everywhere."""
     found = [_replaced(data, name, np.full(np.shape(data[name]), np.nan))]
     array, node = _floats(data, name), {n.name: n for n in stated.model.nodes}[name]
     rank = getattr(node, "value_rank", 0)
-    if isinstance(node, cv.Data) or (rank and array.shape[-1] > 1):
+    is_counts = rank and array.shape[-1] > 1 and not isinstance(node, cv.MultivariateNormal)
+    if isinstance(node, cv.Data) or is_counts:
         array.flat[0] = np.nan
         found.append(_replaced(data, name, array))
     return found
