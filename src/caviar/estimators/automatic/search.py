@@ -109,8 +109,13 @@ class _Search:
                 return True
             together = together[: len(together) // 2]
         others = [p for p in proposals if p.gain < 0]
-        singles = promising + [p for i, p in enumerate(others) if i < _MOST or p.gain > -_NEAR]
+        singles = promising + [p for i, p in enumerate(others) if self._is_worth_a_fit(p, i)]
         return any(self.try_together([p]) for p in singles)
+
+    def _is_worth_a_fit(self, proposal: Proposal, rank: int) -> bool:
+        """Return whether a move is tried though it loses by itself; splits always are, where fits are cheap."""
+        is_cheap_split = proposal.kind == "split" and self.sample is self.problem
+        return is_cheap_split or rank < _MOST or proposal.gain > -_NEAR
 
     def try_together(self, proposals: Sequence[Proposal]) -> bool:
         """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""
