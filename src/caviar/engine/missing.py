@@ -92,7 +92,9 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     return replaced, ~gone
 
 
-def with_column_means(node: Node, array: AnyArray, seen: AnyArray, axis: int, weights: Array | None) -> AnyArray:
+def with_column_means(
+    node: Node, array: AnyArray, seen: AnyArray, axis: int, weights: Array | None
+) -> AnyArray:
     """Return a filled array in which missing values of a location are the weighted mean of their own column.
 
     They count nothing, but they are among what reference points and starts are found from, and columns may be in

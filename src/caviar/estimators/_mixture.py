@@ -90,9 +90,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return rows as an array of finite numbers, or NaN where an entry is missing, (N, D)."""
         _refuse_equal_names(X)
         with np.errstate(invalid="ignore"):
-            return _quiet(
-                validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
-            )
+            return _quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing entries are welcome."""
