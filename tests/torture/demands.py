@@ -16,7 +16,7 @@ from caviar.engine.status import Status
 from torture.case import Case
 from torture.shells import SHELLS, is_em, takes_missing
 
-__all__ = ["Outcome", "as_floats", "outcome_of", "problems_of"]
+__all__ = ["Outcome", "as_floats", "covariance_problems", "outcome_of", "problems_of"]
 
 EXPECTED_WARNINGS = (ConvergenceWarning, cv.CollapseWarning, cv.LostDigitsWarning)
 _VALIDATION = ("sklearn", "narwhals")
@@ -24,7 +24,7 @@ _VALIDATION = ("sklearn", "narwhals")
 _ROUNDING = 1e-9
 """Fall of the bound, relative to the sizes of its terms, that counts as rounding."""
 _PER_ROW = 1e-8
-"""Fall of the bound, in nats a row, that the engine tolerates where digits are few (TOLERATED_LOSS)."""
+"""Fall of the bound, in nats a row, that the engine tolerates where digits are few."""
 _LEAST = 1e-12
 """Fall of the bound, in nats, that is rounding of numbers of order one that cancel."""
 _FAR = 1e3
@@ -149,7 +149,7 @@ def problems_of(mixture: Any, rows: Any, weights: Any):
     if abs(mixture.weights_.sum() - 1) > 1e-9 or np.any(mixture.weights_ < 0):
         yield f"weights_ sum to {mixture.weights_.sum()}"
     yield from _falls(mixture, rows, weights)
-    yield from _covariances(mixture)
+    yield from covariance_problems(mixture)
     yield from _densities(mixture, rows)
 
 
@@ -164,7 +164,8 @@ def _falls(mixture: Any, rows: Any, weights: Any):
         yield f"the bound fell by {largest:.3g}, its terms are {scale:.3g}"
 
 
-def _covariances(mixture: Any):
+def covariance_problems(mixture: Any):
+    """Yield what is wrong with the covariances of a fit: ours, or scikit-learn's."""
     covariances = mixture.covariances_
     if mixture.covariance_type in ("full", "tied"):
         # in units of its own deviations, so that the units of the columns do not matter
