@@ -68,7 +68,7 @@ def robust_mixture(
 
     Notes
     -----
-    The start is made by k-means, which may give a component to a few rows far out; start from labels of your own
+    The start is made by clustering, which may give a component to a few rows far out; start from labels of your own
     there, ``init={"z": labels}``.
 
     Examples
