@@ -79,22 +79,29 @@ def _outer(value: Array) -> Array:
     return value[..., :, None] * value[..., None, :]
 
 
+def _everywhere(condition: AnyArray) -> bool:
+    """Whether a condition holds everywhere; of a number many times faster than ``np.all``."""
+    return np.count_nonzero(condition) == condition.size
+
+
 def _not_finite(value: Array) -> str:
-    return "" if np.all(np.isfinite(value)) else "must be finite"
+    return "" if _everywhere(np.isfinite(value)) else "must be finite"
 
 
 def _not_positive(value: Array) -> str:
-    return "" if np.all((value > 0) & np.isfinite(value)) else "must be positive and finite"
+    # of NaN neither holds
+    positive = _everywhere(value > 0) and _everywhere(value < np.inf)
+    return "" if positive else "must be positive and finite"
 
 
 def _not_positive_or_flat(value: Array) -> str:
-    return "" if not np.any(value) else _not_positive(value)
+    return "" if not np.count_nonzero(value) else _not_positive(value)
 
 
 def _not_definite_or_flat(value: Array) -> str:
-    if not np.any(value):
+    if not np.count_nonzero(value):
         return ""
-    if not np.all(np.isfinite(value)):
+    if not _everywhere(np.isfinite(value)):
         return "must be finite"
     if not np.allclose(value, np.swapaxes(value, -1, -2), rtol=1e-10, atol=0):
         return "must be symmetric"
