@@ -26,7 +26,7 @@ class Objective:
         self._with_parts = [
             i
             for i, t in enumerate(self._terms)
-            if plan.factors and any(not _is_global(f.key, plan) for f in t.contraction.factors)
+            if plan.factors and any(not _is_global(key, plan) for key in t.contraction.keys)
         ]
 
     def copy(self) -> Objective:
