@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -24,11 +25,12 @@ from ..language import (
     Term,
     Variable,
     base_terms_of,
+    plate_axes,
     terms_of,
 )
 from .binding import Binding
 from .contraction import Contraction, Factor
-from .features import Feature, FeatureTable, Source
+from .features import CONSTANT, Feature, FeatureTable, Source, feature_key
 from .frame import Frame
 from .known import known_statistic, role_of
 from .locals import GatedFactor, Key, LocalFactor
@@ -122,6 +124,14 @@ class Compiled:
     sources: dict[Node, Source]
 
 
+class _Side(NamedTuple):
+    """Where an operand stands: a global factor, a known array without rows, or (neither) a side of the rows."""
+
+    is_known: bool
+    factor: Factor | None = None
+    known: tuple[Array, tuple[Axis, ...]] | None = None
+
+
 class _Compiler:
     def __init__(self, binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> None:
         self.binding = binding
@@ -136,36 +146,53 @@ class _Compiler:
         self.local_terms: list[LocalTerm] = []
         self.used: dict[LocalFactor | None, dict[Hashable, Feature]] = {}
 
-    def term(self, term: Term) -> GlobalTerm:
+    def variable(self, owner: Variable) -> list[GlobalTerm]:
+        """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
+        terms = (*terms_of(owner), *_base_terms(owner, self.binding))
+        # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
+        observed = None
+        if owner in self.binding.masks or owner in self.binding.seen:
+            observed = Operand(owner, OBSERVED, plate_axes(owner))
+        sides: dict[int, _Side] = {}
+        return [self._term(term, observed, sides) for term in terms]
+
+    def _term(self, term: Term, observed: Operand | None, sides: dict[int, _Side]) -> GlobalTerm:
         """Compile one term: its local side becomes a part, its global side a contraction."""
-        globals_, constants, rows, locals_ = [], [], [], []
-        for operand in (*term.operands, *self._observed(term)):
-            along_rows = self.data_axis in operand.axes
-            if operand.node not in self.binding.values and operand.statistic != OBSERVED:
-                (locals_ if along_rows else globals_).append(operand)
+        operands = term.operands
+        if observed is not None and all(operand.node is not term.owner for operand in operands):
+            operands = (*operands, observed)
+        factors, known, rows, locals_ = [], [], [], []
+        for operand in operands:
+            side = sides.get(id(operand))
+            if side is None:
+                side = sides[id(operand)] = self._side(term.owner, operand)
+            if side.factor is not None:
+                factors.append(side.factor)
+            elif side.known is not None:
+                known.append(side.known)
             else:
-                (rows if along_rows else constants).append(operand)
-        factors = [Factor((op.node, op.statistic), op.axes) for op in globals_]
-        known = [known_statistic(self.binding, self.frame, term.owner, op) for op in constants]
-        axes = [axis for axis in term.axes if axis != self.data_axis]
-        if self.data_axis in term.axes:
-            elsewhere = {axis for f in factors for axis in f.axes} | {
-                axis for _, own in known for axis in own
-            }
-            part = self._part(term, rows, locals_, elsewhere)
-            # what is summed over inside a part is not summed over again
-            summed = {axis for operand in (*rows, *locals_) for axis in operand.axes} - set(part.axes)
-            axes = [axis for axis in axes if axis not in summed]
-            factors.append(part)
+                (rows if side.is_known else locals_).append(operand)
+        if self.data_axis not in term.axes:
+            contraction = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
+            return GlobalTerm(term.owner, contraction)
+        elsewhere = {axis for factor in factors for axis in factor.axes}
+        elsewhere.update(*[own for _, own in known])
+        part = self._part(term, rows, locals_, elsewhere)
+        # what is summed over inside a part is not summed over again
+        summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
+        axes = [axis for axis in term.axes if axis is not self.data_axis and axis not in summed]
+        factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
 
-    def _observed(self, term: Term) -> list[Operand]:
-        """Return what takes missing entries, or latents that count nothing, out of a term that they do not stand in."""
-        owner, binding = term.owner, self.binding
-        is_whole = owner not in binding.masks and owner not in binding.seen
-        if is_whole or any(operand.node is owner for operand in term.operands):
-            return []
-        return [Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))]
+    def _side(self, owner: Variable, operand: Operand) -> _Side:
+        """Return where an operand of the owner's terms stands."""
+        along_rows = self.data_axis in operand.axes
+        is_known = operand.node in self.binding.values or operand.statistic == OBSERVED
+        if along_rows:
+            return _Side(is_known)
+        if is_known:
+            return _Side(is_known, known=known_statistic(self.binding, self.frame, owner, operand))
+        return _Side(is_known, Factor((operand.node, operand.statistic), operand.axes))
 
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
@@ -194,11 +221,13 @@ class _Compiler:
 
     def _feature(self, owner: Variable, operand: Operand | None) -> Feature:
         if operand is None:
-            feature = Feature(None)
-        else:
-            node = operand.node
-            role = None if isinstance(node, Variable) else role_of(self.binding, operand)
-            feature = Feature(self._source(owner, operand), operand.statistic, role, self._n_labels(operand))
+            return self.features.setdefault(CONSTANT.key, CONSTANT)
+        node = operand.node
+        role = None if isinstance(node, Variable) else role_of(self.binding, operand)
+        known = self.features.get(feature_key(node, operand.statistic, role))
+        if known is not None:
+            return known
+        feature = Feature(self._source(owner, operand), operand.statistic, role, self._n_labels(operand))
         return self.features.setdefault(feature.key, feature)
 
     def _n_labels(self, operand: Operand) -> int | None:
@@ -210,7 +239,7 @@ class _Compiler:
         return None
 
     def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
-        return tuple(axis for axis in axes if axis != self.data_axis)
+        return tuple([axis for axis in axes if axis is not self.data_axis])
 
     def _local_operands(self, locals_: list[Operand]) -> list[tuple[LocalFactor, Key, tuple[Axis, ...]]]:
         """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
@@ -311,10 +340,7 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
     """Return the compiled model: cost linear in the number of terms, none of it in the number of rows."""
     compiler = _Compiler(binding, frame, factors)
     terms = tuple(
-        compiler.term(term)
-        for node in binding.nodes
-        if isinstance(node, Variable)
-        for term in (*terms_of(node), *_base_terms(node, binding))
+        term for node in binding.nodes if isinstance(node, Variable) for term in compiler.variable(node)
     )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(

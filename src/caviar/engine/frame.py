@@ -13,7 +13,8 @@ Categorical chooses the location, each of its categories can have a point of its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,16 @@ class Frame:
     binding: Binding
     groups: tuple[Group, ...]
     centres: Mapping[int, tuple[Variable, Array]]
+    _references: dict[Variable, Array | None] = field(default_factory=dict, init=False, repr=False)
+    """References that were asked for."""
 
     def of(self, variable: Variable) -> Array | None:
         """Return the reference of a variable's own value, or None: shape (plates but the data plate..., event...)."""
+        if variable not in self._references:
+            self._references[variable] = self._reference(variable)
+        return self._references[variable]
+
+    def _reference(self, variable: Variable) -> Array | None:
         number = self._group(variable)
         if number is None:
             return None
@@ -121,12 +129,19 @@ class Frame:
         return replace(self, centres={**self.centres, number: (categorical, before + offsets)})
 
     def _group(self, variable: Variable) -> int | None:
-        return next((i for i, group in enumerate(self.groups) if variable in group.variables), None)
+        return self._numbers.get(variable)
+
+    @cached_property
+    def _numbers(self) -> dict[Variable, int]:
+        """Number of the group of each variable that is in one."""
+        return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
 
     def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
-        return tuple(Axis(plate) for plate in variable.plates if plate is not self.binding.data_plate)
+        return tuple([Axis(plate) for plate in variable.plates if plate is not self.binding.data_plate])
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
+        if axes == group.axes:
+            return group.point
         event = group.point.shape[len(group.axes) :]
         order = [group.axes.index(axis) for axis in axes if axis in group.axes]
         turned = group.point.transpose(*order, *range(len(order), group.point.ndim))
