@@ -68,8 +68,7 @@ class Part:
         return self.factor.rows[self.stat]
 
 
-@dataclass(frozen=True, eq=False)
-class GlobalTerm:
+class GlobalTerm(NamedTuple):
     """A term as a contraction of global statistics, constants and at most one part."""
 
     owner: Variable
@@ -163,9 +162,7 @@ class _Compiler:
             operands = (*operands, observed)
         factors, known, rows, locals_ = [], [], [], []
         for operand in operands:
-            side = sides.get(id(operand))
-            if side is None:
-                side = sides[id(operand)] = self._side(term.owner, operand)
+            side = sides.get(id(operand)) or self._side(term.owner, operand, sides)
             if side.factor is not None:
                 factors.append(side.factor)
             elif side.known is not None:
@@ -184,15 +181,17 @@ class _Compiler:
         factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
 
-    def _side(self, owner: Variable, operand: Operand) -> _Side:
-        """Return where an operand of the owner's terms stands."""
-        along_rows = self.data_axis in operand.axes
+    def _side(self, owner: Variable, operand: Operand, sides: dict[int, _Side]) -> _Side:
+        """Return where an operand of the owner's terms stands, and keep it."""
         is_known = operand.node in self.binding.values or operand.statistic == OBSERVED
-        if along_rows:
-            return _Side(is_known)
-        if is_known:
-            return _Side(is_known, known=known_statistic(self.binding, self.frame, owner, operand))
-        return _Side(is_known, Factor((operand.node, operand.statistic), operand.axes))
+        factor = known = None
+        if self.data_axis not in operand.axes:
+            if is_known:
+                known = known_statistic(self.binding, self.frame, owner, operand)
+            else:
+                factor = Factor((operand.node, operand.statistic), operand.axes)
+        side = sides[id(operand)] = _Side(is_known, factor, known)
+        return side
 
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node

@@ -38,7 +38,7 @@ class Contraction:
     constants
         Known arrays with their axes; multiplied into one.
     axes
-        Every axis that is summed over. Those that no operand has multiply the coefficient by their size.
+        Every axis that is summed over, each once. Those that no operand has multiply the coefficient by their size.
     size
         Returns the size of an axis.
     """
@@ -52,15 +52,25 @@ class Contraction:
         size: Callable[[Axis], int],
     ) -> None:
         self.factors = tuple(factors)
-        self.keys = [key for key, _ in factors]
-        of_factors = {axis for _, own in factors for axis in own}
-        present = of_factors.union(*[own for _, own in constants])
-        for axis in dict.fromkeys(axes):
+        self.keys = [factor.key for factor in factors]
+        self.size = size
+        of_factors: set[Axis] = set()
+        for factor in factors:
+            of_factors.update(factor.axes)
+        present = of_factors.copy()
+        arrays = []
+        for array, own in constants:
+            present.update(own)
+            if own:
+                arrays.append((array, own))
+        for axis in axes:
             if axis not in present:
                 coefficient *= size(axis)
         self._axes = (*axes, *present)
-        self.size = size
-        self.constant, self.constant_axes = self._fold(coefficient, constants, of_factors)
+        for array, own in constants:
+            if not own:
+                coefficient *= float(array)
+        self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
 
@@ -74,16 +84,10 @@ class Contraction:
     def _fold(
         self,
         coefficient: float,
-        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        arrays: Sequence[tuple[Array, tuple[Axis, ...]]],
         shared: Set[Axis],
     ) -> tuple[Array, tuple[Axis, ...]]:
         """Multiply the constants into one array, over the axes that a changing operand shares."""
-        arrays = []
-        for array, axes in constants:
-            if axes:
-                arrays.append((array, axes))
-            else:
-                coefficient = coefficient * float(array)
         if not arrays:
             return np.asarray(float(coefficient)), ()
         kept = tuple(dict.fromkeys(axis for _, axes in arrays for axis in axes if axis in shared))

@@ -9,7 +9,6 @@ ascent needs follows (see the derivation, section 1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -62,8 +61,7 @@ class Operand(NamedTuple):
     """The slot in which the node stands; None for the variable itself, and for what chooses from a plate."""
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A coefficient times a product of statistics, summed over ``axes``; part of the log density of ``owner``."""
 
     owner: Variable
@@ -155,12 +153,13 @@ class _Writer:
         self.variable = variable
         self.plates = tuple([Axis(plate) for plate in variable.density_plates])
         self.gates = [Operand(gate, "x", (*plate_axes(gate), Axis(gate, "k"))) for gate in gates]
-        self.chooses = any(slot.index is not None for slot in variable.slots.values())
+        self.chooses = any([slot.index is not None for slot in variable.slots.values()])
         self._operands: dict[Factor, Operand] = {}
 
     def term(self, summand: Summand) -> Term:
         """Return the term that a summand of the density stands for."""
-        operands = [self._operand(factor) for factor in summand.factors if factor.slot]
+        known = self._operands
+        operands = [known.get(factor) or self._written(factor) for factor in summand.factors if factor.slot]
         own = self.plates
         if summand.letters:
             own += tuple([Axis(self.variable, letter) for letter in summand.letters])
@@ -177,22 +176,17 @@ class _Writer:
                 axes.update(dict.fromkeys(operand.axes))
         return Term(self.variable, summand.coefficient, tuple(operands), tuple(axes))
 
-    def _operand(self, factor: Factor) -> Operand:
-        known = self._operands.get(factor)
-        if known is None:
-            known = self._operands[factor] = self._written(factor)
-        return known
-
     def _written(self, factor: Factor) -> Operand:
-        letters = tuple([Axis(self.variable, letter) for letter in factor.letters])
-        if factor.slot == "self":
-            return Operand(self.variable, factor.statistic, self.plates + letters)
-        slot = self.variable.slots[factor.slot]
-        if slot.along is not None:
-            # the plate of a diagonal, or of the rows of a matrix, is the event axis
-            axes = tuple(letters[0] if plate is slot.along else Axis(plate) for plate in slot.node.plates)
-            return Operand(slot.node, factor.statistic, axes + letters[1:], slot)
-        return Operand(slot.node, factor.statistic, _chosen_plates(slot) + letters, slot)
+        """Return the operand of a statistic, and keep it."""
+        name, statistic, letters = factor
+        events = tuple([Axis(self.variable, letter) for letter in letters]) if letters else ()
+        if name == "self":
+            operand = Operand(self.variable, statistic, self.plates + events)
+        else:
+            slot = self.variable.slots[name]
+            operand = Operand(slot.node, statistic, _axes_in(slot, events), slot)
+        self._operands[factor] = operand
+        return operand
 
 
 def _known_choices(slots: Sequence[Slot]) -> list[Operand]:
@@ -213,11 +207,18 @@ def _category(indexed: Indexed) -> Axis:
     return Axis(indexed.by, "k")
 
 
-def _chosen_plates(slot: Slot) -> tuple[Axis, ...]:
-    if not isinstance(slot.expression, Indexed):
-        return plate_axes(slot.node)
-    chosen = slot.expression.plate
-    return tuple(_category(slot.expression) if plate is chosen else Axis(plate) for plate in slot.node.plates)
+def _axes_in(slot: Slot, events: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Return the axes of what stands in a slot, with these event axes."""
+    node, expression = slot.node, slot.expression
+    if not node.plates:
+        return events
+    if slot.along is not None:
+        # the plate of a diagonal, or of the rows of a matrix, is the event axis
+        return (*(events[0] if plate is slot.along else Axis(plate) for plate in node.plates), *events[1:])
+    if not isinstance(expression, Indexed):
+        return plate_axes(node) + events
+    chosen = expression.plate
+    return (*(_category(expression) if plate is chosen else Axis(plate) for plate in node.plates), *events)
 
 
 def prove_conjugate(nodes: Sequence[Node]) -> None:
@@ -237,8 +238,11 @@ def prove_conjugate(nodes: Sequence[Node]) -> None:
     for variable in nodes:
         if not isinstance(variable, Variable):
             continue
-        for term in terms_of(variable):
-            _check_multilinear(variable, term)
+        parents = [parent for parent in variable.parents if isinstance(parent, Variable)]
+        # where none stands in two slots, none stands twice in a term
+        if len(set(parents)) < len(parents) or variable in parents:
+            for term in terms_of(variable):
+                _check_multilinear(variable, term)
 
 
 def _check_multilinear(variable: Variable, term: Term) -> None:
