@@ -22,7 +22,6 @@ import numpy as np
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
-from ..language.roles import JOINT_LINEAR, JOINT_LINEAR_VECTOR, LINEAR, LINEAR_VECTOR
 from .binding import Binding
 from .moments import moments
 
@@ -190,7 +189,7 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
     multiplied: set[Node] = set()
     for node in binding.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
-            if slot.role in (LINEAR, LINEAR_VECTOR, JOINT_LINEAR, JOINT_LINEAR_VECTOR):
+            if slot.role.adds_up:
                 multiplied.add(slot.node)
             if not slot.role.moves:
                 continue
@@ -227,7 +226,8 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
     rows, weights = binding.values[observed], None
     if binding.data_plate in observed.plates:
-        rows = np.moveaxis(rows, observed.plates.index(binding.data_plate), 0)
+        along = observed.plates.index(binding.data_plate)
+        rows = np.moveaxis(rows, along, 0) if along else rows
         weights = binding.row_weights
     else:
         rows = rows[None]

@@ -46,6 +46,9 @@ __all__ = [
 ]
 
 
+_TINY = float(np.finfo(float).tiny)
+
+
 def _no_problem(value: Array) -> str:
     return ""
 
@@ -66,6 +69,8 @@ class Role:
         Returns what is wrong with a known value, or an empty string.
     moves
         Whether the slot is a location: subtracting a reference point from it and from its child changes nothing.
+    adds_up
+        Whether it is an operand of a sum or product, which cannot be measured from another point.
     """
 
     rank: int
@@ -73,6 +78,7 @@ class Role:
     would_do: tuple[str, ...] = ()
     problem: Callable[[Array], str] = _no_problem
     moves: bool = False
+    adds_up: bool = False
 
 
 def _outer(value: Array) -> Array:
@@ -128,7 +134,7 @@ def _no_beginning(value: Array) -> str:
 
 def _log(value: Array) -> Array:
     """Logarithm with a finite floor, so that a probability of zero times nothing observed is zero."""
-    return np.log(np.maximum(value, np.finfo(float).tiny))
+    return np.log(np.maximum(value, _TINY))
 
 
 def _log_det(value: Array) -> Array:
@@ -174,8 +180,8 @@ def _identity(value: Array) -> Array:
 
 LOCATION = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, moves=True)
 LOCATION_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, moves=True)
-LINEAR = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite)
-LINEAR_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite)
+LINEAR = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, adds_up=True)
+LINEAR_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, adds_up=True)
 PRECISION = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
 PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": _identity}, ("Wishart",), _not_definite_or_flat)
 LOCATION_AND_PRECISION = Role(
@@ -192,8 +198,8 @@ LOCATION_AND_PRECISION_MATRIX = Role(
 )
 MATRIX = Role(2, {"x": _identity}, (), _not_finite)
 AUGMENTING = Role(0, {"x": _identity})
-JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))
-JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))
+JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
+JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
 PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex)
 PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta",), _no_probability)
 RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)

@@ -89,11 +89,15 @@ def as_expression(
     if isinstance(value, (Node, Indexed)):
         return value
     where = _where(owner, slot)
+    # roles are compared by what they are only where they may not be the same object, after unpickling
+    is_joint = role is LOCATION_AND_PRECISION or role is LOCATION_AND_PRECISION_MATRIX
+    if isinstance(value, (float, int)) and not is_joint:
+        return as_known(value, where)
     if isinstance(value, Part):
         if value.event_rank or role not in (LOCATION, PRECISION):
             raise ConjugacyError(f"{where} cannot be {value!r}. {parts_remedy(value)}")
         return as_predictor(value)
-    if isinstance(value, Predictor | Diagonal) and role not in _JOINT:
+    if isinstance(value, Predictor | Diagonal) and not is_joint:
         if role not in _TAKE_SUMS:
             remedy = "give a variable, a number or an array"
             if role is PROBABILITY:
@@ -103,7 +107,7 @@ def as_expression(
     refuse_link(value, where)
     if value is None:
         raise ModelError(f"{where} is missing: give a number, an array or a variable")
-    if role in _JOINT:
+    if is_joint:
         joint = "NormalGamma" if role is LOCATION_AND_PRECISION else "NormalWishart"
         raise ModelError(
             f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
