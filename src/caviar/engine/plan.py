@@ -59,6 +59,9 @@ class Plan:
         self.factors = tuple(factors)
         self.order = tuple(order)
         self.point = point
+        self._keys: dict[Variable, list[Hashable]] = {
+            variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
+        }
         self.compiled: Compiled = compile_terms(binding, frame, factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
@@ -96,12 +99,11 @@ class Plan:
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
-        names = variable.family.statistics
         try:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
-        return {(variable, name): value for name, value in zip(names, expected, strict=True)}
+        return dict(zip(self._keys[variable], expected, strict=True))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.
@@ -117,7 +119,7 @@ class Plan:
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
             return -np.inf if factor.n_categories is None else 0.0
-        return float(np.sum(factor.entropy_about_base()))
+        return float(np.add.reduce(factor.entropy_about_base(), axis=None))
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
