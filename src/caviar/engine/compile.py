@@ -172,8 +172,7 @@ class _Compiler:
         if self.data_axis not in term.axes:
             contraction = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
             return GlobalTerm(term.owner, contraction)
-        elsewhere = {axis for factor in factors for axis in factor.axes}
-        elsewhere.update(*[own for _, own in known])
+        elsewhere = {axis for axes in (*(f.axes for f in factors), *(own for _, own in known)) for axis in axes}
         part = self._part(term, rows, locals_, elsewhere)
         # what is summed over inside a part is not summed over again
         summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
@@ -260,11 +259,11 @@ class _Compiler:
         return found
 
     def _part(self, term: Term, rows: list[Operand], locals_: list[Operand], elsewhere: set[Axis]) -> Factor:
-        local = self._local_operands(locals_)
+        local = self._local_operands(locals_) if locals_ else []
         if len(local) <= 1 and len(rows) <= 1:
             factor, stat, stat_axes = local[0] if local else (None, None, ())
             row_axes = self._off_rows(rows[0].axes) if rows else ()
-            if not set(stat_axes) & set(row_axes):
+            if not any([axis in stat_axes for axis in row_axes]):
                 return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + row_axes)
         return self._unfused(term, rows, local, elsewhere)
 
@@ -277,12 +276,12 @@ class _Compiler:
         axes: tuple[Axis, ...],
     ) -> Factor:
         feature = self._feature(term.owner, row)
-        self.used.setdefault(factor, {})[feature.key] = feature
-        key = (factor, stat, feature.key)
-        if key not in self.parts:
+        part = self.parts.get((factor, stat, feature))
+        if part is None:
+            self.used.setdefault(factor, {})[feature.key] = feature
             own = () if factor is None or stat is None else factor.shapes[stat]
-            self.parts[key] = Part(own + feature.shape, factor, stat, feature)
-        return Factor(self.parts[key], axes)
+            part = self.parts[factor, stat, feature] = Part(own + feature.shape, factor, stat, feature)
+        return Factor(part, axes)
 
     def _unfused(
         self,

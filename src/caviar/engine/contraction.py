@@ -54,19 +54,14 @@ class Contraction:
         self.factors = tuple(factors)
         self.keys = [factor.key for factor in factors]
         self.size = size
-        of_factors: set[Axis] = set()
-        for factor in factors:
-            of_factors.update(factor.axes)
-        present = of_factors.copy()
-        arrays = []
-        for array, own in constants:
-            present.update(own)
-            if own:
-                arrays.append((array, own))
-        for axis in axes:
-            if axis not in present:
-                coefficient *= size(axis)
-        self._axes = (*axes, *present)
+        arrays = [constant for constant in constants if constant[1]]
+        of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
+        if axes or arrays or of_factors:
+            present = of_factors.union(*[own for _, own in arrays])
+            for axis in axes:
+                if axis not in present:
+                    coefficient *= size(axis)
+            self._axes = (*axes, *present)
         for array, own in constants:
             if not own:
                 coefficient *= float(array)
