@@ -351,11 +351,16 @@ def rows_of(binding: Binding) -> ArrayRows:
     masks = (*binding.masks.items(), *binding.seen.items())
     known += [(node, mask_name(node.name), mask) for node, mask in masks]
     columns = {
-        name: value if issparse(value) else np.moveaxis(value, node.plates.index(binding.data_plate), 0)
+        name: _rows_first(value, node.plates.index(binding.data_plate))
         for node, name, value in known
         if binding.data_plate in node.plates
     }
     return ArrayRows(columns, binding.n_rows, binding.row_weights)
+
+
+def _rows_first(value: Any, axis: int) -> Any:
+    """Return an array with this axis as its first; a sparse matrix has it there."""
+    return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
 
 
 def as_executor(executor: Executor | int | None) -> Executor:

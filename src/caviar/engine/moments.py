@@ -46,8 +46,8 @@ def moments(rows: AnyArray, weights: Array | None) -> Moments:
     largest = np.zeros(rows.shape[1:])
     for block, weight in _blocks(rows, weights):
         mean += _weighted_sum(weight / total, block)
-        np.maximum(largest, np.max(np.abs(block), axis=0, initial=0.0), out=largest)
-    unit = np.where(largest > 0, largest, 1.0)
+        np.maximum(largest, np.maximum.reduce(np.abs(block), axis=0, initial=0.0), out=largest)
+    unit = largest + (largest == 0)
     variance = np.zeros(rows.shape[1:])
     for block, weight in _blocks(rows, weights):
         variance += _weighted_sum(weight / total, np.square((block - mean) / unit))
