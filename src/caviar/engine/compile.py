@@ -172,11 +172,12 @@ class _Compiler:
         if self.data_axis not in term.axes:
             contraction = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
             return GlobalTerm(term.owner, contraction)
-        elsewhere = {axis for axes in (*(f.axes for f in factors), *(own for _, own in known)) for axis in axes}
-        part = self._part(term, rows, locals_, elsewhere)
-        # what is summed over inside a part is not summed over again
-        summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
-        axes = [axis for axis in term.axes if axis is not self.data_axis and axis not in summed]
+        part = self._part(term, rows, locals_, [*[f.axes for f in factors], *[own for _, own in known]])
+        axes = self._off_rows(term.axes)
+        if axes and (rows or locals_):
+            # what is summed over inside a part is not summed over again
+            summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
+            axes = tuple([axis for axis in axes if axis not in summed])
         factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
 
@@ -258,14 +259,21 @@ class _Compiler:
             found.append((factor, (operand.node, operand.statistic), axes))
         return found
 
-    def _part(self, term: Term, rows: list[Operand], locals_: list[Operand], elsewhere: set[Axis]) -> Factor:
+    def _part(
+        self,
+        term: Term,
+        rows: list[Operand],
+        locals_: list[Operand],
+        others: list[tuple[Axis, ...]],
+    ) -> Factor:
+        """Return the part of a term whose other operands have these axes."""
         local = self._local_operands(locals_) if locals_ else []
         if len(local) <= 1 and len(rows) <= 1:
             factor, stat, stat_axes = local[0] if local else (None, None, ())
             row_axes = self._off_rows(rows[0].axes) if rows else ()
             if not any([axis in stat_axes for axis in row_axes]):
                 return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + row_axes)
-        return self._unfused(term, rows, local, elsewhere)
+        return self._unfused(term, rows, local, set().union(*others))
 
     def _fused(
         self,

@@ -147,7 +147,7 @@ class Derivative:
     def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
         """Return the derivative, with length-one axes where it does not vary."""
         if self._contraction.is_scalar:
-            return np.asarray(self._contraction._product(self._keys, arrays))
+            return np.float64(self._contraction._product(self._keys, arrays))  # type: ignore[return-value]
         result = self._contraction._contract(self._spec, [arrays[key] for key in self._keys])
         if not self._is_full:
             result = result[self._expand]
