@@ -271,7 +271,7 @@ class _Compiler:
         if len(local) <= 1 and len(rows) <= 1:
             factor, stat, stat_axes = local[0] if local else (None, None, ())
             row_axes = self._off_rows(rows[0].axes) if rows else ()
-            if not any([axis in stat_axes for axis in row_axes]):
+            if not any(axis in stat_axes for axis in row_axes):
                 return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + row_axes)
         return self._unfused(term, rows, local, set().union(*others))
 

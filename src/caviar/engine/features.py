@@ -118,9 +118,7 @@ class Feature:
     @property
     def _is_power(self) -> bool:
         """Whether it is a value that is measured from a reference point, or the square of it."""
-        return (
-            self.source is not None and self.source.reference is not None and self.statistic in ("x", "xx")
-        )
+        return self.source is not None and self.source.reference is not None and self.statistic in ("x", "xx")
 
     @property
     def _is_outer(self) -> bool:

@@ -46,7 +46,9 @@ class RowPass:
         self.compiled = compiled
         self.factors = tuple(factors)
         self.centres = centres
-        summed: set[Hashable] = {(v, s) for factor in self.factors for v in factor.variables for s in v.summed}
+        summed: set[Hashable] = {
+            (v, s) for factor in self.factors for v in factor.variables for s in v.summed
+        }
         self._messages = _messages(compiled)
         # the coefficient of a part without local variables is of no use to the rows
         needed = {part for part in compiled.parts if part.factor is not None}

@@ -19,7 +19,16 @@ from .slots import Slot
 from .templates import Factor, Summand
 from .variable import Variable
 
-__all__ = ["Axis", "Operand", "Term", "base_terms_of", "nodes_above", "plate_axes", "prove_conjugate", "terms_of"]
+__all__ = [
+    "Axis",
+    "Operand",
+    "Term",
+    "base_terms_of",
+    "nodes_above",
+    "plate_axes",
+    "prove_conjugate",
+    "terms_of",
+]
 
 
 class Axis:
@@ -153,7 +162,7 @@ class _Writer:
         self.variable = variable
         self.plates = tuple([Axis(plate) for plate in variable.density_plates])
         self.gates = [Operand(gate, "x", (*plate_axes(gate), Axis(gate, "k"))) for gate in gates]
-        self.chooses = any([slot.index is not None for slot in variable.slots.values()])
+        self.chooses = any(slot.index is not None for slot in variable.slots.values())
         self._operands: dict[Factor, Operand] = {}
 
     def term(self, summand: Summand) -> Term:
