@@ -1,7 +1,6 @@
 """A density is multilinear in its slots, so that a variable must stand in two of them to stand twice in a term."""
 
 import pytest
-
 from invariants.registry import CASES
 
 
