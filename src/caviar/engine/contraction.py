@@ -7,12 +7,12 @@ the others: no automatic differentiation is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from functools import cached_property
 from string import ascii_letters
 from typing import NamedTuple
 
 import numpy as np
 
+from .._cached import cached_property
 from .._typing import Array
 from ..language import Axis
 

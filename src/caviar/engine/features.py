@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from .._cached import cached_property
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._cached import cached_property
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable

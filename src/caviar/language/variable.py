@@ -84,7 +84,8 @@ class Variable(Node):
         self.slots = {
             slot: slot_of(self, slot, expression, roles[slot]) for slot, expression in given.items()
         }
-        self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in (along or {}).items()}
+        if along:
+            self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in along.items()}
         self.slots |= expanded.slots
         self.stated: dict[str, Any] = {slot: sums.get(slot) or self.slots[slot].expression for slot in stated}
         for slot in self.slots.values():
