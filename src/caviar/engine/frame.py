@@ -201,8 +201,9 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
                 for member in members:
                     group_of[member] = members
     distinct = {id(members): members for members in group_of.values() if not members & multiplied}
+    places = {node: place for place, node in enumerate(binding.nodes)}
     return [
-        tuple(node for node in binding.nodes if isinstance(node, Variable) and node in members)
+        tuple(node for node in sorted(members, key=places.__getitem__) if isinstance(node, Variable))
         for members in distinct.values()
     ]
 

@@ -55,7 +55,7 @@ class RowPass:
         needed |= summed | {part for _, _, part, _ in self._messages}
         self._part_derivatives: list[tuple[Hashable, Derivative]] = [
             (key, term.contraction.derivative(position))
-            for term in compiled.terms
+            for term in (compiled.terms if needed else ())
             for position, key in enumerate(term.contraction.keys)
             if key in needed
         ]
