@@ -309,7 +309,9 @@ class _Compiler:
                 summed = self._summed(rows[0], row_axes, others) if row_axes else ()
                 if summed:
                     row_axes = tuple([axis for place, axis in enumerate(row_axes) if place not in summed])
-                return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + row_axes, summed)
+                return self._fused(
+                    term, rows[0] if rows else None, factor, stat, stat_axes + row_axes, summed
+                )
         return self._unfused(term, rows, local, set().union(*others))
 
     def _summed(
@@ -321,9 +323,7 @@ class _Compiler:
         return tuple(
             place
             for place, axis in enumerate(axes)
-            if isinstance(axis.of, Plate)
-            and axes.count(axis) == 1
-            and not any(axis in own for own in others)
+            if isinstance(axis.of, Plate) and axes.count(axis) == 1 and not any(axis in own for own in others)
         )
 
     def _fused(
