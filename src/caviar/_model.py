@@ -286,10 +286,10 @@ class Model:
         results: list[Result] = []
         failures: list[ImproperError] = []
         with passes.executor.session(), reporter(progress) as callback:
-            for number, rng in enumerate(_generators(seed, settings.n_restarts)):
+            for number, own_seed in enumerate(_seeds(seed, settings.n_restarts)):
                 own = replace(settings, callback=callback, restart=number)
                 try:
-                    results.append(self._ascend(plan, passes, init, rng, own))
+                    results.append(self._ascend(plan, passes, init, own_seed, own))
                 except ImproperError as error:
                     failures.append(error)
                     continue
@@ -304,7 +304,7 @@ class Model:
         plan: Plan,
         passes: Passes,
         init: str | Mapping[str, Any],
-        rng: np.random.Generator,
+        seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
     ) -> Result:
         if isinstance(init, Mapping):
@@ -312,7 +312,7 @@ class Model:
         elif isinstance(init, str) and init == "prior":
             q = prior_start(plan)
         elif isinstance(init, str) and init == "auto":
-            plan, q = data_start(plan, _sample(passes), passes, rng)
+            plan, q = data_start(plan, _sample(passes), passes, np.random.default_rng(seed))
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         return ascend(settings, plan, q, passes)
@@ -362,13 +362,18 @@ def rows_of(binding: Binding) -> ArrayRows:
     known += [(node, mask_name(node.name), mask) for node, mask in masks]
     known += [(node, entries_name(node.name), own.seen) for node, own in binding.gaps.items()]
     columns = {
-        name: value if issparse(value) else np.moveaxis(value, node.plates.index(binding.data_plate), 0)
+        name: _rows_first(value, node.plates.index(binding.data_plate))
         for node, name, value in known
         if binding.data_plate in node.plates
     }
     rows = ArrayRows(columns, binding.n_rows, binding.row_weights)
     partial = [own.seen for node, own in binding.gaps.items() if binding.data_plate in node.plates]
     return rows.in_order(order_of_patterns(partial)) if partial else rows
+
+
+def _rows_first(value: Any, axis: int) -> Any:
+    """Return an array with this axis as its first; a sparse matrix has it there."""
+    return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
 
 
 def as_executor(executor: Executor | int | None) -> Executor:
@@ -382,15 +387,16 @@ def as_executor(executor: Executor | int | None) -> Executor:
     return executor
 
 
-def _generators(seed: int | np.random.Generator | None, n_restarts: int) -> list[np.random.Generator]:
-    """Return an independent generator for each start; the first does not depend on how many there are."""
+def _seeds(
+    seed: int | np.random.Generator | None, n_restarts: int
+) -> Sequence[np.random.Generator | np.random.SeedSequence]:
+    """Return independent seeds, one for each start; the first does not depend on how many there are."""
     if isinstance(seed, np.random.Generator):
         return seed.spawn(n_restarts)
     try:
-        children = np.random.SeedSequence(seed).spawn(n_restarts)
+        return np.random.SeedSequence(seed).spawn(n_restarts)
     except (TypeError, ValueError):
         raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
-    return [np.random.default_rng(child) for child in children]
 
 
 def _rank(result: Result) -> tuple[bool, float]:

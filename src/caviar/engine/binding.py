@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -109,10 +109,12 @@ def bind(
     PlateError
         If the sizes of plates disagree: the message names the plate and both arrays.
     """
-    known = {node.name: node for node in nodes if isinstance(node, (Variable, Data))}
+    variables = [node for node in nodes if isinstance(node, Variable)]
+    arrays = [node for node in nodes if isinstance(node, Data)]
+    known: dict[str, Node] = {node.name: node for node in nodes if not isinstance(node, Constant)}
     flat = flattened(nodes, data)
     _check_names(known, nodes, leaves, flat.data)
-    ranks = _value_ranks(nodes)
+    ranks = _value_ranks(variables, arrays)
     values: dict[Node, AnyArray] = {}
     masks: dict[Node, AnyArray] = {}
     partial: dict[Variable, AnyArray] = {}
@@ -131,24 +133,25 @@ def bind(
             continue
         entries = observed_entries(node, array)
         if entries is not None and isinstance(node, Variable):
-            values[node], partial[node], seen = array, entries, np.asarray(entries.any(axis=1))
-            mask = None if seen.all() else seen
+            values[node], partial[node] = array, entries
+            any_seen = np.asarray(entries.any(axis=1))
+            mask = None if any_seen.all() else any_seen
         else:
             values[node], mask = filled(node, array, ranks[node])
         if mask is not None:
             masks[node] = mask
+    given = dict(values)
     values |= {node: node.value for node in nodes if isinstance(node, Constant)}
     first = {node: value[0] if isinstance(value, tuple) else value for node, value in in_part.items()}
     sizes = _settle_sizes(nodes, {**values, **first}, flat)
     plate = _choose_data_plate(nodes, leaves, data_plate)
     _refuse_tied_rows(nodes, plate)
     labels, repetitions = _known_in_part(in_part, plate)
-    check_along_rows(values, plate)
-    for node in nodes:
-        if isinstance(node, Variable) and node in values:
+    check_along_rows(given, plate)
+    for node in variables:
+        if node in values:
             check_support(node, values[node])
-        if isinstance(node, Variable):
-            check_known_slots(node, values, sizes)
+        check_known_slots(node, values, sizes)
     n_rows = sizes[plate] if plate is not None else 1
     weights = flat.counts
     if sample_weight is not None:
@@ -158,21 +161,20 @@ def bind(
     values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
     for node in masks:
         if node not in gaps and plate is not None and plate in node.plates:
-            rows = node.plates.index(plate)
-            values[node] = at_column_means(node, values[node], masks[node], rows, weights)
+            axis = node.plates.index(plate)
+            values[node] = at_column_means(node, values[node], masks[node], axis, weights)
     # a row with a missing entry has a local factor, whose label may be known
     labels |= {gate: values.pop(gate).astype(np.intp) for gate in _known_gates(gaps, values, plate)}
-    binding = Binding(
-        tuple(nodes), sizes, plate, values, weights, masks, labels, gaps=gaps, known=repetitions
-    )
-    seen = observed_rows(binding.observed, masks, labels, plate, n_rows)
-    binding = replace(
-        binding, seen=seen_latents(binding.latent, binding.observed, masks, labels, plate, seen)
-    )
+    observed = [variable for variable in variables if variable in values]
+    latent = [variable for variable in variables if variable not in values]
+    rows = observed_rows(observed, masks, labels, plate, n_rows)
+    seen = seen_latents(latent, observed, masks, labels, plate, rows)
     # a step of a chain that was not observed still lies between its neighbours
-    if seen is None or any(variable.summed for variable in binding.latent):
-        return binding
-    return replace(binding, row_weights=seen if weights is None else seen * weights)
+    if rows is not None and not any(variable.summed for variable in latent):
+        weights = rows if weights is None else rows * weights
+    return Binding(
+        tuple(nodes), sizes, plate, values, weights, masks, labels, seen, gaps=gaps, known=repetitions
+    )
 
 
 def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
@@ -298,11 +300,11 @@ def _as_numbers(node: Node, value: Any) -> AnyArray:
     return array
 
 
-def _value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
+def _value_ranks(variables: Sequence[Variable], arrays: Sequence[Data]) -> dict[Node, int]:
     """Return the number of event axes of each node's values; for Data, that of the slots it stands in."""
-    ranks: dict[Node, int] = {node: node.value_rank for node in nodes if isinstance(node, Variable)}
-    for node in nodes:
-        for slot in node.slots.values() if isinstance(node, Variable) else ():
+    ranks: dict[Node, int] = {node: node.value_rank for node in variables}
+    for node in variables if arrays else ():
+        for slot in node.slots.values():
             if isinstance(slot.node, Data) and ranks.setdefault(slot.node, slot.role.rank) != slot.role.rank:
                 raise PlateError(
                     f"'{slot.node.name}' stands for values of different rank; declare a Data for each"
@@ -356,7 +358,8 @@ def _settle_sizes(
                     f"give each the same number"
                 )
             told_by.setdefault(plate, f"'{node.name}'")
-        _check_event(node, values[node])
+        if isinstance(node, Variable) and node.value_rank:
+            _check_event(node, values[node])
     sizes = {**flat.fewest, **sizes}
     for node in nodes:
         for plate in node.plates:
@@ -368,8 +371,8 @@ def _settle_sizes(
     return sizes
 
 
-def _check_event(node: Node, value: AnyArray) -> None:
-    if not isinstance(node, Variable) or node.dimension is None or node.value_rank == 0:
+def _check_event(node: Variable, value: AnyArray) -> None:
+    if node.dimension is None:
         return
     event = value.shape[len(node.plates) :]
     if any(size != node.dimension for size in event):
@@ -419,14 +422,14 @@ def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Ma
     if node in values:
         _refuse_flat(node)
     for slot in node.slots.values():
-        if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
+        if slot.index is not None and isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
             problem = labels_of(sizes[slot.expression.plate]).problem(np.asarray(values[slot.index]))
             if problem:
                 raise DataError(
                     f"the data of '{slot.index.name}', which choose from plate '{slot.expression.plate.name}' of "
                     f"'{slot.node.name}', {problem}"
                 )
-        if slot.node.is_known and slot.dimension and slot.dimension != values[slot.node].shape[-1]:
+        if slot.dimension and slot.node.is_known and slot.dimension != values[slot.node].shape[-1]:
             raise PlateError(
                 f"'{slot.node.name}' has rows of length {values[slot.node].shape[-1]}; in '{slot.name}' of "
                 f"'{node.name}' it meets vectors of length {slot.dimension}"

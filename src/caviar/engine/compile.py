@@ -9,7 +9,8 @@ product. Otherwise it is contracted on its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -25,11 +26,12 @@ from ..language import (
     Term,
     Variable,
     base_terms_of,
+    plate_axes,
     terms_of,
 )
 from .binding import Binding
 from .contraction import Contraction, Factor
-from .features import Feature, FeatureTable, Source
+from .features import CONSTANT, Feature, FeatureTable, Source, feature_key
 from .frame import Frame
 from .known import known_statistic, role_of
 from .locals import GatedFactor, Key, LocalFactor
@@ -68,8 +70,7 @@ class Part:
         return self.factor.rows[self.stat]
 
 
-@dataclass(frozen=True, eq=False)
-class GlobalTerm:
+class GlobalTerm(NamedTuple):
     """A term as a contraction of global statistics, constants and at most one part."""
 
     owner: Variable
@@ -127,6 +128,14 @@ class Compiled:
     users: dict[tuple[LocalFactor | None, Hashable], set[Variable]]
 
 
+class _Side(NamedTuple):
+    """Where an operand stands: a global factor, a known array without rows, or (neither) a side of the rows."""
+
+    is_known: bool
+    factor: Factor | None = None
+    known: tuple[Array, tuple[Axis, ...]] | None = None
+
+
 class _Compiler:
     def __init__(self, binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> None:
         self.binding = binding
@@ -142,28 +151,42 @@ class _Compiler:
         self.used: dict[LocalFactor | None, dict[Hashable, Feature]] = {}
         self.users: dict[tuple[LocalFactor | None, Hashable], set[Variable]] = {}
 
-    def term(self, term: Term) -> GlobalTerm:
+    def variable(self, owner: Variable) -> list[GlobalTerm]:
+        """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
+        terms: Sequence[Term] = (*terms_of(owner), *_base_terms(owner, self.binding))
+        if owner not in self.binding.gaps and any(slot.index is not None for slot in owner.slots.values()):
+            terms = [self._without_idle_choices(term) for term in terms]
+        # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
+        observed = None
+        if owner in self.binding.masks or owner in self.binding.seen:
+            observed = Operand(owner, OBSERVED, plate_axes(owner))
+        sides: dict[int, _Side] = {}
+        return [self._term(term, observed, sides) for term in terms]
+
+    def _term(self, term: Term, observed: Operand | None, sides: dict[int, _Side]) -> GlobalTerm:
         """Compile one term: its local side becomes a part, its global side a contraction."""
-        term = self._without_idle_choices(term)
-        globals_, constants, rows, locals_ = [], [], [], []
-        for operand in (*term.operands, *self._observed(term)):
-            along_rows = self.data_axis in operand.axes
-            if operand.node not in self.binding.values and operand.statistic != OBSERVED:
-                (locals_ if along_rows else globals_).append(operand)
+        operands = term.operands
+        if observed is not None and all(operand.node is not term.owner for operand in operands):
+            operands = (*operands, observed)
+        factors, known, rows, locals_ = [], [], [], []
+        for operand in operands:
+            side = sides.get(id(operand)) or self._side(term.owner, operand, sides)
+            if side.factor is not None:
+                factors.append(side.factor)
+            elif side.known is not None:
+                known.append(side.known)
             else:
-                (rows if along_rows else constants).append(operand)
-        factors = [Factor((op.node, op.statistic), op.axes) for op in globals_]
-        known = [known_statistic(self.binding, self.frame, term.owner, op) for op in constants]
-        axes = [axis for axis in term.axes if axis != self.data_axis]
-        if self.data_axis in term.axes:
-            elsewhere = {axis for f in factors for axis in f.axes} | {
-                axis for _, own in known for axis in own
-            }
-            part = self._part(term, rows, locals_, elsewhere)
+                (rows if side.is_known else locals_).append(operand)
+        if self.data_axis not in term.axes:
+            contraction = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
+            return GlobalTerm(term.owner, contraction)
+        part = self._part(term, rows, locals_, [*[f.axes for f in factors], *[own for _, own in known]])
+        axes = self._off_rows(term.axes)
+        if axes and (rows or locals_):
             # what is summed over inside a part is not summed over again
-            summed = {axis for operand in (*rows, *locals_) for axis in operand.axes} - set(part.axes)
-            axes = [axis for axis in axes if axis not in summed]
-            factors.append(part)
+            summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
+            axes = tuple([axis for axis in axes if axis not in summed])
+        factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
 
     def _without_idle_choices(self, term: Term) -> Term:
@@ -172,8 +195,6 @@ class _Compiler:
         What is measured from the centres of the categories depends on the label whatever the term says, and so does
         what is integrated out of a vector missing in part.
         """
-        if term.owner in self.binding.gaps:
-            return term
         for choice in term.operands:
             category = choice.axes[-1] if choice.axes else None
             if not _is_choice(term, choice) or self.frame.is_centred(term.owner, choice.node):
@@ -181,16 +202,20 @@ class _Compiler:
             others = tuple(operand for operand in term.operands if operand is not choice)
             if all(category not in operand.axes for operand in others):
                 axes = tuple(axis for axis in term.axes if axis is not category)
-                term = replace(term, operands=others, axes=axes)
+                term = term._replace(operands=others, axes=axes)
         return term
 
-    def _observed(self, term: Term) -> list[Operand]:
-        """Return what takes missing entries, or latents that count nothing, out of a term that they do not stand in."""
-        owner, binding = term.owner, self.binding
-        is_whole = owner not in binding.masks and owner not in binding.seen
-        if is_whole or any(operand.node is owner for operand in term.operands):
-            return []
-        return [Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))]
+    def _side(self, owner: Variable, operand: Operand, sides: dict[int, _Side]) -> _Side:
+        """Return where an operand of the owner's terms stands, and keep it."""
+        is_known = operand.node in self.binding.values or operand.statistic == OBSERVED
+        factor = known = None
+        if self.data_axis not in operand.axes:
+            if is_known:
+                known = known_statistic(self.binding, self.frame, owner, operand)
+            else:
+                factor = Factor((operand.node, operand.statistic), operand.axes)
+        side = sides[id(operand)] = _Side(is_known, factor, known)
+        return side
 
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
@@ -221,12 +246,14 @@ class _Compiler:
 
     def _feature(self, owner: Variable, operand: Operand | None, summed: tuple[int, ...] = ()) -> Feature:
         if operand is None:
-            feature = Feature(None)
-        else:
-            node = operand.node
-            role = None if isinstance(node, Variable) else role_of(self.binding, operand)
-            source, n_labels = self._source(owner, operand), self._n_labels(operand)
-            feature = Feature(source, operand.statistic, role, n_labels, summed)
+            return self.features.setdefault(CONSTANT.key, CONSTANT)
+        node = operand.node
+        role = None if isinstance(node, Variable) else role_of(self.binding, operand)
+        known = self.features.get(feature_key(node, operand.statistic, role, summed))
+        if known is not None:
+            return known
+        source, n_labels = self._source(owner, operand), self._n_labels(operand)
+        feature = Feature(source, operand.statistic, role, n_labels, summed)
         return self.features.setdefault(feature.key, feature)
 
     def _n_labels(self, operand: Operand) -> int | None:
@@ -238,7 +265,7 @@ class _Compiler:
         return None
 
     def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
-        return tuple(axis for axis in axes if axis != self.data_axis)
+        return tuple([axis for axis in axes if axis is not self.data_axis])
 
     def _local_operands(
         self, owner: Variable, locals_: list[Operand]
@@ -247,6 +274,8 @@ class _Compiler:
         if owner in self.factor_of and owner in self.binding.values:
             # a vector missing in part that nothing of its row gates
             return [(self.factor_of[owner], (owner, WHOLE), ())]
+        if not locals_:
+            return []
         by_factor: dict[LocalFactor, list[Operand]] = {}
         for operand in locals_:
             by_factor.setdefault(self.factor_of[operand.node], []).append(operand)
@@ -264,25 +293,37 @@ class _Compiler:
             found.append((factor, (operand.node, operand.statistic), axes))
         return found
 
-    def _part(self, term: Term, rows: list[Operand], locals_: list[Operand], elsewhere: set[Axis]) -> Factor:
+    def _part(
+        self,
+        term: Term,
+        rows: list[Operand],
+        locals_: list[Operand],
+        others: list[tuple[Axis, ...]],
+    ) -> Factor:
+        """Return the part of a term whose other operands have these axes."""
         local = self._local_operands(term.owner, locals_)
         if len(local) <= 1 and len(rows) <= 1:
             factor, stat, stat_axes = local[0] if local else (None, None, ())
             row_axes = self._off_rows(rows[0].axes) if rows else ()
-            if not set(stat_axes) & set(row_axes):
-                summed = self._summed(rows[0], row_axes, elsewhere) if rows else ()
-                kept = tuple(axis for place, axis in enumerate(row_axes) if place not in summed)
-                return self._fused(term, rows[0] if rows else None, factor, stat, stat_axes + kept, summed)
-        return self._unfused(term, rows, local, elsewhere)
+            if not any(axis in stat_axes for axis in row_axes):
+                summed = self._summed(rows[0], row_axes, others) if row_axes else ()
+                if summed:
+                    row_axes = tuple([axis for place, axis in enumerate(row_axes) if place not in summed])
+                return self._fused(
+                    term, rows[0] if rows else None, factor, stat, stat_axes + row_axes, summed
+                )
+        return self._unfused(term, rows, local, set().union(*others))
 
-    def _summed(self, row: Operand, axes: tuple[Axis, ...], elsewhere: set[Axis]) -> tuple[int, ...]:
+    def _summed(
+        self, row: Operand, axes: tuple[Axis, ...], others: list[tuple[Axis, ...]]
+    ) -> tuple[int, ...]:
         """Return the axes of a row's statistic that nothing else of the term has: by place."""
         if self._n_labels(row) is not None or issparse(self.binding.values.get(row.node)):
             return ()
         return tuple(
             place
             for place, axis in enumerate(axes)
-            if axis not in elsewhere and axes.count(axis) == 1 and isinstance(axis.of, Plate)
+            if isinstance(axis.of, Plate) and axes.count(axis) == 1 and not any(axis in own for own in others)
         )
 
     def _fused(
@@ -295,13 +336,13 @@ class _Compiler:
         summed: tuple[int, ...],
     ) -> Factor:
         feature = self._feature(term.owner, row, summed)
-        self.used.setdefault(factor, {})[feature.key] = feature
         self.users.setdefault((factor, feature.key), set()).add(term.owner)
-        key = (factor, stat, feature.key)
-        if key not in self.parts:
+        part = self.parts.get((factor, stat, feature))
+        if part is None:
+            self.used.setdefault(factor, {})[feature.key] = feature
             own = () if factor is None or stat is None else factor.shapes[stat]
-            self.parts[key] = Part(own + feature.shape, factor, stat, feature)
-        return Factor(self.parts[key], axes)
+            part = self.parts[factor, stat, feature] = Part(own + feature.shape, factor, stat, feature)
+        return Factor(part, axes)
 
     def _unfused(
         self,
@@ -367,10 +408,7 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
     """Return the compiled model: cost linear in the number of terms, none of it in the number of rows."""
     compiler = _Compiler(binding, frame, factors)
     terms = tuple(
-        compiler.term(term)
-        for node in binding.nodes
-        if isinstance(node, Variable)
-        for term in (*terms_of(node), *_base_terms(node, binding))
+        term for node in binding.nodes if isinstance(node, Variable) for term in compiler.variable(node)
     )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..language import Node, Variable
-from ..language.roles import JOINT_LINEAR_VECTOR, LINEAR_VECTOR
 from .partly_known import PartlyKnown
 
 __all__ = ["nearly_singular"]
@@ -28,7 +27,7 @@ def nearly_singular(nodes: tuple[Node, ...], q: Mapping[Variable, Any]) -> str:
         for node in nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
-        if slot.role in (LINEAR_VECTOR, JOINT_LINEAR_VECTOR)
+        if slot.role.adds_up and slot.role.rank == 1
     }
     for variable, own in q.items():
         factor = own.unknown if isinstance(own, PartlyKnown) else own

@@ -6,21 +6,20 @@ the others: no automatic differentiation is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from string import ascii_letters
+from typing import NamedTuple
 
 import numpy as np
 
+from .._cached import cached_property
 from .._typing import Array
 from ..language import Axis
 
 __all__ = ["Contraction", "Factor"]
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(NamedTuple):
     """One operand of a contraction: where its array is found, and what its axes mean."""
 
     key: Hashable
@@ -39,7 +38,7 @@ class Contraction:
     constants
         Known arrays with their axes; multiplied into one.
     axes
-        Every axis that is summed over. Those that no operand has multiply the coefficient by their size.
+        Every axis that is summed over, each once. Those that no operand has multiply the coefficient by their size.
     size
         Returns the size of an axis.
     """
@@ -53,36 +52,39 @@ class Contraction:
         size: Callable[[Axis], int],
     ) -> None:
         self.factors = tuple(factors)
-        present = {axis for factor in factors for axis in factor.axes}
-        present.update(axis for _, own in constants for axis in own)
-        for axis in dict.fromkeys(axes):
-            if axis not in present:
-                coefficient *= size(axis)
-        self._axes = tuple(dict.fromkeys((*axes, *present)))
+        self.keys = [factor.key for factor in factors]
         self.size = size
-        self.constant, self.constant_axes = self._fold(coefficient, constants)
-        self._is_scalar = not any(factor.axes for factor in factors) and not self.constant_axes
+        arrays = [constant for constant in constants if constant[1]]
+        of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
+        if axes or arrays or of_factors:
+            present = of_factors.union(*[own for _, own in arrays])
+            for axis in axes:
+                if axis not in present:
+                    coefficient *= size(axis)
+            self._axes = (*axes, *present)
+        for array, own in constants:
+            if not own:
+                coefficient *= float(array)
+        self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
+        self.is_scalar = not of_factors and not self.constant_axes
+        """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
 
     @cached_property
     def _letter(self) -> dict[Axis, str]:
-        return dict(zip(self._axes, ascii_letters, strict=False))
+        return dict(zip(dict.fromkeys(self._axes), ascii_letters, strict=False))
 
     def _spell(self, axes: Sequence[Axis]) -> str:
         return "".join([self._letter[axis] for axis in axes])
 
     def _fold(
-        self, coefficient: float, constants: Sequence[tuple[Array, tuple[Axis, ...]]]
+        self,
+        coefficient: float,
+        arrays: Sequence[tuple[Array, tuple[Axis, ...]]],
+        shared: Set[Axis],
     ) -> tuple[Array, tuple[Axis, ...]]:
         """Multiply the constants into one array, over the axes that a changing operand shares."""
-        arrays = []
-        for array, axes in constants:
-            if axes:
-                arrays.append((array, axes))
-            else:
-                coefficient = coefficient * float(array)
         if not arrays:
             return np.asarray(float(coefficient)), ()
-        shared = {axis for factor in self.factors for axis in factor.axes}
         kept = tuple(dict.fromkeys(axis for _, axes in arrays for axis in axes if axis in shared))
         spec = ",".join(self._spell(axes) for _, axes in arrays) + "->" + self._spell(kept)
         return coefficient * np.einsum(spec, *(array for array, _ in arrays)), kept
@@ -92,20 +94,19 @@ class Contraction:
         return self._spec(self.factors, ())
 
     def _spec(self, factors: Sequence[Factor], out: Sequence[Axis]) -> str:
-        if self._is_scalar:
-            return ""
         operands = [self._spell(factor.axes) for factor in factors]
         if self.constant_axes:
             operands.append(self._spell(self.constant_axes))
         return ",".join(operands) + "->" + self._spell(out)
 
+    def _product(self, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
+        """Return the constant times numbers, of a contraction that is scalar."""
+        product = self.constant.item()
+        for key in keys:
+            product *= arrays[key].item()
+        return product
+
     def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
-        if self._is_scalar:
-            # most contractions of a small model; einsum takes many times longer
-            product = self.constant.item()
-            for array in arrays:
-                product *= array.item()
-            return np.asarray(product)
         if self.constant_axes:
             return np.einsum(spec, *arrays, self.constant)
         if not arrays:
@@ -114,7 +115,9 @@ class Contraction:
 
     def value(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the contraction over all axes."""
-        return float(self._contract(self._value_spec, [arrays[factor.key] for factor in self.factors]))
+        if self.is_scalar:
+            return self._product(self.keys, arrays)
+        return float(self._contract(self._value_spec, [arrays[key] for key in self.keys]))
 
     def derivative(self, position: int) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``."""
@@ -125,13 +128,15 @@ class Derivative:
     """The contraction of all operands of a term but one, over the axes of that one."""
 
     def __init__(self, contraction: Contraction, position: int) -> None:
+        self._contraction = contraction
+        self._keys = contraction.keys[:position] + contraction.keys[position + 1 :]
+        if contraction.is_scalar:
+            return
         target = contraction.factors[position]
         others = [f for i, f in enumerate(contraction.factors) if i != position]
         present = {axis for factor in others for axis in factor.axes} | set(contraction.constant_axes)
         axes = tuple(dict.fromkeys(target.axes))
-        self._keys = [factor.key for factor in others]
         self._spec = contraction._spec(others, [axis for axis in axes if axis in present])
-        self._contraction = contraction
         # axes that only the target has: the derivative is the same all along them
         self._expand = tuple(slice(None) if axis in present else None for axis in axes)
         self._is_full = None not in self._expand
@@ -141,6 +146,8 @@ class Derivative:
 
     def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
         """Return the derivative, with length-one axes where it does not vary."""
+        if self._contraction.is_scalar:
+            return np.float64(self._contraction._product(self._keys, arrays))  # type: ignore[return-value]
         result = self._contraction._contract(self._spec, [arrays[key] for key in self._keys])
         if not self._is_full:
             result = result[self._expand]

@@ -7,13 +7,15 @@ is U @ T', whatever the model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from .._cached import cached_property
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role
@@ -21,7 +23,7 @@ from .gaps import entries_name
 from .missing import OBSERVED, mask_name
 from .scratch import Scratch
 
-__all__ = ["Feature", "FeatureTable", "Source", "packed_square"]
+__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "feature_key", "packed_square"]
 
 _FEWEST_CATEGORIES = 16
 """Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
@@ -71,7 +73,7 @@ class Source:
 
     def values(self, rows: AnyArray) -> AnyArray:
         """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
-        turned = np.moveaxis(rows, 0, -1)
+        turned = _feature_major(rows)
         if self.reference is None:
             return np.asarray(turned, dtype=np.float64)
         return np.subtract(turned, self.reference[..., None], dtype=np.float64)
@@ -101,10 +103,11 @@ class Feature:
     n_labels: int | None = None
     summed: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """What tells features apart."""
-        return (None if self.source is None else self.source.node, self.statistic, id(self.role), self.summed)
+        node = None if self.source is None else self.source.node
+        return feature_key(node, self.statistic, self.role, self.summed)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -118,11 +121,26 @@ class Feature:
         if self.statistic == OBSERVED:
             assert isinstance(self.source.node, Variable)
             return self.source.shape[: len(self.source.shape) - self.source.node.value_rank]
+        if self._is_power:
+            return self.source.shape + (self.source.shape[-1:] if self._is_outer else ())
         probe = np.zeros((1, *self.source.shape), dtype=np.int64)
         if _rank(self.role) == 2:
             # a matrix has a log-determinant if it is definite
             probe += np.eye(self.source.shape[-1], dtype=np.int64)
         return self.of_rows(probe).shape[:-1]
+
+    @property
+    def _is_power(self) -> bool:
+        """Whether it is a value that is measured from a reference point, or the square of it."""
+        return self.source is not None and self.source.reference is not None and self.statistic in ("x", "xx")
+
+    @property
+    def _is_outer(self) -> bool:
+        """Whether such a square is that of a vector."""
+        if self.statistic == "x" or self.source is None:
+            return False
+        node = self.source.node
+        return bool(node.value_rank if isinstance(node, Variable) else _rank(self.role))
 
     @property
     def is_square(self) -> bool:
@@ -158,7 +176,7 @@ class Feature:
         """Rows of T that it fills."""
         if self.is_packed:
             return self.shape[0] * (self.shape[0] + 1) // 2
-        return int(np.prod(self.shape, dtype=int))
+        return math.prod(self.shape)
 
     def of_block(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
         """Return the statistic of a block of rows, zero where it was not observed, feature-major: (``shape``..., B)."""
@@ -180,18 +198,17 @@ class Feature:
         """Return the statistic of a block of rows (B, ...), unpacked, unsummed and feature-major: (..., B)."""
         if self.source is None:
             return np.ones(len(rows))
-        if self.statistic in ("x", "xx") and self.source.reference is not None:
+        if self._is_power:
             values = self.source.values(rows)
             if self.statistic == "x":
                 return values
-            rank = self.source.node.value_rank if isinstance(self.source.node, Variable) else _rank(self.role)
-            return values[..., :, None, :] * values[..., None, :, :] if rank else values * values
+            return values[..., :, None, :] * values[..., None, :, :] if self._is_outer else values * values
         if self.role is None:
             assert isinstance(self.source.node, Variable)
             computed = self.source.node.statistic(self.statistic, rows)
         else:
             computed = self.role.statistics[self.statistic](np.asarray(rows, dtype=np.float64))
-        return np.moveaxis(computed, 0, -1)
+        return _feature_major(computed)
 
     @cached_property
     def pairs(self) -> tuple[AnyArray, AnyArray]:
@@ -253,6 +270,22 @@ def _known_values(source: Source, block: Mapping[str, AnyArray]) -> AnyArray:
     return values * source.observed(block, values.ndim) if source.has_missing else values
 
 
+def _feature_major(rows: AnyArray) -> AnyArray:
+    """Return an array with its first axis, the rows, as the last."""
+    return rows if rows.ndim == 1 else np.moveaxis(rows, 0, -1)
+
+
+CONSTANT = Feature(None)
+"""The number 1 of each row."""
+
+
+def feature_key(
+    node: Node | None, statistic: str, role: Role | None, summed: tuple[int, ...] = ()
+) -> tuple[object, ...]:
+    """Return what tells a feature from others."""
+    return (node, statistic, id(role), summed)
+
+
 class FeatureTable:
     """The features that one local factor needs, as the rows of T.
 
@@ -274,12 +307,9 @@ class FeatureTable:
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
-        stops = np.cumsum([feature.n_rows for feature in self.features], dtype=int)
-        self.slices = tuple(
-            slice(int(stop) - feature.n_rows, int(stop))
-            for stop, feature in zip(stops, self.features, strict=True)
-        )
-        self.n_rows = int(stops[-1]) if len(stops) else 0
+        stops = list(accumulate(feature.n_rows for feature in self.features))
+        self.slices = tuple(map(slice, [0, *stops], stops))
+        self.n_rows = stops[-1] if stops else 0
         self.columns = {feature.key: rows for feature, rows in zip(self.features, self.slices, strict=True)}
         self.tallied = tuple(
             (feature, rows)

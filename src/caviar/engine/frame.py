@@ -13,15 +13,15 @@ Categorical chooses the location, each of its categories can have a point of its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from .._cached import cached_property
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
-from ..language.roles import JOINT_LINEAR, JOINT_LINEAR_VECTOR, LINEAR, LINEAR_VECTOR
 from .binding import Binding
 from .moments import moments
 
@@ -71,9 +71,16 @@ class Frame:
     binding: Binding
     groups: tuple[Group, ...]
     centres: Mapping[int, tuple[Variable, Array]]
+    _references: dict[Variable, Array | None] = field(default_factory=dict, init=False, repr=False)
+    """References that were asked for."""
 
     def of(self, variable: Variable) -> Array | None:
         """Return the reference of a variable's own value, or None: shape (plates but the data plate..., event...)."""
+        if variable not in self._references:
+            self._references[variable] = self._reference(variable)
+        return self._references[variable]
+
+    def _reference(self, variable: Variable) -> Array | None:
         number = self._group(variable)
         if number is None:
             return None
@@ -135,12 +142,19 @@ class Frame:
         return (point + self.centres[number][1]) - (point + earlier)
 
     def _group(self, variable: Variable) -> int | None:
-        return next((i for i, group in enumerate(self.groups) if variable in group.variables), None)
+        return self._numbers.get(variable)
+
+    @cached_property
+    def _numbers(self) -> dict[Variable, int]:
+        """Number of the group of each variable that is in one."""
+        return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
 
     def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
-        return tuple(Axis(plate) for plate in variable.plates if plate is not self.binding.data_plate)
+        return tuple([Axis(plate) for plate in variable.plates if plate is not self.binding.data_plate])
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
+        if axes == group.axes:
+            return group.point
         event = group.point.shape[len(group.axes) :]
         order = [group.axes.index(axis) for axis in axes if axis in group.axes]
         turned = group.point.transpose(*order, *range(len(order), group.point.ndim))
@@ -189,7 +203,7 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
     multiplied: set[Node] = set()
     for node in binding.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
-            if slot.role in (LINEAR, LINEAR_VECTOR, JOINT_LINEAR, JOINT_LINEAR_VECTOR):
+            if slot.role.adds_up:
                 multiplied.add(slot.node)
             if not slot.role.moves:
                 continue
@@ -201,8 +215,9 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
                 for member in members:
                     group_of[member] = members
     distinct = {id(members): members for members in group_of.values() if not members & multiplied}
+    places = {node: place for place, node in enumerate(binding.nodes)}
     return [
-        tuple(node for node in binding.nodes if isinstance(node, Variable) and node in members)
+        tuple(node for node in sorted(members, key=places.__getitem__) if isinstance(node, Variable))
         for members in distinct.values()
     ]
 
@@ -226,7 +241,8 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
     rows, weights = binding.values[observed], None
     if binding.data_plate in observed.plates:
-        rows = np.moveaxis(rows, observed.plates.index(binding.data_plate), 0)
+        along = observed.plates.index(binding.data_plate)
+        rows = np.moveaxis(rows, along, 0) if along else rows
         weights = binding.row_weights
     else:
         rows = rows[None]

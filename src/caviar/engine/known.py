@@ -34,6 +34,8 @@ def known_statistic(
     plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
     if moved is not None:
         reference, reference_plates = moved
+        if plates == reference_plates:
+            return statistic(value - reference), operand.axes
         missing = [axis for axis in reference_plates if axis not in plates]
         full = (*plates, *missing)
         own = tuple(slice(None) if axis in plates else None for axis in full)

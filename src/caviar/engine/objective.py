@@ -23,17 +23,19 @@ class Objective:
         self._terms = plan.compiled.terms
         self._values = np.zeros(len(self._terms))
         self._own: dict[Hashable, float] = {}
+        self.value = 0.0
+        """Sum of all terms and entropies."""
         self._with_parts = [
             i
             for i, t in enumerate(self._terms)
-            if plan.factors and any(not _is_global(f.key, plan) for f in t.contraction.factors)
+            if plan.factors and any(not _is_global(key, plan) for key in t.contraction.keys)
         ]
 
     def copy(self) -> Objective:
         """Return a copy whose changes leave this one alone."""
         other = Objective.__new__(Objective)
         other.plan, other._terms, other._with_parts = self.plan, self._terms, self._with_parts
-        other._values, other._own = self._values.copy(), dict(self._own)
+        other._values, other._own, other.value = self._values.copy(), dict(self._own), self.value
         return other
 
     def set_rows(self, arrays: Mapping[Hashable, Array], summary: Summary) -> float:
@@ -41,14 +43,14 @@ class Objective:
         for i in self._with_parts:
             self._values[i] = self._terms[i].contraction.value(arrays)
         self._own |= summary.entropies
-        return self.value
+        return self._summed()
 
     def set_factor(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> float:
         """Return the objective after the update of a global factor."""
         for i in self.plan.updates[variable].terms:
             self._values[i] = self._terms[i].contraction.value(arrays)
         self._own[variable] = self.plan.own_entropy(variable, factor)
-        return self.value
+        return self._summed()
 
     def set_all(self, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array], summary: Summary) -> float:
         """Return the objective, everything computed anew."""
@@ -56,14 +58,13 @@ class Objective:
             self._values[i] = term.contraction.value(arrays)
         self._own = {variable: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
         self._own |= summary.entropies
-        return self.value
+        return self._summed()
 
-    @property
-    def value(self) -> float:
-        """Sum of all terms and entropies."""
+    def _summed(self) -> float:
         # of a factor at the edge of its domain it is infinite or NaN: the loop's to judge, not a warning
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(self._values.sum()) + sum(self._own.values())
+            self.value = float(np.add.reduce(self._values)) + sum(self._own.values())
+        return self.value
 
     @property
     def scale(self) -> float:

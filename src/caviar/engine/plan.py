@@ -61,6 +61,9 @@ class Plan:
         self.factors = tuple(factors)
         self.order = tuple(order)
         self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
+        self._keys: dict[Variable, list[Hashable]] = {
+            variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
+        }
         self.compiled: Compiled = compile_terms(binding, frame, factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
@@ -123,12 +126,11 @@ class Plan:
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
-        names = variable.family.statistics
         try:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
-        return {(variable, name): value for name, value in zip(names, expected, strict=True)}
+        return dict(zip(self._keys[variable], expected, strict=True))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.
@@ -147,7 +149,7 @@ class Plan:
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
             return -np.inf if factor.n_categories is None else 0.0
-        return float(np.sum(factor.entropy_about_base()))
+        return float(np.add.reduce(factor.entropy_about_base(), axis=None))
 
     def _log_base(self, variable: Variable, arrays: Arrays) -> float:
         """Return the log density of the family's own measure at points, which is linear in their statistics."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._cached import cached_property
 from .._typing import Statistics
 from ..families import Categorical, ExponentialFamily
 from ..language import Variable

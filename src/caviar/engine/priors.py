@@ -20,10 +20,13 @@ __all__ = ["prior_draw", "prior_factor", "prior_start"]
 def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:
     """Return every global factor at its prior, but those that are given."""
     q: dict[Variable, Any] = dict(given or {})
+    arrays = statistics_of(plan, q)
+    places = {node: place for place, node in enumerate(plan.binding.nodes)}
     # parents come after their children in the order of the nodes
-    for variable in sorted(plan.order, key=plan.binding.nodes.index, reverse=True):
+    for variable in sorted(plan.order, key=places.__getitem__, reverse=True):
         if variable not in q:
-            q[variable] = prior_factor(plan, variable, statistics_of(plan, q))
+            q[variable] = prior_factor(plan, variable, arrays)
+            arrays.update(plan.statistics(variable, q[variable]))
     return {variable: q[variable] for variable in plan.order}
 
 

@@ -54,15 +54,20 @@ class RowPass:
         self.factors = tuple(factors)
         self.centres = centres
         self.partial = partial
-        summed = {(v, s) for factor in self.factors for v in factor.variables for s in v.summed}
+        summed: set[Hashable] = {
+            (v, s) for factor in self.factors for v in factor.variables for s in v.summed
+        }
+        self._messages = _messages(compiled)
+        # the coefficient of a part without local variables is of no use to the rows
+        needed = {part for part in compiled.parts if part.factor is not None}
+        needed |= summed | {part for _, _, part, _ in self._messages}
         self._part_derivatives: list[tuple[Hashable, Derivative]] = [
-            (factor.key, term.contraction.derivative(position))
-            for term in compiled.terms
-            for position, factor in enumerate(term.contraction.factors)
-            if isinstance(factor.key, Part) or factor.key in summed
+            (key, term.contraction.derivative(position))
+            for term in (compiled.terms if needed else ())
+            for position, key in enumerate(term.contraction.keys)
+            if key in needed
         ]
         self._products = {factor: _rows_in_product(compiled, factor) for factor in self.factors}
-        self._messages = _messages(compiled)
         self._explicit = {key[0] for key, _, _, _ in self._messages}
         self.keeps_locals = any(needs for _, _, _, needs in self._messages)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""

@@ -21,9 +21,9 @@ def updates_of(
     """Return the compiled update of each global variable, from the terms that it stands in."""
     uses: dict[Variable, list[tuple[int, GlobalTerm, int]]] = {variable: [] for variable in variables}
     for number, term in enumerate(terms):
-        for position, factor in enumerate(term.contraction.factors):
-            if isinstance(factor.key, tuple) and factor.key[0] in uses:
-                uses[factor.key[0]].append((number, term, position))
+        for position, key in enumerate(term.contraction.keys):
+            if isinstance(key, tuple) and key[0] in uses:
+                uses[key[0]].append((number, term, position))
     return {variable: GlobalUpdate(variable, own, binding) for variable, own in uses.items()}
 
 
@@ -45,21 +45,21 @@ class GlobalUpdate:
     ) -> None:
         self.variable = variable
         statistics = variable.family.statistics
-        axes = [
-            (*map(Axis, variable.plates_of(s)), *(Axis(variable, c) for c in variable.letters[s]))
+        shapes = [
+            tuple([binding.sizes[plate] for plate in variable.plates_of(s)])
+            + tuple([binding.size(Axis(variable, c)) for c in variable.letters[s]])
             for s in statistics
         ]
-        shapes = [tuple(binding.size(axis) for axis in own) for own in axes]
         self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
         self.changing: list[tuple[int, Derivative]] = []
         self.terms: list[int] = []
         self._square = [i for i, s in enumerate(statistics) if len(variable.letters[s]) == 2]
         for number, term, position in uses:
             self.terms.append(number)
-            _, name = term.contraction.factors[position].key  # type: ignore[misc]
+            _, name = term.contraction.keys[position]  # type: ignore[misc]
             statistic = statistics.index(name)
             derivative = term.contraction.derivative(position)
-            if len(term.contraction.factors) == 1:
+            if len(term.contraction.keys) == 1:
                 self.fixed[statistic] = self.fixed[statistic] + derivative({})
             else:
                 self.changing.append((statistic, derivative))

@@ -10,12 +10,12 @@ log-partition :math:`A`.
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caviar._cached import cached_property
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 

@@ -46,6 +46,8 @@ def read_parameters(
     batches = [
         array.shape[: array.ndim - ndim] for array, ndim in zip(arrays.values(), event_ndims, strict=True)
     ]
+    if len(set(batches)) == 1:
+        return arrays
     try:
         batch_shape = np.broadcast_shapes(*batches)
     except ValueError as error:
@@ -83,7 +85,7 @@ def matched_locations(family: str, parameters: dict[str, Array], axis: int) -> N
 
 def require(condition: AnyArray, values: Array, expectation: str, remedy: str = "") -> None:
     """Raise ParameterError, naming the first offending entry, unless ``condition`` holds everywhere."""
-    if np.all(condition):
+    if np.count_nonzero(condition) == np.size(condition):
         return
     index = tuple(int(i) for i in np.argwhere(~np.asarray(condition))[0])
     value = np.asarray(values)[index]

@@ -1,13 +1,13 @@
 """The Bernoulli distribution of a yes-or-no value."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, expit, logit
 
+from caviar._cached import cached_property
 from caviar._gamma_function import relative_entropy
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape

@@ -1,13 +1,13 @@
 """The Categorical distribution of a label."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr
 
+from caviar._cached import cached_property
 from caviar._errors import ParameterError
 from caviar._gamma_function import relative_entropy
 from caviar._typing import AnyArray, Array, Statistics

@@ -1,7 +1,6 @@
 """The Dirichlet distribution of weights that sum to one."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import xlogy
 
+from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import (
     bregman_remainder,

@@ -1,13 +1,13 @@
 """The Gamma distribution of a positive number."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln, xlogy
 
+from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import bregman_remainder, entropy_remainder, relative_entropy, stirling_remainder
 from caviar._typing import Array, Statistics

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from caviar._cached import cached_property
 from caviar._linalg import cholesky, log_determinant, outer, times_vector
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, as_value, draw_shape

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
+from caviar._cached import cached_property
 from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape

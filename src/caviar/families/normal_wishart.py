@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import ratio_excess
 from caviar._linalg import cholesky, outer, times_vector

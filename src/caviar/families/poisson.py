@@ -1,13 +1,13 @@
 """The Poisson distribution of a count."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
+from caviar._cached import cached_property
 from caviar._gamma_function import relative_entropy, stirling_remainder
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape

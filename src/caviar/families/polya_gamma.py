@@ -1,13 +1,13 @@
 """The Polya-Gamma distributions PG(1, c) of a positive number."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._bregman import NEAR, near_divergence
+from caviar._cached import cached_property
 from caviar._polya_gamma import draw_polya_gamma, tanh_excess
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
 from caviar._bregman import NEAR, near_divergence
+from caviar._cached import cached_property
 from caviar._gamma_function import ratio_excess
 from caviar._normal_tail import hazard, log_tail_ratio, moment_ratios
 from caviar._typing import AnyArray, Array, Statistics

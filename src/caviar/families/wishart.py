@@ -3,13 +3,13 @@
 import functools
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln
 
+from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
 from caviar._gamma_function import (
     bregman_remainder,

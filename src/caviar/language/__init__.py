@@ -14,7 +14,16 @@ from .plates import Plate
 from .positive import Gamma, Wishart
 from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
-from .terms import Axis, Operand, Term, base_terms_of, nodes_above, prove_conjugate, terms_of
+from .terms import (
+    Axis,
+    Operand,
+    Term,
+    base_terms_of,
+    nodes_above,
+    plate_axes,
+    prove_conjugate,
+    terms_of,
+)
 from .variable import Variable
 
 __all__ = [
@@ -55,6 +64,7 @@ __all__ = [
     "dot",
     "logistic",
     "nodes_above",
+    "plate_axes",
     "probit",
     "prove_conjugate",
     "terms_of",

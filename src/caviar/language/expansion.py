@@ -64,6 +64,8 @@ def expand(owner: Variable, density: Density, stated: Mapping[str, Predictor | D
         If a slot takes no sum or product.
     """
     expansion = Expansion({}, density)
+    if not stated:
+        return expansion
     letters = iter(_LETTERS)
     for name, expression in stated.items():
         if isinstance(expression, Diagonal):

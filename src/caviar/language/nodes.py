@@ -82,10 +82,9 @@ def as_known(value: Any, owner: str) -> Array:
     """
     refuse_link(value, owner)
     try:
-        array = np.asarray(value)
-        if array.dtype.kind == "c":
+        if not isinstance(value, (float, int)) and np.asarray(value).dtype.kind == "c":
             raise TypeError("complex")
-        array = np.array(array, dtype=np.float64)
+        array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(
             f"{owner} takes a number, an array or a caviar variable; got {value!r} of type {type(value).__name__}"
@@ -137,20 +136,32 @@ class Constant(Node):
 
     def __init__(self, name: str, value: Any, *, plates: Plates = ()) -> None:
         self._identify(name, plates)
-        self.value = as_known(value, f"Constant '{name}'")
+        self._take(as_known(value, f"Constant '{name}'"))
+
+    @classmethod
+    def of_known(cls, name: str, value: Array, plates: tuple[Plate, ...]) -> Constant:
+        """Return the constant of an array that is known to be one, and nobody else's; it is not copied."""
+        constant = cls.__new__(cls)
+        constant.name, constant.plates = name, plates
+        value.flags.writeable = False
+        constant._take(value)
+        return constant
+
+    def _take(self, value: Array) -> None:
+        self.value = value
         if self.value.ndim < len(self.plates):
             raise PlateError(
-                f"Constant '{name}' has {len(self.plates)} plates but its value has only {self.value.ndim} axes"
+                f"Constant '{self.name}' has {len(self.plates)} plates but its value has only {self.value.ndim} axes"
             )
         for plate, size in zip(self.plates, self.value.shape, strict=False):
             if plate.size is not None and plate.size != size:
                 raise PlateError(
-                    f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{name}'"
+                    f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{self.name}'"
                 )
         event = self.value.shape[len(self.plates) :]
         if len(set(event)) > 1:
             raise PlateError(
-                f"Constant '{name}' must be numbers, vectors or square matrices; got event shape {event}"
+                f"Constant '{self.name}' must be numbers, vectors or square matrices; got event shape {event}"
             )
         self.event_rank = len(event)
         self.dimension = event[0] if event else 1

@@ -179,4 +179,4 @@ class MultivariateNormal(Variable):
 
 def _is_zero(variable: Variable, slot: str) -> bool:
     known = variable.known(slot)
-    return known is not None and bool(np.all(known == 0))
+    return known is not None and not np.count_nonzero(known)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .. import families
+from .._cached import cached_property
 from .._typing import AnyArray, Array
 
 __all__ = ["Paths", "StatePaths"]

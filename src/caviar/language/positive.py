@@ -99,7 +99,9 @@ class Gamma(Variable):
 
     def _states_flat_prior(self) -> bool:
         shape, rate = self.known("shape"), self.known("rate")
-        return shape is not None and rate is not None and bool(np.all(shape == 1) and np.all(rate == 0))
+        if shape is None or rate is None or np.count_nonzero(rate):
+            return False
+        return bool(np.all(shape == 1))
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are not positive."""

@@ -47,6 +47,9 @@ __all__ = [
 ]
 
 
+_TINY = float(np.finfo(float).tiny)
+
+
 def _no_problem(value: Array) -> str:
     return ""
 
@@ -67,6 +70,8 @@ class Role:
         Returns what is wrong with a known value, or an empty string.
     moves
         Whether the slot is a location: subtracting a reference point from it and from its child changes nothing.
+    adds_up
+        Whether it is an operand of a sum or product, which cannot be measured from another point.
     """
 
     rank: int
@@ -74,26 +79,34 @@ class Role:
     would_do: tuple[str, ...] = ()
     problem: Callable[[Array], str] = _no_problem
     moves: bool = False
+    adds_up: bool = False
 
 
 def _outer(value: Array) -> Array:
     return value[..., :, None] * value[..., None, :]
 
 
+def _all_between(low: float, high: float, value: Array) -> bool:
+    """Whether all numbers are between two others, as NaN is not; of a single number without an array operation."""
+    if value.ndim == 0:
+        return low < value.item() < high
+    return bool(np.all((value > low) & (value < high)))
+
+
 def _not_finite(value: Array) -> str:
-    return "" if np.all(np.isfinite(value)) else "must be finite"
+    return "" if _all_between(-np.inf, np.inf, value) else "must be finite"
 
 
 def _not_positive(value: Array) -> str:
-    return "" if np.all((value > 0) & np.isfinite(value)) else "must be positive and finite"
+    return "" if _all_between(0.0, np.inf, value) else "must be positive and finite"
 
 
 def _not_positive_or_flat(value: Array) -> str:
-    return "" if not np.any(value) else _not_positive(value)
+    return "" if not np.count_nonzero(value) else _not_positive(value)
 
 
 def _not_definite_or_flat(value: Array) -> str:
-    if not np.any(value):
+    if not np.count_nonzero(value):
         return ""
     if not np.all(np.isfinite(value)):
         return "must be finite"
@@ -122,7 +135,7 @@ def _no_beginning(value: Array) -> str:
 
 def _log(value: Array) -> Array:
     """Logarithm with a finite floor, so that a probability of zero times nothing observed is zero."""
-    return np.log(np.maximum(value, np.finfo(float).tiny))
+    return np.log(np.maximum(value, _TINY))
 
 
 def _log_det(value: Array) -> Array:
@@ -168,8 +181,8 @@ def _identity(value: Array) -> Array:
 
 LOCATION = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, moves=True)
 LOCATION_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, moves=True)
-LINEAR = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite)
-LINEAR_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite)
+LINEAR = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, adds_up=True)
+LINEAR_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, adds_up=True)
 PRECISION = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
 PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": _identity}, ("Wishart",), _not_definite_or_flat)
 LOCATION_AND_PRECISION = Role(
@@ -186,8 +199,8 @@ LOCATION_AND_PRECISION_MATRIX = Role(
 )
 MATRIX = Role(2, {"x": _identity}, (), _not_finite)
 AUGMENTING = Role(0, {"x": _identity})
-JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))
-JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",))
+JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
+JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
 PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex)
 PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta",), _no_probability)
 RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -60,16 +60,16 @@ class Slot:
     """The plate that runs along the event axis of the owner: of a diagonal."""
     part: Part | None = None
     """The part of a joint factor that was stated here."""
+    node: Node = field(init=False, repr=False, compare=False)
+    """The node itself, without its index."""
+    index: Variable | Data | None = field(init=False, repr=False, compare=False)
+    """The Categorical, or the known labels, that choose the node's plate, if any."""
 
-    @property
-    def node(self) -> Node:
-        """The node itself, without its index."""
-        return self.expression.node if isinstance(self.expression, Indexed) else self.expression
-
-    @property
-    def index(self) -> Variable | Data | None:
-        """The Categorical, or the known labels, that choose the node's plate, if any."""
-        return self.expression.by if isinstance(self.expression, Indexed) else None
+    def __post_init__(self) -> None:
+        node, index = self.expression, None
+        if isinstance(node, Indexed):
+            node, index = node.node, node.by
+        vars(self).update(node=node, index=index)
 
 
 def _where(owner: Variable, slot: str) -> str:
@@ -86,14 +86,18 @@ def as_expression(
     ModelError
         If nothing was passed, or something else.
     """
-    if isinstance(value, Node | Indexed):
+    if isinstance(value, (Node, Indexed)):
         return value
     where = _where(owner, slot)
+    # roles are compared by what they are only where they may not be the same object, after unpickling
+    is_joint = role is LOCATION_AND_PRECISION or role is LOCATION_AND_PRECISION_MATRIX
+    if isinstance(value, (float, int)) and not is_joint:
+        return as_known(value, where)
     if isinstance(value, Part):
         if value.event_rank or role not in (LOCATION, PRECISION):
             raise ConjugacyError(f"{where} cannot be {value!r}. {parts_remedy(value)}")
         return as_predictor(value)
-    if isinstance(value, Predictor | Diagonal) and role not in _JOINT:
+    if isinstance(value, Predictor | Diagonal) and not is_joint:
         if role not in _TAKE_SUMS:
             remedy = "give a variable, a number or an array"
             if role is PROBABILITY:
@@ -103,7 +107,7 @@ def as_expression(
     refuse_link(value, where)
     if value is None:
         raise ModelError(f"{where} is missing: give a number, an array or a variable")
-    if role in _JOINT:
+    if is_joint:
         joint = "NormalGamma" if role is LOCATION_AND_PRECISION else "NormalWishart"
         raise ModelError(
             f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
@@ -174,6 +178,9 @@ def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role
         return Slot(name, placed(expression, owner), role)
     value = _of_full_rank(owner, name, expression, role)
     leading = value.ndim - role.rank
+    constant = f"{owner.name}.{name}"
+    if not leading:
+        return Slot(name, Constant.of_known(constant, value, ()), role)
     possible = owner.plates_of_slot(name)
     if leading > len(possible):
         plates = ", ".join(plate.name for plate in possible) or "none"
@@ -192,7 +199,7 @@ def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role
     # an axis of length one stands for all repetitions
     kept = [(plate, size) for plate, size in sizes if size != 1 or plate.size == 1]
     value = value.reshape(tuple(size for _, size in kept) + value.shape[leading:])
-    return Slot(name, Constant(f"{owner.name}.{name}", value, plates=[plate for plate, _ in kept]), role)
+    return Slot(name, Constant.of_known(constant, value, tuple(plate for plate, _ in kept)), role)
 
 
 def _of_full_rank(owner: Variable, slot: str, value: Array, role: Role) -> Array:
@@ -222,15 +229,17 @@ def check_slot(owner: Variable, slot: Slot) -> None:
     PlateError, ModelError, ConjugacyError
         The message names the owner, the slot, what stands there, and what would do.
     """
-    _check_plates(owner, slot)
-    node, where = slot.node, _where(owner, slot.name)
+    node = slot.node
+    if node.plates or slot.index is not None:
+        _check_plates(owner, slot)
     if isinstance(node, Constant):
         if node.event_rank != slot.role.rank:
             shapes = f"must be {_VALUES[slot.role.rank]}; '{node.name}' is {_VALUES[node.event_rank]}"
-            raise PlateError(f"{where} {shapes}")
+            raise PlateError(f"{_where(owner, slot.name)} {shapes}")
         problem = slot.role.problem(node.value)
         if problem:
-            raise ModelError(f"{where} {problem}; got {np.array2string(node.value, threshold=8)}")
+            value = np.array2string(node.value, threshold=8)
+            raise ModelError(f"{_where(owner, slot.name)} {problem}; got {value}")
     elif not isinstance(node, Data):
         _check_statistics(owner, slot, node)  # type: ignore[arg-type]
 
@@ -259,8 +268,10 @@ def _check_plates(owner: Variable, slot: Slot) -> None:
 
 
 def _check_statistics(owner: Variable, slot: Slot, node: Variable) -> None:
+    missing = slot.role.statistics.keys() - node.family.statistics
+    if not missing and node.value_rank == slot.role.rank:
+        return
     where, kind = _where(owner, slot.name), type(node).__name__
-    missing = slot.role.statistics.keys() - set(node.family.statistics)
     if missing and slot.role in _JOINT:
         (joint,) = slot.role.would_do
         raise ConjugacyError(
@@ -282,11 +293,10 @@ def _check_statistics(owner: Variable, slot: Slot, node: Variable) -> None:
             f"{where} cannot be the {kind} '{node.name}'. {_remedy(slot.role)} Its log density{in_term} needs the "
             f"expected {', '.join(slot.role.statistics)} there; a {kind} has {', '.join(node.family.statistics)}."
         )
-    if node.value_rank != slot.role.rank:
-        raise ConjugacyError(
-            f"{where} must be {_VALUES[slot.role.rank]}, but the {kind} '{node.name}' is "
-            f"{_VALUES[node.value_rank]}. {_remedy(slot.role)}"
-        )
+    raise ConjugacyError(
+        f"{where} must be {_VALUES[slot.role.rank]}, but the {kind} '{node.name}' is "
+        f"{_VALUES[node.value_rank]}. {_remedy(slot.role)}"
+    )
 
 
 def _read(summand: Summand) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ LOG_2PI = float(np.log(2 * np.pi))
 _WORD = re.compile(r"(?:(?P<slot>\w+)\.(?P<statistic>\w+))?(?:\[(?P<letters>[a-z]+)\])?")
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(NamedTuple):
     """One expected statistic in a summand: ``slot.statistic[letters]``."""
 
     slot: str

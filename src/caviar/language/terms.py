@@ -8,17 +8,27 @@ ascent needs follows (see the derivation, section 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .nodes import Data, Indexed, Node
 from .plates import Plate
 from .slots import Slot
-from .templates import Summand
+from .templates import Factor, Summand
 from .variable import Variable
 
-__all__ = ["Axis", "Operand", "Term", "base_terms_of", "nodes_above", "prove_conjugate", "terms_of"]
+__all__ = [
+    "Axis",
+    "Operand",
+    "Term",
+    "base_terms_of",
+    "nodes_above",
+    "plate_axes",
+    "prove_conjugate",
+    "terms_of",
+]
 
 
 class Axis:
@@ -50,8 +60,7 @@ class Axis:
         return Axis, (self.of, self.letter)
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """A statistic of a node, with the axes of its array: plates first, then event axes."""
 
     node: Node
@@ -61,8 +70,7 @@ class Operand:
     """The slot in which the node stands; None for the variable itself, and for what chooses from a plate."""
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A coefficient times a product of statistics, summed over ``axes``; part of the log density of ``owner``."""
 
     owner: Variable
@@ -94,22 +102,36 @@ def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
 
 def _children_first(nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes as they are, but each only after everything that depends on it."""
-    waiting = dict.fromkeys(nodes, 0)
-    for node in nodes:
-        for parent in _parents(node):
+    places = {node: place for place, node in enumerate(nodes)}
+    parents = [_parents(node, places) for node in nodes]
+    waiting = [0] * len(nodes)
+    for own in parents:
+        for parent in own:
             waiting[parent] += 1
+    ready = [place for place, children in enumerate(waiting) if not children]
+    heapify(ready)
     ordered: list[Node] = []
-    while waiting:
-        node = next(node for node, children in waiting.items() if not children)
-        del waiting[node]
-        ordered.append(node)
-        for parent in _parents(node):
+    while ready:
+        place = heappop(ready)
+        ordered.append(nodes[place])
+        for parent in parents[place]:
             waiting[parent] -= 1
+            if not waiting[parent]:
+                heappush(ready, parent)
     return ordered
 
 
-def _parents(node: Node) -> Iterable[Node]:
-    return dict.fromkeys(node.parents) if isinstance(node, Variable) else ()
+def _parents(node: Node, places: Mapping[Node, int]) -> set[int]:
+    return {places[parent] for parent in node.parents} if isinstance(node, Variable) else set()
+
+
+def plate_axes(node: Node) -> tuple[Axis, ...]:
+    """Return the axes of a node's plates."""
+    # a node never changes, so they are made once
+    known: tuple[Axis, ...] | None = vars(node).get("_plate_axes")
+    if known is None:
+        known = vars(node)["_plate_axes"] = tuple([Axis(plate) for plate in node.plates])
+    return known
 
 
 def terms_of(variable: Variable) -> tuple[Term, ...]:
@@ -118,57 +140,75 @@ def terms_of(variable: Variable) -> tuple[Term, ...]:
     Where one Categorical chooses among the parents, it gates the whole density: log p(x | z) = sum_k z_k log p(x | k).
     """
     # a variable never changes, so its terms are made once
-    if "_terms" not in vars(variable):
-        gates = variable.indices
-        vars(variable)["_terms"] = tuple(_term(variable, summand, gates) for summand in variable.log_density)
-    return vars(variable)["_terms"]
+    known: tuple[Term, ...] | None = vars(variable).get("_terms")
+    if known is None:
+        writer = _Writer(variable, variable.indices)
+        known = vars(variable)["_terms"] = tuple([writer.term(s) for s in variable.log_density])
+    return known
 
 
 def base_terms_of(variable: Variable) -> tuple[Term, ...]:
     """Return the terms of the logarithm of the base measure of a variable."""
-    return tuple(_term(variable, summand, ()) for summand in variable.base)
+    if not variable.base:
+        return ()
+    writer = _Writer(variable, ())
+    return tuple([writer.term(summand) for summand in variable.base])
 
 
-def _term(variable: Variable, summand: Summand, gates: Sequence[Variable]) -> Term:
-    repeated = variable.batch_plates if summand.is_once else variable.density_plates
-    plates = _axes(repeated)
-    events = {letter: Axis(variable, letter) for letter in summand.letters}
-    factors = [factor for factor in summand.factors if factor.slot]
-    slots = [variable.slots[factor.slot] if factor.slot != "self" else None for factor in factors]
-    operands = []
-    for factor, slot in zip(factors, slots, strict=True):
-        letters = tuple(events[letter] for letter in factor.letters)
-        if slot is None:
-            own = plates if variable.tied is None else _axes(variable.plates_of(factor.statistic))
-            operands.append(Operand(variable, factor.statistic, own + letters))
-        elif slot.along is not None:
-            # the plate of a diagonal, or of the rows of a matrix, is the event axis
-            axes = tuple(letters[0] if plate is slot.along else Axis(plate) for plate in slot.node.plates)
-            operands.append(Operand(slot.node, factor.statistic, axes + letters[1:], slot))
+class _Writer:
+    """Writes the terms of one variable; a statistic that stands in several of them is one operand."""
+
+    def __init__(self, variable: Variable, gates: Sequence[Variable]) -> None:
+        self.variable = variable
+        self.plates = _axes(variable.density_plates)
+        self.gates = [Operand(gate, "x", (*plate_axes(gate), Axis(gate, "k"))) for gate in gates]
+        self.chooses = any(slot.index is not None for slot in variable.slots.values())
+        self._operands: dict[Factor, Operand] = {}
+
+    def term(self, summand: Summand) -> Term:
+        """Return the term that a summand of the density stands for."""
+        known = self._operands
+        operands = [known.get(factor) or self._written(factor) for factor in summand.factors if factor.slot]
+        own = _axes(self.variable.batch_plates) if summand.is_once else self.plates
+        if summand.letters:
+            own += tuple([Axis(self.variable, letter) for letter in summand.letters])
+        if self.chooses:
+            slots = [operand.slot for operand in operands if operand.slot is not None]
+            gates = self.gates
+            if len(gates) > 1:
+                gates = [gate for gate in gates if any(slot.index is gate.node for slot in slots)]
+            own += tuple([gate.axes[-1] for gate in gates])
+            operands += (*gates, *_known_choices(slots))
+        axes = dict.fromkeys(own)
+        for operand in operands:
+            if operand.axes:
+                axes.update(dict.fromkeys(operand.axes))
+        return Term(self.variable, summand.coefficient, tuple(operands), tuple(axes))
+
+    def _written(self, factor: Factor) -> Operand:
+        """Return the operand of a statistic, and keep it."""
+        name, statistic, letters = factor
+        events = tuple([Axis(self.variable, letter) for letter in letters]) if letters else ()
+        if name == "self":
+            plates = self.plates
+            if self.variable.tied is not None:
+                plates = _axes(self.variable.plates_of(statistic))
+            operand = Operand(self.variable, statistic, plates + events)
         else:
-            axes = _chosen_plates(slot, factor.statistic) + letters
-            operands.append(Operand(slot.node, factor.statistic, axes, slot))
-    if len(gates) > 1:
-        used = {id(slot.index) for slot in slots if slot is not None}
-        gates = tuple(gate for gate in gates if id(gate) in used)
-    for gate in gates:
-        axes = (*(Axis(plate) for plate in gate.plates), Axis(gate, "k"))
-        operands.append(Operand(gate, "x", axes))
-    operands += _known_choices(slots)
-    own = (*plates, *events.values(), *(Axis(gate, "k") for gate in gates))
-    axes = dict.fromkeys((*own, *(axis for operand in operands for axis in operand.axes)))
-    return Term(variable, summand.coefficient, tuple(operands), tuple(axes))
+            slot = self.variable.slots[name]
+            operand = Operand(slot.node, statistic, _axes_in(slot, statistic, events), slot)
+        self._operands[factor] = operand
+        return operand
 
 
-def _known_choices(slots: Sequence[Slot | None]) -> list[Operand]:
+def _known_choices(slots: Sequence[Slot]) -> list[Operand]:
     """Return the one-hot labels by which a term chooses from plates, each once."""
     choices: dict[Axis, Operand] = {}
     for slot in slots:
-        if slot is not None and isinstance(slot.index, Data):
+        if isinstance(slot.index, Data):
             assert isinstance(slot.expression, Indexed)
             data, category = slot.index, _category(slot.expression)
-            axes = (*(Axis(p) for p in data.plates), category)
-            choices[category] = Operand(data, "one_hot", axes)
+            choices[category] = Operand(data, "one_hot", (*plate_axes(data), category))
     return list(choices.values())
 
 
@@ -180,15 +220,22 @@ def _category(indexed: Indexed) -> Axis:
 
 
 def _axes(plates: Iterable[Plate]) -> tuple[Axis, ...]:
-    return tuple(Axis(plate) for plate in plates)
+    return tuple([Axis(plate) for plate in plates])
 
 
-def _chosen_plates(slot: Slot, statistic: str) -> tuple[Axis, ...]:
-    plates = slot.node.plates_of(statistic)
-    if not isinstance(slot.expression, Indexed):
-        return _axes(plates)
-    chosen = slot.expression.plate
-    return tuple(_category(slot.expression) if plate is chosen else Axis(plate) for plate in plates)
+def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Return the axes of a statistic of what stands in a slot, with these event axes."""
+    node, expression = slot.node, slot.expression
+    if not node.plates:
+        return events
+    if slot.along is not None:
+        # the plate of a diagonal, or of the rows of a matrix, is the event axis
+        return (*(events[0] if plate is slot.along else Axis(plate) for plate in node.plates), *events[1:])
+    plates = node.plates_of(statistic)
+    if not isinstance(expression, Indexed):
+        return (plate_axes(node) if plates is node.plates else _axes(plates)) + events
+    chosen = expression.plate
+    return (*(_category(expression) if plate is chosen else Axis(plate) for plate in plates), *events)
 
 
 def prove_conjugate(nodes: Sequence[Node]) -> None:
@@ -208,23 +255,25 @@ def prove_conjugate(nodes: Sequence[Node]) -> None:
     for variable in nodes:
         if not isinstance(variable, Variable):
             continue
-        for term in terms_of(variable):
-            _check_multilinear(variable, term)
+        parents = [parent for parent in variable.parents if isinstance(parent, Variable)]
+        # where none stands in two slots, none stands twice in a term
+        if len(set(parents)) < len(parents) or variable in parents:
+            for term in terms_of(variable):
+                _check_multilinear(variable, term)
 
 
 def _check_multilinear(variable: Variable, term: Term) -> None:
-    seen: set[int] = set()
+    seen: set[Node] = set()
     for operand in term.operands:
         node = operand.node
-        if not isinstance(node, Variable):
-            continue
-        if id(node) in seen:
+        if node in seen:
             raise ConjugacyError(
                 f"'{node.name}' stands twice in the term {term} of {type(variable).__name__} '{variable.name}', so "
                 f"its update would leave the {type(node).__name__} family. Use two variables, or one joint factor "
                 f"passed whole (NormalGamma, NormalWishart)."
             )
-        seen.add(id(node))
+        if isinstance(node, Variable):
+            seen.add(node)
 
 
 def _check_names(nodes: Sequence[Node]) -> None:

@@ -90,15 +90,17 @@ class Variable(Node):
         self.slots = {
             slot: slot_of(self, slot, expression, roles[slot]) for slot, expression in given.items()
         }
-        self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in (along or {}).items()}
+        if along:
+            self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in along.items()}
         self.slots |= expanded.slots
         self.stated: dict[str, Any] = {slot: sums.get(slot) or self.slots[slot].expression for slot in stated}
         for slot in self.slots.values():
             check_slot(self, slot)
         self.is_flat = self._states_flat_prior()
-        # the density 1 with respect to Lebesgue measure is 1/h with respect to the family's own measure h
-        flat = tuple(replace(s, coefficient=-s.coefficient) for s in self.base)
-        self.log_density = flat if self.is_flat else expanded.density
+        self.log_density = expanded.density
+        if self.is_flat:
+            # the density 1 with respect to Lebesgue measure is 1/h with respect to the family's own measure h
+            self.log_density = tuple(replace(s, coefficient=-s.coefficient) for s in self.base)
 
     @property
     def parents(self) -> Iterator[Node]:
@@ -229,11 +231,10 @@ class Variable(Node):
 def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> None:
     """Refuse a parent whose base measure is no function of its statistics: it can only be observed."""
     node = value.node if isinstance(value, Indexed) else value
-    if isinstance(node, Variable):
-        node.refuse_as_parent(owner, slot)
-    if not isinstance(node, Variable) or all(
-        f.statistic != "log_carrier" for s in node.base for f in s.factors
-    ):
+    if not isinstance(node, Variable):
+        return
+    node.refuse_as_parent(owner, slot)
+    if all(f.statistic != "log_carrier" for s in node.base for f in s.factors):
         return
     kind = type(node).__name__
     raise ConjugacyError(
