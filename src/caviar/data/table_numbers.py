@@ -128,8 +128,8 @@ def _check_complete(rows: Rows, names: Sequence[str], values: Array, *, missing_
     where = " AND ".join(f"isfinite({name}::DOUBLE)" for name in incomplete)
     rule = "no number may be infinite" if missing_ok else "every row needs a finite number in each column"
     raise DataError(
-        f"{rows.label}: {rule}; {count} of {len(values)} rows {'have one' if missing_ok else 'lack one'}, and the first "
-        f"is {rows.place(row)}, where {names[j]!r} {what}. To leave them out, read the query (sql=, --sql) "
+        f"{rows.label}: {rule}; {count} of {len(values)} rows {'have one' if missing_ok else 'lack one'}, and the "
+        f"first is {rows.place(row)}, where {names[j]!r} {what}. To leave them out, read the query (sql=, --sql) "
         f"SELECT * FROM data WHERE {where}"
     )
 

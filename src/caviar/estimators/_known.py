@@ -174,7 +174,7 @@ def _check_joint(structure: CovarianceStructure, means: Array | None, precisions
         None if part is None else np.isnan(part.reshape(len(part), -1)).all(axis=1)
         for part in (means, precisions)
     ]
-    if gaps[0] is None or gaps[1] is None or not np.array_equal(*gaps):
+    if gaps[0] is None or gaps[1] is None or not np.array_equal(gaps[0], gaps[1]):
         raise ParameterError(
             f"fixed must hold mean and covariance of the same components in the joint form, which has them in one "
             f"factor; {apart}"
