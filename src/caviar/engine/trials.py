@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from .._errors import ImproperError
@@ -21,9 +22,10 @@ log = logging.getLogger("caviar")
 Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
 """Global factors, and the plan whose reference points they are measured from."""
 
-_SHORT = Settings(max_iter=15, tol=1e-3, accelerate=True)
-_LONG = Settings(max_iter=30, tol=1e-3, accelerate=True)
-"""Of a trial: short where its passes cost as much as those of the fit itself."""
+_ROUNDS = (6, 8, 16)
+"""Iterations of the rounds of a trial; after each but the last the better half of the starts goes on."""
+
+_FURTHER = Settings(max_iter=0, tol=1e-3, accelerate=True)
 
 _TO_THE_END = Settings(max_iter=200, tol=1e-4, accelerate=True)
 
@@ -39,16 +41,29 @@ def best_of(starts: Sequence[Start], sample: Sample, executor: Executor) -> Star
     if starts[0][0].chain is not None or (len(starts) == 1 and not sample.is_part):
         return starts[0]
     passes = Passes(sample, executor)
-    best: Result | None = None
-    for start in starts if len(starts) > 1 else ():
-        found = _fitted(_LONG if sample.is_part else _SHORT, start, passes)
-        if found is not None and (best is None or found.elbo > best.elbo):
-            best = found
-    reached = starts[0] if best is None else (best.plan, dict(best.q))
+    reached = _winner(starts, passes)
     if sample.is_part:
         found = _fitted(_TO_THE_END, reached, passes)
-        reached = reached if found is None else (found.plan, dict(found.q))
+        reached = reached if found is None else _where(found)
     return reached
+
+
+def _winner(starts: Sequence[Start], passes: Passes) -> Start:
+    """Return the start that is left where after each of several rounds the better half goes on."""
+    remaining = list(starts)
+    for n_iter in _ROUNDS:
+        if len(remaining) == 1:
+            break
+        ends = [_fitted(replace(_FURTHER, max_iter=n_iter), start, passes) for start in remaining]
+        ranked = sorted((end for end in ends if end is not None), key=lambda end: -end.elbo)
+        if not ranked:
+            break
+        remaining = [_where(end) for end in ranked[: (len(ranked) + 1) // 2]]
+    return remaining[0]
+
+
+def _where(result: Result) -> Start:
+    return result.plan, dict(result.q)
 
 
 def _fitted(settings: Settings, start: tuple[Plan, Mapping[Variable, Any]], passes: Passes) -> Result | None:

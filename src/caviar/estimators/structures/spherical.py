@@ -43,4 +43,4 @@ class Spherical(ColumnStructure):
 
     def covariance_of(self, scale: DataScale) -> Array:
         """Return the mean of the variances of the columns, a number."""
-        return np.asarray(np.mean(scale.unit**2))
+        return np.asarray(np.mean(scale.unit**2), dtype=np.float64)
