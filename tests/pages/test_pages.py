@@ -103,7 +103,7 @@ def test_every_model_has_a_page():
 
 def test_every_page_is_in_the_navigation():
     navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    listed = set(re.findall(r"[\w/]+\.md", navigation))
+    listed = set(re.findall(r"[\w/-]+\.md", navigation))
     assert listed == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
 
 
