@@ -22,6 +22,8 @@ def halves(X: AnyArray, weights: Array) -> list[AnyArray]:
     --------
     >>> for labels in halves(np.array([[-9.0], [-8.0], [-1.0], [1.0], [8.0], [9.0]]), np.ones(6)):
     ...     print(labels)
+    [1 1 0 0 1 1]
+    [0 0 0 1 1 1]
     """
     units = _in_units(np.asarray(X, dtype=np.float64), weights)
     distance = np.square(units).sum(axis=1)
