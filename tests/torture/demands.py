@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,12 @@ __all__ = ["Outcome", "as_floats", "covariance_problems", "outcome_of", "problem
 EXPECTED_WARNINGS = (ConvergenceWarning, cv.CollapseWarning, cv.LostDigitsWarning)
 _VALIDATION = ("sklearn", "narwhals")
 """Libraries that check the shape of a table, its names and what it holds, in words of their own."""
-_ROUNDING = 1e-9
+_ROUNDING = 1e-10
 """Fall of the bound, relative to the sizes of its terms, that counts as rounding."""
-_PER_ROW = 1e-8
-"""Fall of the bound, in nats a row, that the engine tolerates where digits are few."""
 _LEAST = 1e-12
 """Fall of the bound, in nats, that is rounding of numbers of order one that cancel."""
+_EPS = 4 * np.finfo(float).eps
+"""Rounding of an eigenvalue of a correlation matrix, for each of its columns."""
 _FAR = 1e3
 """Where densities are evaluated besides: this many times the size of the data away from them."""
 _FARTHEST = 1e151
@@ -45,31 +45,32 @@ class Outcome:
 def outcome_of(case: Case, shell: str, max_iter: int = 20) -> Outcome:
     """Fit a data set with a shell, and return what came of it."""
     rows, kept = case.rows(), case.rows()
-    weights = case.weights(len(rows))
     estimator = SHELLS[shell](case.n_components, max_iter=max_iter, random_state=0)
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         try:
-            estimator.fit(rows, sample_weight=weights)
+            estimator.fit(rows, sample_weight=case.weights(len(rows)))
+            outcome = _of_fit(estimator, rows, case, shell)
         except Exception as error:  # noqa: BLE001  (any error at all is an outcome)
-            return _of_error(error, case, shell)
-        try:
-            problems = [*problems_of(estimator, rows, weights)]
-        except Exception as error:  # noqa: BLE001
-            problems = [f"after the fit: {_with_place(error)}"]
-    problems += [
-        f"warned: {w.category.__name__}: {w.message}"
-        for w in given
-        if not issubclass(w.category, EXPECTED_WARNINGS)
-    ]
+            outcome = _of_error(error, case, shell)
+    foreign = [w for w in given if not issubclass(w.category, EXPECTED_WARNINGS)]
+    problems = [f"warned: {w.category.__name__}: {w.message}" for w in foreign]
     if not _same(rows, kept):
         problems.append("the rows were changed")
-    status = estimator.posterior_.status
-    if status is Status.COLLAPSED and not is_em(shell):
+    return replace(outcome, problems=outcome.problems + problems)
+
+
+def _of_fit(mixture: Any, rows: Any, case: Case, shell: str) -> Outcome:
+    try:
+        problems = [*problems_of(mixture, rows)]
+    except Exception as error:  # noqa: BLE001
+        problems = [f"after the fit: {_with_place(error)}"]
+    collapsed = mixture.posterior_.status is Status.COLLAPSED
+    if collapsed and not is_em(shell):
         problems.append("collapsed under proper priors")
     if _words(case, shell):
         problems.append(f"was to be refused with {_words(case, shell)!r}")
-    return Outcome("collapsed" if status is Status.COLLAPSED else "fitted", "", problems)
+    return Outcome("collapsed" if collapsed else "fitted", "", problems)
 
 
 def _words(case: Case, shell: str) -> str:
@@ -141,26 +142,25 @@ def _same(rows: Any, kept: Any) -> bool:
     return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def problems_of(mixture: Any, rows: Any, weights: Any):
+def problems_of(mixture: Any, rows: Any):
     """Yield what is wrong with a fit."""
     for name in ("elbo_", "elbo_trace_", "weights_", "means_", "covariances_", "precisions_"):
         if not np.all(np.isfinite(getattr(mixture, name))):
             yield f"{name} is not finite"
     if abs(mixture.weights_.sum() - 1) > 1e-9 or np.any(mixture.weights_ < 0):
         yield f"weights_ sum to {mixture.weights_.sum()}"
-    yield from _falls(mixture, rows, weights)
+    yield from _falls(mixture)
     yield from covariance_problems(mixture)
     yield from _densities(mixture, rows)
 
 
-def _falls(mixture: Any, rows: Any, weights: Any):
+def _falls(mixture: Any):
     posterior = mixture.posterior_
     if posterior.status is Status.FELL:
         yield "status fell"
-    total = len(rows) if weights is None else float(np.sum(weights))
     scale = sum(abs(term) for term in posterior.elbo_terms.values()) + np.abs(mixture.elbo_trace_).max()
     largest = -np.diff(mixture.elbo_trace_).min(initial=0.0)
-    if largest > _ROUNDING * scale + _PER_ROW * total + _LEAST:
+    if largest > _ROUNDING * scale + _LEAST:
         yield f"the bound fell by {largest:.3g}, its terms are {scale:.3g}"
 
 
@@ -175,7 +175,7 @@ def covariance_problems(mixture: Any):
             return
         correlations = covariances / deviations[..., :, None] / deviations[..., None, :]
         least = np.linalg.eigvalsh(correlations).min()
-        if least < -1e-12:
+        if least < -_EPS * covariances.shape[-1]:
             yield f"a covariance matrix is not positive definite: least eigenvalue {least:.3g}"
     elif not np.all(covariances > 0):
         yield "a variance is not positive"

@@ -22,7 +22,7 @@ def problems(**attributes):
     mixture = fitted()
     for name, value in attributes.items():
         setattr(mixture, name, value)
-    return list(demands.problems_of(mixture, ROWS, None))
+    return list(demands.problems_of(mixture, ROWS))
 
 
 def test_nothing_is_wrong_with_an_ordinary_fit():
