@@ -129,10 +129,6 @@ DATA = {
     "lacking": (lambda: _vectors({}), ["the data lack 'x'", "{'x': array"]),
     "unknown": (lambda: _vectors({"x": ROWS, "y": 1}), ["the data have 'y'", "'x', 'mean', 'W'"]),
     "an array": (lambda: _vectors(ROWS), ["data is a mapping", "{'x': ...}", "ndarray"]),
-    "NaN": (
-        lambda: _vectors({"x": [[1, 2], [np.nan, 1]]}),
-        ["'x', a MultivariateNormal, has a missing value (NaN) in row 1", "plates=(obs, column)"],
-    ),
     "infinity": (lambda: _vectors({"x": [[1, 2], [1, np.inf]]}), ["'x' has an infinity in row 1"]),
     "text": (lambda: _vectors({"x": [["a", "b"]]}), ["the data of 'x' must be numbers", "'a'"]),
     "complex": (lambda: _vectors({"x": ROWS * 1j}), ["the data of 'x' must be numbers", "complex"]),

@@ -39,6 +39,25 @@ CASES = {
         cv.KnownVarianceMixture(3, prior_mean=20.0, weights=[0.2, 0.5, 0.3], random_state=0),
         GALAXIES,
     ),
+    **{
+        f"{structure}, {form}": (
+            cv.BayesianGaussianMixture(
+                3, covariance_type=structure, mean_precision_family=form, random_state=0
+            ),
+            FAITHFUL,
+        )
+        for structure in ("tied", "diag", "spherical", "unit")
+        for form in ("joint", "independent")
+    },
+    **{
+        f"{structure}, em": (cv.GaussianMixture(3, covariance_type=structure, random_state=0), FAITHFUL)
+        for structure in ("tied", "diag", "spherical", "unit")
+    },
+    "process": (
+        cv.BayesianGaussianMixture(4, weight_concentration_prior_type="dirichlet_process", random_state=0),
+        FAITHFUL,
+    ),
+    "auto": (cv.BayesianGaussianMixture("auto", random_state=0), FAITHFUL),
     "flat prior": (cv.KnownVarianceMixture(2, prior_variance=np.inf, random_state=0), GALAXIES),
 }
 
@@ -238,3 +257,20 @@ def test_the_file_is_arrays_and_json(saved):
         assert {name.rsplit(".")[-1] for name in archive.namelist()} == {"json", "npy"}
         assert json.loads(archive.read("header.json"))["class"] == "BayesianGaussianMixture"
     assert saved.stat().st_size < 20_000
+
+
+@pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
+def test_a_fit_to_rows_with_errors_is_saved(structure, tmp_path):
+    errors = np.full(FAITHFUL.shape, 0.01)
+    mixture = cv.BayesianGaussianMixture(2, covariance_type=structure, random_state=0)
+    mixture.fit(FAITHFUL, noise_covariance=errors).save(tmp_path / "measured.caviar")
+    again = cv.load(tmp_path / "measured.caviar")
+    np.testing.assert_array_equal(
+        again.predict_proba(FAITHFUL, errors), mixture.predict_proba(FAITHFUL, errors)
+    )
+
+
+def test_moves_are_saved(tmp_path):
+    mixture = cv.BayesianGaussianMixture("auto", random_state=0).fit(FAITHFUL)
+    mixture.save(tmp_path / "auto.caviar")
+    assert cv.load(tmp_path / "auto.caviar").moves_ == mixture.moves_

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import language
 from .._model import Model
-from ..language import Constant, Data, Indexed, Node, Plate, Variable
+from ..language import Constant, Data, Diagonal, Indexed, Node, Plate, Variable
 
 __all__ = ["document_of_model", "model_of_document"]
 
@@ -23,6 +23,7 @@ _VARIABLES: dict[str, type[Variable]] = {
         language.Normal,
         language.NormalGamma,
         language.NormalWishart,
+        language.StickBreaking,
         language.TiedNormalGamma,
         language.TiedNormalWishart,
         language.Wishart,
@@ -53,15 +54,27 @@ def _document_of_node(node: Node) -> dict[str, Any]:
     if isinstance(node, Constant):
         document["value"] = node.value
     elif isinstance(node, Variable):
-        document["slots"] = {
-            name: {"node": slot.node.name, "index": None if slot.index is None else slot.index.name}
-            for name, slot in node.slots.items()
-        }
+        document["slots"] = _document_of_slots(node)
+        if isinstance(node, language.StickBreaking):
+            document["truncation"] = node.dimension
         if node.floor is not None:
             document["smallest_variance"] = node.floor
         if node.tied is not None:
             document["tied"] = node.tied.name
     return document
+
+
+def _document_of_slots(variable: Variable) -> dict[str, Any]:
+    """Return what stands in the slots of a variable; a diagonal as it was stated, and not as it is written out."""
+    slots = {
+        name: {"node": slot.node.name, "index": None if slot.index is None else slot.index.name}
+        for name, slot in variable.slots.items()
+        if slot.along is None
+    }
+    for name, stated in variable.stated.items():
+        if isinstance(stated, Diagonal):
+            slots[name] = {"node": stated.node.name, "index": None, "is_diagonal": True}
+    return slots
 
 
 def model_of_document(document: Mapping[str, Any]) -> Model:
@@ -96,14 +109,18 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     slots = {name: _expression(nodes, slot) for name, slot in entry["slots"].items()}
     if entry["kind"] == "Beta":
         slots = {"a": slots["shapes"], "b": slots["shapes"]}
+    if entry["kind"] == "StickBreaking":
+        slots["truncation"] = _checked_size(entry["truncation"])
     extra = {"smallest_variance": entry["smallest_variance"]} if "smallest_variance" in entry else {}
     if "tied" in entry:
         extra["tied"] = plates[entry["tied"]]
     return _VARIABLES[entry["kind"]](entry["name"], plates=own, **slots, **extra)  # type: ignore[call-arg]
 
 
-def _expression(nodes: Mapping[str, Node], slot: Mapping[str, Any]) -> Node | Indexed:
+def _expression(nodes: Mapping[str, Node], slot: Mapping[str, Any]) -> Any:
     node = nodes[slot["node"]]
+    if slot.get("is_diagonal"):
+        return language.diagonal(node)
     return node if slot["index"] is None else Indexed(node, _variable(nodes, slot["index"]))  # type: ignore[arg-type]
 
 
