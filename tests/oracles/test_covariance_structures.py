@@ -328,6 +328,7 @@ def test_em_takes_the_path_of_scikit_learn(structure, k):
             point=["weights", "mean", "precision"],
             order=["weights", "mean", "precision"],
             max_iter=n,
+            accelerate=False,
             tol=0,
         )
         np.testing.assert_allclose(posterior["weights"].value, other.weights_, rtol=1e-8)

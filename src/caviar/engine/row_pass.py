@@ -58,8 +58,8 @@ class RowPass:
             (v, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
         self._messages = _messages(compiled)
-        # the coefficient of a part without local variables is of no use to the rows
-        needed = {part for part in compiled.parts if part.factor is not None}
+        # the coefficient of a part without local variables is of no use to the rows; centres ask it for the precision
+        needed = {part for part in compiled.parts if part.factor is not None or any(centres.values())}
         needed |= summed | {part for _, _, part, _ in self._messages}
         self._part_derivatives: list[tuple[Hashable, Derivative]] = [
             (key, term.contraction.derivative(position))
