@@ -165,8 +165,9 @@ def advance(state: State, passes: Passes) -> State:
     """Return the state after each global factor was updated in turn, and the local factors in a pass."""
     # an error of a logit that is tolerated is one of the objective, times the rows
     slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
+    before = state
     try:
-        after = _update_globals(state, slack)
+        after = _update_globals(before, slack)
         coefficients, loss = _coefficients(after)
     except ImproperError:
         after, coefficients, loss = None, None, np.inf
@@ -174,10 +175,14 @@ def advance(state: State, passes: Passes) -> State:
         # sums over a component that shrank at once have no digits left: take them again, from its own mean
         again = _recentred(state, passes)
         if again is not None or after is None:
-            after = _update_globals(again or state, slack)
+            before = again or state
+            after = _update_globals(before, slack)
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
+    # the entropy of the labels has no more digits than the terms that it was found beside
+    size = before.objective.scale
+    slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
     return _update_locals(after, coefficients, passes, slack, loss * passes.source.total_weight)
 
 
@@ -306,7 +311,9 @@ def _step(state: State, passes: Passes) -> tuple[State | None, Status | None]:
         log.info("collapsed: %s", error)
         return None, Status.COLLAPSED
     if has_collapsed(after.plan, after.q, after.arrays):
-        return after if np.isfinite(after.elbo) else None, Status.COLLAPSED
+        # at the edge of a family updates may be nonsense: a state that fell is not kept
+        kept = np.isfinite(after.elbo) and not after.fell_at
+        return after if kept else None, Status.COLLAPSED
     if after.fell_at:
         refuse_far_priors(state.plan.binding, state.plan.frame)
         warnings.warn(
