@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from torture.registry import CASES
 
 import caviar as cv
 from caviar.engine.moments import moments
 from caviar.engine.status import Status
-from torture.registry import CASES
 
 
 @pytest.mark.parametrize("value", [0.1, 1e100, -1e8 / 3, 7e-300])
