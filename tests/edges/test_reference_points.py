@@ -83,8 +83,7 @@ def test_centres_that_rounding_moves_take_their_components_along(power):
 
 def test_a_start_far_from_its_clusters_is_no_fall():
     """Both components begin between two clusters 1e8 widths apart, with terms of size 1e17: their rounding is 16."""
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.standard_normal((30, 2)), rng.standard_normal((30, 2)) + 1e8])
+    x = CASES["two clusters 1e8 apart"].rows()
     mixture = cv.GaussianMixture(2, covariance_type="unit", init_params="random", random_state=0).fit(x)
     assert mixture.posterior_.status is Status.CONVERGED
     assert_allclose(np.sort(mixture.means_[:, 0]), [x[:30, 0].mean(), x[30:, 0].mean()], rtol=1e-9)
