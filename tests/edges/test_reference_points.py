@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from torture.registry import CASES
 
 import caviar as cv
 from caviar.engine.moments import moments
@@ -78,3 +79,19 @@ def test_centres_that_rounding_moves_take_their_components_along(power):
     assert mixture.posterior_.status is Status.CONVERGED
     trace = mixture.elbo_trace_
     assert np.all(np.diff(trace) >= -1e-9 * np.abs(trace[1:]))
+
+
+def test_a_start_far_from_its_clusters_is_no_fall():
+    """Both components begin between two clusters 1e8 widths apart, with terms of size 1e17: their rounding is 16."""
+    x = CASES["two clusters 1e8 apart"].rows()
+    mixture = cv.GaussianMixture(2, covariance_type="unit", init_params="random", random_state=0).fit(x)
+    assert mixture.posterior_.status is Status.CONVERGED
+    assert_allclose(np.sort(mixture.means_[:, 0]), [x[:30, 0].mean(), x[30:, 0].mean()], rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::caviar.CollapseWarning")
+def test_a_collapsed_fit_keeps_no_state_that_fell():
+    x = CASES["Fortran order"].rows()
+    mixture = cv.GaussianMixture(3, reg_covar=0.0, max_iter=8, random_state=0).fit(x)
+    assert mixture.posterior_.status is Status.COLLAPSED
+    assert np.all(np.diff(mixture.elbo_trace_) >= 0)

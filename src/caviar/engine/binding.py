@@ -22,6 +22,7 @@ __all__ = ["Binding", "as_values", "bind", "check_known_slots", "check_support"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
+_SMALLEST_WEIGHT = 1e-290
 """Weight whose square is still a number."""
 
 
@@ -482,4 +483,9 @@ def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
         raise DataError("every sample_weight is zero; nothing is left to fit")
     if np.max(weights) > _LARGEST_WEIGHT:
         raise DataError(f"sample_weight is as large as {np.max(weights):g}; divide all weights by a number")
+    if np.max(weights) < _SMALLEST_WEIGHT:
+        raise DataError(
+            f"the largest sample_weight is {np.max(weights):g}, of which sums have no digits left; multiply all weights by "
+            f"a number"
+        )
     return np.ascontiguousarray(weights)

@@ -161,7 +161,9 @@ def _step(
         log.info("collapsed: %s", error)
         return None, memory, Status.COLLAPSED
     if has_collapsed(after.plan, after.q, after.arrays):
-        return after if np.isfinite(after.elbo) else None, memory, Status.COLLAPSED
+        # at the edge of a family updates may be nonsense: a state that fell is not kept
+        kept = np.isfinite(after.elbo) and not after.fell_at
+        return after if kept else None, memory, Status.COLLAPSED
     if after.fell_at:
         refuse_far_priors(state.plan.binding, state.plan.frame)
         warnings.warn(

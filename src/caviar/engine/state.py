@@ -107,8 +107,9 @@ def advance(
     """
     # an error of a logit that is tolerated is one of the objective, times the rows
     slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
+    before = state
     try:
-        after = _update_globals(state, slack)
+        after = _update_globals(before, slack)
         coefficients, loss = _coefficients(after)
     except ImproperError:
         after, coefficients, loss = None, None, np.inf
@@ -116,7 +117,8 @@ def advance(
         # sums over a component that shrank at once have no digits left: take them again, from its own mean
         again = _recentred(state, passes)
         if again is not None or after is None:
-            after = _update_globals(again or state, slack)
+            before = again or state
+            after = _update_globals(before, slack)
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
@@ -124,6 +126,9 @@ def advance(
         further, memory = _further(state, after, passes, memory, change_per_row)
         if further is not None:
             return further, memory
+    # the entropy of the labels has no more digits than the terms that it was found beside
+    size = before.objective.scale
+    slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
     return _update_locals(after, coefficients, passes, slack, loss * passes.source.total_weight), memory
 
 

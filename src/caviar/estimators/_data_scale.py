@@ -124,7 +124,7 @@ def _blocks(X: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]
 
 def _units(spread: Array, varies: AnyArray, total: float) -> Array:
     own = spread[varies]
-    beyond = (own < _SMALLEST) | (own * np.sqrt(total) > _LARGEST)
+    beyond = (own < _SMALLEST) | (own > _LARGEST / np.sqrt(max(total, 1.0)))
     if beyond.any():
         raise DataError(
             f"a column has standard deviation {own[beyond][0]:.3g}, whose square float64 cannot hold with all its "

@@ -18,6 +18,8 @@ from ._data_scale import DataScale
 __all__ = ["START_KINDS", "known_labels", "starting_labels"]
 
 START_KINDS = ("auto", "kmeans", "k-means++", "random", "random_from_data")
+_FARTHEST = 1e100
+"""Deviations beyond which a row counts as that far."""
 
 
 def known_labels(y: Any, n_rows: int, n_components: int) -> Array:
@@ -80,6 +82,8 @@ def starting_labels(
         return generator.integers(n_components, size=len(X))
     units = (np.asarray(X, dtype=np.float64) - scale.mean) / scale.unit
     np.nan_to_num(units, copy=False, nan=0.0)
+    # rows without weight may be anywhere; distances to them are squared
+    np.clip(units, -_FARTHEST, _FARTHEST, out=units)
     if len(units) < n_components:
         raise ParameterError(f"init_params={given!r} needs at least {n_components} rows; got {len(units)}")
     seed = int(generator.integers(2**31 - 1))
