@@ -66,7 +66,13 @@ CASES = [
         "weights of 1e-12", "every row counts next to nothing", blobs, weigh=lambda rng, n: np.full(n, 1e-12)
     ),
     Case("weights of 1e-100", "hardly any row at all", blobs, weigh=lambda rng, n: np.full(n, 1e-100)),
-    Case("weights of 1e-320", "subnormal weights", blobs, weigh=lambda rng, n: np.full(n, 1e-320)),
+    Case(
+        "weights of 1e-320",
+        "subnormal weights",
+        blobs,
+        weigh=lambda rng, n: np.full(n, 1e-320),
+        refused="multiply all weights by a number",
+    ),
     Case("weights that sum to one", "normalised", blobs, weigh=lambda rng, n: np.full(n, 1.0 / n)),
     Case("weights of 1e-12 to 1e12", "over 24 powers of ten", blobs, weigh=_spread(-12, 12)),
     Case("weights of 1e-100 to 1e100", "over 200 powers of ten", blobs, weigh=_spread(-100, 100)),
