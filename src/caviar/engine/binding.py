@@ -22,9 +22,10 @@ __all__ = ["Binding", "as_values", "bind", "check_known_slots", "check_support"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
+"""Weight whose square is still a number."""
+
 _SMALLEST_WEIGHT = 1e-290
 """Largest weight below which a quotient by the total weight may overflow."""
-"""Weight whose square is still a number."""
 
 
 @dataclass(frozen=True)
@@ -486,7 +487,7 @@ def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
         raise DataError(f"sample_weight is as large as {np.max(weights):g}; divide all weights by a number")
     if np.max(weights) < _SMALLEST_WEIGHT:
         raise DataError(
-            f"the largest sample_weight is {np.max(weights):g}, of which sums have no digits left; multiply all weights "
+            f"the largest sample_weight is {np.max(weights):g}, of which sums have no digits; multiply all weights "
             f"by a number"
         )
     return np.ascontiguousarray(weights)
