@@ -80,8 +80,7 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     >>> scale.mean, scale.unit.round(3)
     (array([3., 5.]), array([1.633, 1.633]))
     """
-    if weights is not None and not np.all(weights):
-        X, weights = X[weights > 0], weights[weights > 0]
+    X, weights = _counting(X, weights)
     total = float(len(X)) if weights is None else float(weights.sum())
     lowest = np.fmin.reduce([np.fmin.reduce(block, axis=0) for block, _ in _blocks(X, None)])
     highest = np.fmax.reduce([np.fmax.reduce(block, axis=0) for block, _ in _blocks(X, None)])
@@ -101,6 +100,18 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     np.fill_diagonal(correlation, 1.0)
     size = np.where(varies, half, 0.0)
     return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation)
+
+
+def _counting(X: AnyArray, weights: Array | None) -> tuple[AnyArray, Array | None]:
+    """Return the rows that have a weight and a value, and their weights."""
+    counts = np.ones(len(X), dtype=bool) if weights is None else weights > 0
+    if X.dtype.kind == "f":
+        for start in range(0, len(X), _BLOCK_ROWS):
+            block = X[start : start + _BLOCK_ROWS]
+            counts[start : start + _BLOCK_ROWS] &= ~np.isnan(block).all(axis=1)
+    if counts.all() or not counts.any():
+        return X, weights
+    return X[counts], None if weights is None else weights[counts]
 
 
 def _known(deviation: Array) -> Array:

@@ -178,8 +178,11 @@ class GaussianEstimator(PredictiveMethods):
         noise = self._noise(rows)
         self._check_noise(noise)
         whole = self._fixed(rows.X.shape[1]).whole(is_joint=self._is_joint)
-        data = {"x": rows.X, **whole, **({} if noise is None else noise.data)}
-        return self.posterior_.local(data)["z"].probabilities
+        empty = rows.X.dtype.kind == "f" and np.isnan(rows.X).all()
+        # data cannot be missing altogether: a row that is not stands in front
+        X = np.vstack([self.means_[:1], rows.X]) if empty else rows.X
+        data = {"x": X, **whole, **({} if noise is None else noise.data)}
+        return self.posterior_.local(data)["z"].probabilities[int(empty) :]
 
     def _check_noise(self, noise: Noise | None) -> None:
         has_noise = "true" in self.posterior_.model.variables
