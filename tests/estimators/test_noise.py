@@ -89,3 +89,17 @@ def test_what_was_fitted_with_errors_is_asked_with_errors():
     missing[0, 0] = np.nan
     with pytest.raises(ValueError, match="cannot be fitted together with noise_covariance"):
         without.fit(missing, noise_covariance=VARIANCES)
+
+
+def test_rows_with_errors_are_not_judged_by_the_density_of_true_values():
+    mixture = cv.GaussianMixture(2, random_state=0).fit(X, noise_covariance=VARIANCES)
+    for method in ("score_samples", "score", "bic", "aic", "is_outlier", "outlier_scores"):
+        with pytest.raises(ValueError, match="density is that of their true values"):
+            getattr(mixture, method)(X)
+    parameters = 2 * 2 + 2 * 3 + 1
+    np.testing.assert_allclose(
+        mixture.bic(X, VARIANCES), -2 * mixture.elbo_ + parameters * np.log(len(X)), rtol=1e-9
+    )
+    np.testing.assert_array_equal(
+        mixture.fit_transform(X, noise_covariance=VARIANCES), mixture.predict_proba(X, VARIANCES)
+    )

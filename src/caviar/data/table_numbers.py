@@ -71,7 +71,7 @@ def numbers_of(rows: Rows, columns: Sequence[str] | None, *, missing_ok: bool = 
     for j, column in enumerate(table.columns):
         values[:, j] = column.to_numpy()
     for j, name in enumerate(names):
-        _check_readable(rows, kinds, name, values[:, j])
+        _check_readable(rows, kinds, name, values[:, j], missing_ok=missing_ok and columns is not None)
     _check_complete(rows, names, values, missing_ok=missing_ok)
     return Table(values, tuple(names))
 
@@ -92,8 +92,10 @@ def _chosen(available: Sequence[str], columns: Sequence[str] | None, label: str)
     return list(columns)
 
 
-def _check_readable(rows: Rows, kinds: Mapping[str, str], name: str, values: Array) -> None:
-    """Raise DataError if a column holds something else than numbers."""
+def _check_readable(
+    rows: Rows, kinds: Mapping[str, str], name: str, values: Array, *, missing_ok: bool
+) -> None:
+    """Raise DataError if a column holds something else than numbers; all may be missing in one that was asked for."""
     bad = np.flatnonzero(np.isnan(values))
     if len(bad) and kinds[name] == "varchar":
         texts = rows.column(identifier(name)).take(bad).to_pylist()
@@ -112,7 +114,7 @@ def _check_readable(rows: Rows, kinds: Mapping[str, str], name: str, values: Arr
                 f"{rows.label}: column {name!r} has {count} that cannot be read as a number: {at}. Correct the "
                 f"data, or choose other columns"
             )
-    if len(bad) == len(values):
+    if len(bad) == len(values) and not missing_ok:
         raise _not_numeric(rows, kinds, name, "all its values are missing")
 
 

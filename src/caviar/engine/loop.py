@@ -126,9 +126,14 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
             if stopped is not None:
                 status = stopped
                 break
-            if abs(change) < settings.tol:
+            if abs(change) >= settings.tol:
+                memory = memory if memory is not None or not settings.accelerate else Memory()
+            elif memory is None:
                 status = Status.CONVERGED
                 break
+            else:
+                # a move beyond the updates may gain less than they do: only a plain sweep tells that all has settled
+                memory = None
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     terms = state.objective.by_factor()

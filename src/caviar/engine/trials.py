@@ -55,7 +55,8 @@ def _winner(starts: Sequence[Start], passes: Passes) -> Start:
         if len(remaining) == 1:
             break
         ends = [_fitted(replace(_FURTHER, max_iter=n_iter), start, passes) for start in remaining]
-        ranked = sorted((end for end in ends if end is not None), key=lambda end: -end.elbo)
+        # those that end alike keep their order, whatever rounding makes of it
+        ranked = sorted((end for end in ends if end is not None), key=lambda end: -float(f"{end.elbo:.9g}"))
         if not ranked:
             break
         remaining = [_where(end) for end in ranked[: (len(ranked) + 1) // 2]]

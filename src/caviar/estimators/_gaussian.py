@@ -184,6 +184,52 @@ class GaussianEstimator(PredictiveMethods):
         data = {"x": X, **whole, **({} if noise is None else noise.data)}
         return self.posterior_.local(data)["z"].probabilities[int(empty) :]
 
+    def _require_true_values(self, method: str) -> None:
+        check_is_fitted(self)
+        if "true" in self.posterior_.model.variables:
+            raise ParameterError(
+                f"the mixture was fitted to rows with errors, and its density is that of their true values: {method} "
+                f"would take errors for spread. predictive_ gives the density of true values, for rows without errors"
+            )
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the log density of each row, shape (N,), in nats; the density integrates to one.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`.
+
+        Raises
+        ------
+        ParameterError
+            If the mixture was fitted to rows with errors.
+        """
+        self._require_true_values("score_samples")
+        return super().score_samples(X)
+
+    def transform(self, X: Any, noise_covariance: Any = None) -> Array:
+        """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for what comes next.
+
+        Parameters
+        ----------
+        X, noise_covariance
+            As for :meth:`predict_proba`.
+        """
+        return self.predict_proba(X, noise_covariance)
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None
+    ) -> Array:
+        """Fit the mixture and return the responsibilities of the rows, (N, K).
+
+        Parameters
+        ----------
+        X, y, sample_weight, noise_covariance
+            As for :meth:`fit`.
+        """
+        return self.fit(X, y, sample_weight, noise_covariance).transform(X, noise_covariance)
+
     def _check_noise(self, noise: Noise | None) -> None:
         has_noise = "true" in self.posterior_.model.variables
         if has_noise and noise is None:

@@ -171,6 +171,7 @@ class PredictiveMethods(MixtureEstimator):
 
     def outlier_scores(self, X: Any) -> Array:
         """Return how unexpected rows are, (N,): minus the log density of what was observed of each, in nats."""
+        self._require_true_values("outlier_scores")
         return self.predictive_.outlier_scores(self._rows(X))
 
     def outlier_threshold(self, rate: float, random_state: Any = None) -> OutlierThreshold:
@@ -191,6 +192,7 @@ class PredictiveMethods(MixtureEstimator):
         >>> mixture.is_outlier([[2.0, 54.0], [2.0, 80.0]], rate=0.001, random_state=0)
         array([False,  True])
         """
+        self._require_true_values("is_outlier")
         return self.predictive_.is_outlier(self._rows(X), rate, as_generator(random_state))
 
     def sample_parameters(self, n_draws: int, random_state: Any = None) -> ParameterDraws:
@@ -271,6 +273,10 @@ class PredictiveMethods(MixtureEstimator):
             np.stack(marginal.interval(level)),
             np.quantile(draws.covariances, ends, axis=0),
         )
+
+    @abstractmethod
+    def _require_true_values(self, method: str) -> None:
+        """Refuse to judge rows with errors by the density of true values."""
 
     def _rows(self, X: Any) -> AnyArray:
         check_is_fitted(self)

@@ -365,4 +365,6 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _read_more(self, posterior: Posterior, found: Components) -> None:
         self.weight_concentration_ = self._weight_prior(self.n_components_).concentrations(posterior)
         self.mean_precision_ = found.mean_precision
-        self.degrees_of_freedom_ = found.df
+        # components that share their precision have one number
+        is_shared = found.df is not None and found.df.ndim == 0
+        self.degrees_of_freedom_ = found.df.item() if is_shared else found.df  # type: ignore[union-attr]

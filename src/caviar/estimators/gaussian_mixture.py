@@ -342,7 +342,8 @@ class GaussianMixture(GaussianEstimator):
         X
             Rows, as for :meth:`fit`.
         noise_covariance
-            Of their errors, as for :meth:`fit`: the density is then that of what is measured. None: of true values.
+            Of their errors, as for :meth:`fit`: the density is then that of what is measured. Needed where the fit had
+            it.
         """
         check_is_fitted(self)
         noise = self._noise(RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance))
@@ -351,25 +352,25 @@ class GaussianMixture(GaussianEstimator):
         rows = np.asarray(self._validated(X, reset=False), dtype=np.float64)
         return measured_log_density(self._predictive, rows, noise.covariances)
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: Any, noise_covariance: Any = None) -> float:
         """Return the Akaike information criterion on rows, lower is better: 2 parameters - 2 log-likelihood.
 
         Parameters
         ----------
-        X
-            Rows, as for :meth:`fit`.
+        X, noise_covariance
+            As for :meth:`score_samples`.
         """
-        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+        return -2 * float(self.score_samples(X, noise_covariance).sum()) + 2 * self._n_parameters()
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: Any, noise_covariance: Any = None) -> float:
         """Return the Bayesian information criterion on N rows, lower is better: log(N) parameters - 2 log-likelihood.
 
         Parameters
         ----------
-        X
-            Rows, as for :meth:`fit`.
+        X, noise_covariance
+            As for :meth:`score_samples`.
         """
-        log_densities = self.score_samples(X)
+        log_densities = self.score_samples(X, noise_covariance)
         return -2 * float(log_densities.sum()) + float(np.log(len(log_densities))) * self._n_parameters()
 
     def _n_parameters(self) -> int:

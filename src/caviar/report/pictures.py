@@ -219,7 +219,7 @@ def _keys(view: _View) -> list[Line2D]:
 
 def _draw_density(axes: Axes, view: _View) -> None:
     """Draw a histogram of the rows of one column, and the density divided among the components."""
-    x = view.rows[:, 0]
+    x = view.rows[~np.isnan(view.rows[:, 0]), 0]
     margin = 0.08 * np.ptp(x) or 1.0
     grid = np.linspace(x.min() - margin, x.max() + margin, 800)[:, np.newaxis]
     density = np.exp(view.estimator.score_samples(grid))
@@ -287,7 +287,8 @@ def _legend_of_pairs(figure: Figure, view: _View) -> None:
 def _draw_column(axes: Axes, view: _View, column: int) -> None:
     """Draw a histogram of one column, each bar divided among the components by the labels of its rows."""
     labels = view.estimator.predict(view.rows)
-    parts = [view.rows[labels == k, column] for k in view.drawn]
+    seen = ~np.isnan(view.rows[:, column])
+    parts = [view.rows[seen & (labels == k), column] for k in view.drawn]
     axes.hist(parts, bins=24, stacked=True, color=[tuple(view.colours[k]) for k in view.drawn], alpha=0.8)
     _plain(axes)
     axes.set_yticks([])

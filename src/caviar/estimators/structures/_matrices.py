@@ -172,7 +172,7 @@ class IndependentMatrices(Form):
         return Components(
             mean.mean,
             covariances,
-            precision.mean,
+            of_each(precision, lambda q: inverse(_inverse_of_expectation(q)), lambda point: point.value),
             of_each(mean, lambda q: q.precision, lambda point: np.inf),
             of_each(precision, lambda q: np.asarray(q.df), lambda point: np.inf),
         )
