@@ -107,3 +107,19 @@ def test_impossible_fixed_parameters_are_refused(arguments, fixed, message):
     mixture = cv.BayesianGaussianMixture(**({"n_components": 2} | arguments), fixed=fixed)
     with pytest.raises(ValueError, match=message):
         mixture.fit(FAITHFUL)
+
+
+def test_the_floor_of_columns_where_several_components_are_learnt():
+    """Each column keeps its own floor, whichever components are known."""
+    rows = np.concatenate(
+        [FAITHFUL, np.repeat([[9.0, 9.0]], 20, axis=0), np.repeat([[-9.0, 9.0]], 20, axis=0)]
+    )
+    fixed = {
+        "means": [[NAN, NAN], [9.0, 9.0], [-9.0, 9.0]],
+        "covariances": [[1.0, 40.0], [NAN, NAN], [NAN, NAN]],
+    }
+    mixture = cv.GaussianMixture(
+        3, covariance_type="diag", fixed=fixed, init_params=np.repeat([0, 1, 2], [len(FAITHFUL), 20, 20])
+    ).fit(rows)
+    np.testing.assert_allclose(mixture.covariances_[0], [1.0, 40.0])
+    np.testing.assert_allclose(mixture.covariances_[1:], np.tile(1e-6 * rows.var(axis=0), (2, 1)))
