@@ -90,6 +90,7 @@ def test_what_was_fitted_with_errors_is_asked_with_errors():
     with pytest.raises(ValueError, match="cannot be fitted together with noise_covariance"):
         without.fit(missing, noise_covariance=VARIANCES)
 
+
 @pytest.mark.parametrize("structure", ["full", "diag"])
 def test_a_known_label_holds_however_far_its_row_is(structure):
     """Thousands of nats for another component, narrow and far from the middle, do not outweigh a label."""
