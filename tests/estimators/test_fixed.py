@@ -107,3 +107,40 @@ def test_impossible_fixed_parameters_are_refused(arguments, fixed, message):
     mixture = cv.BayesianGaussianMixture(**({"n_components": 2} | arguments), fixed=fixed)
     with pytest.raises(ValueError, match=message):
         mixture.fit(FAITHFUL)
+
+
+def test_the_floor_of_columns_where_several_components_are_learnt():
+    """Each column keeps its own floor, whichever components are known."""
+    rows = np.concatenate(
+        [FAITHFUL, np.repeat([[9.0, 9.0]], 20, axis=0), np.repeat([[-9.0, 9.0]], 20, axis=0)]
+    )
+    fixed = {
+        "means": [[NAN, NAN], [9.0, 9.0], [-9.0, 9.0]],
+        "covariances": [[1.0, 40.0], [NAN, NAN], [NAN, NAN]],
+    }
+    mixture = cv.GaussianMixture(
+        3, covariance_type="diag", fixed=fixed, init_params=np.repeat([0, 1, 2], [len(FAITHFUL), 20, 20])
+    ).fit(rows)
+    np.testing.assert_allclose(mixture.covariances_[0], [1.0, 40.0])
+    np.testing.assert_allclose(mixture.covariances_[1:], np.tile(1e-6 * rows.var(axis=0), (2, 1)))
+
+
+@pytest.mark.parametrize("structure", ALL)
+@pytest.mark.parametrize("form", ["joint", "independent"])
+def test_intervals_of_the_rest_where_every_mean_is_known(structure, form):
+    means = np.array([[2.1, 55.0], [4.3, 80.0]])
+    covariances = {"full": np.array([np.diag([0.1, 40.0])] * 2), "diag": np.array([[0.1, 40.0]] * 2)}
+    fixed = {"means": means}
+    if form == "joint" and structure != "unit":
+        if structure not in covariances:
+            pytest.skip("refused in the joint form")
+        fixed["covariances"] = covariances[structure]
+    mixture = cv.BayesianGaussianMixture(
+        2, covariance_type=structure, mean_precision_family=form, fixed=fixed, random_state=0
+    ).fit(FAITHFUL)
+    found, draws = mixture.credible_intervals(0.9), mixture.sample_parameters(4000, 0)
+    np.testing.assert_array_equal(found.means, [means, means])
+    inside = (draws.weights > found.weights[0]) & (draws.weights < found.weights[1])
+    np.testing.assert_allclose(inside.mean(axis=0), 0.9, atol=0.02)
+    with pytest.raises(ValueError, match="gives points"):
+        cv.GaussianMixture(2, fixed={"means": means}, random_state=0).fit(FAITHFUL).credible_intervals()

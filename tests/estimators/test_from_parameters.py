@@ -47,6 +47,7 @@ def test_roots_of_precisions_are_those_of_scikit_learn(structure):
     [
         (([0.5, 0.6], [[0.0], [1.0]], [1.0, 1.0], "spherical"), "sum to one"),
         (([0.5, 0.5], [[0.0], [1.0]], [1.0, -1.0], "spherical"), "must be positive"),
+        (([1.0, 0.0], [[0.0], [1.0]], [1.0, 1.0], "spherical"), "component 1 has weight 0. Leave it out"),
         (([0.5, 0.5], [0.0, 1.0], [1.0, 1.0], "spherical"), r"means must have shape \(K, D\)"),
         (([1.0], [[0.0, 1.0]], [[[1.0, 2.0], [2.0, 1.0]]], "full"), "positive definite"),
         (([1.0], [[0.0, 1.0]], np.eye(2), "unit"), "known to be the identity"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import caviar as cv
 from caviar.estimators._data_scale import scale_of
@@ -197,3 +198,18 @@ def test_a_constant_column_is_seen_through_rounding(constant):
 def test_units_beyond_floating_point_are_refused_in_words(factor):
     with pytest.raises(cv.DataError, match="other units"):
         cv.BayesianGaussianMixture(2).fit(FAITHFUL * factor)
+
+
+@pytest.mark.parametrize("structure", ["full", "tied"])
+def test_where_a_fit_with_missing_entries_begins_does_not_depend_on_an_offset(structure):
+    rng = np.random.default_rng(1)
+    labels = np.arange(60) % 3
+    rows = np.round((rng.normal(size=(60, 2)) + 4.0 * labels[:, None]) * 1024) / 1024
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+
+    def begun(at):
+        mixture = cv.BayesianGaussianMixture(3, covariance_type=structure, init_params=labels, max_iter=0)
+        with pytest.warns(ConvergenceWarning):
+            return mixture.fit(rows + at).elbo_
+
+    np.testing.assert_allclose(begun(2.0**27), begun(0.0), rtol=1e-9)

@@ -93,6 +93,12 @@ def test_warm_starts_go_on_where_the_last_fit_ended(estimator):
         mixture.set_params(n_components=3).fit(FAITHFUL)
 
 
+def test_a_warm_start_with_other_columns_is_refused():
+    mixture = cv.BayesianGaussianMixture(2, warm_start=True, random_state=0).fit(FAITHFUL)
+    with pytest.raises(ValueError, match="goes on from 2 columns, but X has 1"):
+        mixture.fit(FAITHFUL[:, :1])
+
+
 @pytest.mark.parametrize("kind", ["kmeans", "k-means++", "random", "random_from_data"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_starts_as_in_scikit_learn(estimator, kind):

@@ -103,3 +103,25 @@ def test_rows_with_errors_are_not_judged_by_the_density_of_true_values():
     np.testing.assert_array_equal(
         mixture.fit_transform(X, noise_covariance=VARIANCES), mixture.predict_proba(X, VARIANCES)
     )
+
+
+@pytest.mark.parametrize("structure", ["full", "diag"])
+def test_a_known_label_holds_however_far_its_row_is(structure):
+    """Thousands of nats for another component, narrow and far from the middle, do not outweigh a label."""
+    rows = np.array([[0.0, 0.0], [9.0, 9.0], [9.1, 9.0], [8.0, 8.0], [0.3, 0.1]])
+    labels = np.array([0, 1, -1, 0, -1])
+    covariance = np.array([1e-4, 1e-4])
+    fixed = {
+        "weights": [0.5, 0.5],
+        "means": [[0.0, 0.0], [9.0, 9.0]],
+        "covariances": [np.diag(covariance) if structure == "full" else covariance] * 2,
+    }
+    mixture = cv.GaussianMixture(
+        2, covariance_type=structure, fixed=fixed, semi_supervised=True, random_state=0
+    ).fit(rows, labels, noise_covariance=[0.5, 0.5])
+    logs = np.log(0.5) + np.stack(
+        [multivariate_normal(mean, (0.5 + 1e-4) * np.eye(2)).logpdf(rows) for mean in fixed["means"]], axis=1
+    )
+    known = labels >= 0
+    exact = logs[known, labels[known]].sum() + np.logaddexp.reduce(logs[~known], axis=1).sum()
+    np.testing.assert_allclose(mixture.elbo_, exact, rtol=1e-9)

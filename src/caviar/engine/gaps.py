@@ -17,6 +17,8 @@ from .moments import moments
 
 __all__ = ["Gaps", "entries_name", "gaps_of", "observed_entries", "order_of_patterns", "with_column_means"]
 
+_CONSTANT = 4 * np.finfo(float).eps
+"""Standard deviation of a column, in units of its largest value, that is nothing but rounding."""
 _LEAST_VARIANCE = 1e-12
 """Variance that a constant column is taken to have at a start, in units of its square."""
 
@@ -62,7 +64,8 @@ def gaps_of(array: AnyArray, seen: AnyArray, weights: Array | None) -> Gaps:
         # what is too large for a square is refused with the frame
         with np.errstate(over="ignore"):
             mean[column] = found.mean
-            variance[column] = np.maximum(found.spread**2, _LEAST_VARIANCE * found.largest**2) or 1.0
+            varies = found.spread > _CONSTANT * found.largest
+            variance[column] = found.spread**2 if varies else _LEAST_VARIANCE * found.largest**2 or 1.0
     return Gaps(seen, mean, variance)
 
 

@@ -43,6 +43,17 @@ class KnownRepetitions:
         """Return what belongs to the other repetitions of arrays over the plates, (n_unknown, ...) each."""
         return tuple(array[~self.is_known] for array in arrays)
 
+    def filled(self, arrays: Statistics) -> Statistics:
+        """Return arrays over the plates, (plates..., ...) each, with those of an unknown repetition at known ones."""
+        return tuple(
+            np.where(
+                self.is_known.reshape(self.is_known.shape + (1,) * (array.ndim - self.is_known.ndim)),
+                array[~self.is_known][0],
+                array,
+            )
+            for array in arrays
+        )
+
     def points(self, variable: Variable, reference: Array | None) -> PointMass:
         """Return the known values, measured from the reference point of their variable: batch (n_known,)."""
         if reference is None:

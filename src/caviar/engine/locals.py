@@ -145,12 +145,16 @@ _EXCLUDED = 2_000.0
 """Nats by which a category that is known not to be the one lies below: its probability is then exp(_FLOOR)."""
 
 
-def _restrict(logits: Array, labels: AnyArray) -> None:
+_EXCLUDED_FIRST = 1e300
+"""The same where the log densities of other variables are yet to be added to the logits, however large they are."""
+
+
+def _restrict(logits: Array, labels: AnyArray, below: float = _EXCLUDED) -> None:
     """Leave of logits (plates..., K, B) the known label; labels (B, plates...) of -1 are unknown."""
     known = np.moveaxis(labels, 0, -1)[..., None, :]
     chosen = np.take_along_axis(logits, np.maximum(known, 0), axis=-2)
     excluded = (known >= 0) & (known != np.arange(logits.shape[-2])[:, None])
-    np.copyto(logits, chosen - _EXCLUDED, where=excluded)
+    np.copyto(logits, chosen - below, where=excluded)
 
 
 _FLOOR, _CEILING = -600.0, 500.0
@@ -312,6 +316,11 @@ class GatedFactor(LocalFactor):
         super().__init__(binding, [gate, *others], axes)
         self.gate = gate
         self.category = category
+
+    def restrict(self, natural: Array, columns: Mapping[str, AnyArray]) -> None:
+        """Leave the known labels, whatever the gated variables will say."""
+        if self.labelled is not None:
+            _restrict(self.view(natural, (self.labelled, "x")), columns[self.labelled.name], _EXCLUDED_FIRST)
 
     def _conditionals(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each gated variable, batch (K, B, plates...)."""

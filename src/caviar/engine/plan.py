@@ -93,7 +93,13 @@ class Plan:
         known = self.binding.known.get(variable)
         if known is None:
             return self._factor(variable, natural)
-        unknown = None if known.are_all else self._factor(variable, known.unknown(natural))
+        if known.are_all:
+            unknown = None
+        elif variable in self.point:
+            # a floor on variances has a place for each repetition
+            unknown = self._factor(variable, known.filled(natural))[~known.is_known]
+        else:
+            unknown = self._factor(variable, known.unknown(natural))
         return known.factor(variable, unknown, self.frame.of(variable))
 
     def _factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:

@@ -244,7 +244,7 @@ class GaussianEstimator(PredictiveMethods):
     ) -> str | list[dict[str, Any]]:
         """Return where the starts begin."""
         if self.warm_start and hasattr(self, "posterior_"):
-            return [self._last_factors()]
+            return [self._last_factors(X.shape[1])]
         if isinstance(self.init_params, str) and self.init_params == "auto":
             return "auto"
         n_starts = self.n_init if isinstance(self.init_params, str) else 1
@@ -253,11 +253,16 @@ class GaussianEstimator(PredictiveMethods):
             for _ in range(n_starts)
         ]
 
-    def _last_factors(self) -> dict[str, Any]:
+    def _last_factors(self, n_features: int) -> dict[str, Any]:
         if self.means_.shape[0] != self.n_components:
             raise ParameterError(
                 f"warm_start=True goes on from {self.means_.shape[0]} components, but n_components is "
                 f"{self.n_components}; set warm_start=False"
+            )
+        if self.means_.shape[1] != n_features:
+            raise ParameterError(
+                f"warm_start=True goes on from {self.means_.shape[1]} columns, but X has {n_features}; set "
+                f"warm_start=False"
             )
         return {name: self.posterior_[name] for name in self.posterior_}
 

@@ -11,6 +11,7 @@ from scipy.special import betaincinv, stdtrit
 
 from .._typing import Array
 from ..engine.partly_known import PartlyKnown
+from ..engine.point import PointMass
 from ..families import (
     Dirichlet,
     ExponentialFamily,
@@ -125,10 +126,19 @@ def _of_partly_known(factor: PartlyKnown) -> MeanMarginal:
     )
 
 
+def _of_known(means: Array) -> MeanMarginal:
+    """Return points for means that are all known, beside other parameters that are learnt."""
+    return MeanMarginal(means, _diagonal(np.zeros(means.shape)), np.full(means.shape, np.inf))
+
+
 def mean_marginal(estimator: Any) -> MeanMarginal | None:
     """Return the marginals of the means of a fitted mixture; None where they are points, as in maximum likelihood."""
     posterior = estimator.posterior_
-    factor = posterior["theta"] if "theta" in posterior else posterior["mean"]
+    if all(isinstance(posterior[name], PointMass) for name in posterior):
+        return None
+    factor = next((posterior[name] for name in ("theta", "mean") if name in posterior), None)
+    if factor is None or isinstance(factor, PointMass):
+        return _of_known(estimator.means_)
     if isinstance(factor, PartlyKnown):
         return _of_partly_known(factor)
     marginal = _MARGINALS.get(type(factor))

@@ -366,5 +366,5 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.weight_concentration_ = self._weight_prior(self.n_components_).concentrations(posterior)
         self.mean_precision_ = found.mean_precision
         # components that share their precision have one number
-        is_shared = found.df is not None and found.df.ndim == 0
-        self.degrees_of_freedom_ = found.df.item() if is_shared else found.df  # type: ignore[union-attr]
+        df = None if found.df is None else np.asarray(found.df)
+        self.degrees_of_freedom_ = df.item() if df is not None and df.ndim == 0 else df

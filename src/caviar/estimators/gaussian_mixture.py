@@ -209,7 +209,7 @@ class GaussianMixture(GaussianEstimator):
         mixture._check_settings()
         structure = mixture._structure
         known = {
-            "weights": as_weights("weights", weights, n_components),
+            "weights": _positive("weights", as_weights("weights", weights, n_components)),
             "mean": as_array("means", means, (n_components, size), "one row a component"),
         }
         if not structure.is_known:
@@ -316,7 +316,7 @@ class GaussianMixture(GaussianEstimator):
             return None
         weights = np.full(n_components, 1 / n_components) if self.weights_init is None else self.weights_init
         start = {
-            "weights": as_weights("weights_init", weights, n_components),
+            "weights": _positive("weights_init", as_weights("weights_init", weights, n_components)),
             "mean": as_array("means_init", self.means_init, (n_components, size), "one row a component"),
         }
         structure = self._structure
@@ -387,6 +387,15 @@ def _as_table(means: Any) -> Array:
     if table.ndim != 2 or not table.size:
         raise ParameterError(f"means must have shape (K, D), one row a component; got shape {table.shape}")
     return table
+
+
+def _positive(name: str, weights: Array) -> Array:
+    """Return weights unless one is zero, which no Dirichlet can be at."""
+    if not np.all(weights):
+        raise ParameterError(
+            f"{name} must be positive; component {int(np.argmin(weights))} has weight 0. Leave it out"
+        )
+    return weights
 
 
 def _along_rows(variable: Variable) -> bool:
