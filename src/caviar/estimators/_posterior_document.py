@@ -51,7 +51,8 @@ def _document_of_factor(factor: Any) -> dict[str, Any]:
             "known": _document_of_factor(factor.known),
             "is_known": factor.is_known,
         }
-    return {"family": type(factor).__name__, "parameters": factor._parameters()}
+    parameters = {name: np.asarray(value) for name, value in factor._parameters().items()}
+    return {"family": type(factor).__name__, "parameters": parameters}
 
 
 def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
