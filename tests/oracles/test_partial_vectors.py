@@ -75,7 +75,7 @@ def test_a_mixture_follows_the_literal_loop(seed):
     for _ in range(25):
         q = missing_entries.sweep(x, prior, q)
         trace.append(missing_entries.elbo(x, prior, q))
-    posterior = _mixture(prior).fit({"x": x}, init=init, max_iter=25, tol=0)
+    posterior = _mixture(prior).fit({"x": x}, init=init, max_iter=25, tol=0, accelerate=False)
     np.testing.assert_allclose(posterior.elbo_trace, trace, rtol=0, atol=1e-9)
     np.testing.assert_allclose(posterior.local({"x": x})["z"].probabilities, q.responsibilities, atol=1e-10)
     np.testing.assert_allclose(posterior["theta"].mean, q.means, atol=1e-9)
@@ -86,7 +86,9 @@ def test_a_mixture_follows_the_literal_loop(seed):
 def test_one_component_follows_the_literal_loop(at):
     x, prior = _rows(5, 25, 3, 1, 0.4, at), _prior(5, 3, 1)
     q = _start(x, prior, 5)
-    posterior = _single(prior).fit({"x": x}, init={"theta": _theta(q, 0)}, max_iter=30, tol=0)
+    posterior = _single(prior).fit(
+        {"x": x}, init={"theta": _theta(q, 0)}, max_iter=30, tol=0, accelerate=False
+    )
     trace = [missing_entries.elbo(x, prior, q)]
     for _ in range(30):
         q = missing_entries.sweep(x, prior, q)
