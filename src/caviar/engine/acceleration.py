@@ -29,7 +29,7 @@ _GROWTH = 1.2
 
 _PAIRS = 10
 _NEAR = 1e-2
-"""Change of the objective per row below which the objective counts as locally quadratic."""
+"""Change of the objective per row below which moves beyond the updates are tried: it is then locally quadratic."""
 
 _LONGEST_PAUSE = 16
 
@@ -118,7 +118,10 @@ def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | Non
     place, move = memory.place, memory.move
     assert place is not None
     assert move is not None
-    if memory.pairs and change_per_row < _NEAR:
+    if change_per_row >= _NEAR:
+        # far from an optimum a long move may leave for another, lower one
+        return replace(memory, is_secant=False), None
+    if memory.pairs:
         if not memory.pause:
             natural = place.natural + secant_move(move, memory.pairs)
             return replace(memory, is_secant=True), natural
