@@ -76,9 +76,16 @@ def print_results(console: Console, estimator: Any) -> None:
     say(console)
     starts = len(estimator.posterior_.restart_elbos)
     best = f" (the best of {starts} starts)" if starts > 1 else ""
-    say(console, f"{kind.objective} {estimator.elbo_:.4f} nats after {estimator.n_iter_} iterations{best}")
+    say(
+        console,
+        f"{kind.objective} {estimator.elbo_:.4f} nats after {_counted(estimator.n_iter_, 'iteration')}{best}",
+    )
     say(console, str(estimator.posterior_.status))
     _say_moves(console, getattr(estimator, "moves_", []))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _say_moves(console: Console, moves: Any) -> None:
@@ -86,7 +93,7 @@ def _say_moves(console: Console, moves: Any) -> None:
     if moves:
         taken = [move for move in moves if move.accepted]
         kinds = ", ".join(
-            f"{count} {kind}{'s' * (count != 1)}"
+            _counted(count, kind)
             for kind in ("split", "merge", "delete")
             if (count := sum(move.kind == kind for move in taken))
         )

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from caviar import CaviarError
+from caviar import CaviarError, ConvergenceWarning
 
 __all__ = [
     "BAD_INPUT",
@@ -86,6 +86,8 @@ def gathered_warnings() -> Iterator[None]:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
-    told = (str(warning.message) for warning in caught if warning.category.__name__ != "ConvergenceWarning")
+    told = (
+        str(warning.message) for warning in caught if not issubclass(warning.category, ConvergenceWarning)
+    )
     for text in dict.fromkeys(told):
         complain("warning", text)

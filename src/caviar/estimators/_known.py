@@ -91,6 +91,12 @@ def fixed_of(
     means = covariances = None
     if "means" in given:
         means = _with_gaps("fixed['means']", given["means"], (n_components, n_features))
+        missing = np.isnan(means)
+        if not structure.has_independent_columns and np.any(missing.any(axis=1) != missing.all(axis=1)):
+            raise ParameterError(
+                "fixed['means'] of a component must be given whole, or be a row of NaN: the columns of "
+                f"covariance_type={structure.name!r} are learnt together"
+            )
     if "covariances" in given:
         covariances = _precisions(given["covariances"], structure, n_components, n_features)
     if is_joint and (means is not None or covariances is not None):

@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, Transfor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .. import _errors as errors
 from .._errors import DataError
 from .._model import Model
 from .._posterior import Posterior
@@ -76,6 +77,10 @@ class RowsToFit:
     def n_counting(self) -> int:
         """Number of rows with weight."""
         return len(self.X) if self.weights is None else int(np.count_nonzero(self.weights))
+
+
+class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
+    """A fit ended before its objective settled: scikit-learn's warning, and the library's own."""
 
 
 class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Saveable, ABC):
@@ -169,7 +174,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         statement = self._state(rows, generator)
         posterior = self._best(statement, self._data(rows), sample_weight, generator)
         if posterior.status in _UNFINISHED:
-            warnings.warn(f"{type(self).__name__}: {posterior.status}", ConvergenceWarning, stacklevel=3)
+            message = f"{type(self).__name__}: {posterior.status.explanation}"
+            warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
