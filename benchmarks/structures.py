@@ -97,8 +97,12 @@ def main() -> None:
     options = parser.parse_args()
     n_threads = len(os.sched_getaffinity(0))
     shape = (options.rows, options.features, options.components)
-    print(f"(N, D, K) = {shape}, best of {options.repeats} alternating repeats, {n_threads} threads, milliseconds\n")
-    print(f"{'':10} {'F':>4} {'caviar':>7} {'products':>9} {'exp':>5} {'ratio':>6} {'sklearn E+M':>12} {'faster':>7}")
+    print(
+        f"(N, D, K) = {shape}, best of {options.repeats} alternating repeats, {n_threads} threads, milliseconds\n"
+    )
+    print(
+        f"{'':10} {'F':>4} {'caviar':>7} {'products':>9} {'exp':>5} {'ratio':>6} {'sklearn E+M':>12} {'faster':>7}"
+    )
     X, _ = make_data(*shape)
     for structure in STRUCTURES:
         row(structure, X, options.components, options.repeats, n_threads)

@@ -231,3 +231,29 @@ def test_impossible_arguments_are_refused_in_words(structure, name, value, messa
     with pytest.raises(ValueError) as refused:
         cv.BayesianGaussianMixture(**arguments).fit(FAITHFUL)
     assert message in str(refused.value)
+
+
+def test_published_likelihood_of_one_shared_covariance():
+    """Mclust's vignette: EEE with three components."""
+    mixture = cv.GaussianMixture(3, covariance_type="tied", random_state=0, tol=1e-10, max_iter=5000).fit(
+        FAITHFUL
+    )
+    np.testing.assert_allclose(mixture.elbo_, -1126.31593, atol=6e-6)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("family", ["joint", "independent"])
+@pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])
+def test_densities_integrate_to_one_in_one_dimension(structure, family, weights):
+    X = (FAITHFUL[:12, :1] - 3.5) / 1.1
+    mixture = cv.BayesianGaussianMixture(
+        3,
+        covariance_type=structure,
+        mean_precision_family=family,
+        weight_concentration_prior_type=weights,
+        random_state=0,
+    ).fit(X)
+    nodes, w = np.polynomial.legendre.leggauss(2000)
+    s = 25 * nodes
+    total = (25 * w * np.cosh(s)) @ np.exp(mixture.score_samples(np.sinh(s)[:, None]))
+    assert abs(total - 1) < 1e-6
