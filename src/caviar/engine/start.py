@@ -84,9 +84,12 @@ def _labels(
     """Return labels of the sample for each factor with points: several, where what chooses is one factor."""
     weights = sample.row_weights
     sizes = {factor: factor.variables[0].dimension or 1 for factor in points}
-    if len(points) != 1 or plan.chain is not None:
+    if len(points) != 1:
         return [{factor: partition(values, weights, sizes[factor], rng) for factor, values in points.items()}]
     ((factor, values),) = points.items()
+    if plan.chain is not None:
+        # trials on a sample know no neighbours, so there is one start: small clusters merged, which serve states best
+        return [{factor: partitions(values, weights, sizes[factor], rng, many=False)[-1]}]
     found = partitions(values, weights, sizes[factor], rng, many=sample.is_part)
     return [{factor: labels} for labels in found]
 
