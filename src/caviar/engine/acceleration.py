@@ -82,6 +82,8 @@ class Memory:
         How many that will be after the next one that is refused.
     is_secant
         Whether the last proposal was a secant move.
+    has_moved
+        Whether the last step went beyond the update.
     """
 
     place: Place | None = None
@@ -91,6 +93,7 @@ class Memory:
     pause: int = 0
     next_pause: int = 1
     is_secant: bool = False
+    has_moved: bool = False
 
 
 def seen(memory: Memory, place: Place, update: Place) -> Memory:
@@ -153,19 +156,23 @@ def secant_move(move: Move, pairs: tuple[Pair, ...]) -> Array:
 def accepted(memory: Memory) -> Memory:
     """Return the memory after the proposal was good."""
     if memory.is_secant:
-        return replace(memory, next_pause=1)
-    return replace(memory, relaxation=_GROWTH * memory.relaxation)
+        return replace(memory, next_pause=1, has_moved=True)
+    return replace(memory, relaxation=_GROWTH * memory.relaxation, has_moved=True)
 
 
 def refused(memory: Memory) -> Memory:
     """Return the memory after the proposal was bad."""
     if not memory.is_secant:
-        return replace(memory, relaxation=1.0)
+        return replace(memory, relaxation=1.0, has_moved=False)
     return replace(
-        memory, pairs=(), pause=memory.next_pause, next_pause=min(2 * memory.next_pause, _LONGEST_PAUSE)
+        memory,
+        pairs=(),
+        pause=memory.next_pause,
+        next_pause=min(2 * memory.next_pause, _LONGEST_PAUSE),
+        has_moved=False,
     )
 
 
 def updated(memory: Memory) -> Memory:
     """Return the memory after the update itself was taken."""
-    return replace(memory, relaxation=_GROWTH * memory.relaxation)
+    return replace(memory, relaxation=_GROWTH * memory.relaxation, has_moved=False)

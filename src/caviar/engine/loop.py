@@ -128,7 +128,7 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
                 break
             if abs(change) >= settings.tol:
                 memory = memory if memory is not None or not settings.accelerate else Memory()
-            elif memory is None:
+            elif memory is None or not memory.has_moved:
                 status = Status.CONVERGED
                 break
             else:
