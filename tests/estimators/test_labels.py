@@ -115,3 +115,18 @@ def test_labels_or_responsibilities_as_a_start(estimator):
     by_shares = estimator(2, init_params=np.eye(2)[1 - LONG], random_state=0).fit(FAITHFUL)
     assert by_labels.means_[0, 0] > by_labels.means_[1, 0]
     np.testing.assert_allclose(by_labels.elbo_, by_shares.elbo_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["kmeans", "k-means++", "random_from_data"])
+def test_starts_count_rows_by_their_weights(kind):
+    """Rows of weight zero draw no centre, however far out they are."""
+    rng = np.random.default_rng(0)
+    far = np.vstack([FAITHFUL, [100.0, 2000.0] + rng.normal(size=(272, 2)) * [1, 20]])
+    weights = np.repeat([1.0, 0.0], 272)
+    for seed in range(3):
+        mixture = cv.GaussianMixture(2, init_params=kind, n_init=1, max_iter=0, random_state=seed)
+        with pytest.warns(UserWarning, match="max_iter"):
+            mixture.fit(far, sample_weight=weights)
+        # both components begin among the rows that count, and neither is left without any of them
+        assert mixture.weights_.min() > 0.01
+        assert mixture.means_[:, 1].max() < 120

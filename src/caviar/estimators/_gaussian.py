@@ -240,18 +240,16 @@ class GaussianEstimator(PredictiveMethods):
             raise ParameterError("the mixture was fitted to rows without errors; leave noise_covariance= out")
 
     def _starts(
-        self, X: AnyArray, scale: DataScale, generator: np.random.Generator
+        self, rows: RowsToFit, scale: DataScale, generator: np.random.Generator
     ) -> str | list[dict[str, Any]]:
         """Return where the starts begin."""
         if self.warm_start and hasattr(self, "posterior_"):
-            return [self._last_factors(X.shape[1])]
+            return [self._last_factors(rows.X.shape[1])]
         if isinstance(self.init_params, str) and self.init_params == "auto":
             return "auto"
         n_starts = self.n_init if isinstance(self.init_params, str) else 1
-        return [
-            {"z": starting_labels(self.init_params, X, scale, self.n_components, generator)}
-            for _ in range(n_starts)
-        ]
+        given = (self.init_params, rows.X, rows.weights, scale, self.n_components, generator)
+        return [{"z": starting_labels(*given)} for _ in range(n_starts)]
 
     def _last_factors(self, n_features: int) -> dict[str, Any]:
         if self.means_.shape[0] != self.n_components:

@@ -62,13 +62,18 @@ def warn_if_partial(y: Any, name: str) -> None:
 
 
 def starting_labels(
-    given: Any, X: AnyArray, scale: DataScale, n_components: int, generator: np.random.Generator
+    given: Any,
+    X: AnyArray,
+    weights: Array | None,
+    scale: DataScale,
+    n_components: int,
+    generator: np.random.Generator,
 ) -> AnyArray:
     """Return labels, (N,), or responsibilities, (N, K), that a start begins with.
 
     Columns are taken in units of their spread, and missing entries at their mean. Rows belong to the nearest of the
     centres that k-means ends with (``"kmeans"``), that k-means++ draws (``"k-means++"``), or of rows drawn at random
-    (``"random_from_data"``); to a component at random (``"random"``).
+    (``"random_from_data"``); to a component at random (``"random"``). Rows are drawn, and count, by their weights.
 
     Raises
     ------
@@ -84,13 +89,18 @@ def starting_labels(
     np.nan_to_num(units, copy=False, nan=0.0)
     # rows without weight may be anywhere; distances to them are squared
     np.clip(units, -_FARTHEST, _FARTHEST, out=units)
-    if len(units) < n_components:
-        raise ParameterError(f"init_params={given!r} needs at least {n_components} rows; got {len(units)}")
+    counts = np.ones(len(units)) if weights is None else weights / weights.max()
+    n_counting = int(np.count_nonzero(counts))
+    if n_counting < n_components:
+        raise ParameterError(
+            f"init_params={given!r} needs at least {n_components} rows with weight; got {n_counting}"
+        )
     seed = int(generator.integers(2**31 - 1))
     if given == "kmeans":
-        return KMeans(n_components, n_init=1, random_state=seed).fit_predict(units)
+        return KMeans(n_components, n_init=1, random_state=seed).fit_predict(units, sample_weight=counts)
     if given == "k-means++":
-        centres, _ = kmeans_plusplus(units, n_components, random_state=seed)
+        centres, _ = kmeans_plusplus(units, n_components, sample_weight=counts, random_state=seed)
     else:
-        centres = units[generator.choice(len(units), n_components, replace=False)]
+        shares = counts / counts.sum()
+        centres = units[generator.choice(len(units), n_components, replace=False, p=shares)]
     return pairwise_distances_argmin(units, centres)

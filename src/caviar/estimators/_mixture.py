@@ -141,7 +141,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         X
             Rows, shape (N, D); NaN where an entry is missing.
         y
-            Ignored, unless ``semi_supervised=True``: then a label of 0 to K - 1 for each row, -1 where unknown.
+            Ignored; it is there so that pipelines can pass one.
         sample_weight
             Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
 

@@ -277,7 +277,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.covariance_prior_ = prior.inverse_scale
         model = state(weights, self._form, prior, n_components, noise=noise)
         if not is_auto(self.n_components):
-            return Statement(model, starts=self._starts(rows.X, scale, generator))
+            return Statement(model, starts=self._starts(rows, scale, generator))
 
         def model_of(number: int) -> Model:
             own = self._component_prior(scale, number)

@@ -276,7 +276,7 @@ class GaussianMixture(GaussianEstimator):
             self._noise(rows),
         )
         start = self._given_start(scale)
-        starts = self._starts(rows.X, scale, generator) if start is None else [start]
+        starts = self._starts(rows, scale, generator) if start is None else [start]
         return Statement(model, self._point_masses(model), starts)
 
     def _point_masses(self, model: Model) -> tuple[str, ...]:
