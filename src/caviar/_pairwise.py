@@ -20,7 +20,7 @@ A = TypeVar("A", bound=Additive)
 
 
 def pairwise_sum(values: Iterable[A]) -> A:
-    """Return the sum of a stream along a balanced tree, holding O(log n) partial sums; its values are added to in place.
+    """Return the sum of a stream along a balanced tree; its values are added to in place, O(log n) of them are held.
 
     A binary counter: partial sums of equal size are added as soon as there are two of them. The order of
     additions depends on the number of values only.

@@ -426,7 +426,7 @@ class RowPass:
         return Summary(parts, self.with_entropies(sums, coefficients).entropy)
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
-        """Return sums with an entropy for each factor in the place of its log-partition, made with these coefficients."""
+        """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""
         entropies = dict(sums.entropy)
         for factor, log_partition in sums.log_partition.items():
             entropies[factor] = log_partition - float(
