@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .estimators import (
         BayesianGaussianMixture,
@@ -135,8 +136,10 @@ _HOME = {
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
 
@@ -159,6 +162,7 @@ __all__ = [
     "GaussianMixture",
     "ImproperError",
     "KnownVarianceMixture",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -193,6 +197,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ._errors import DataError
 from ._typing import AnyArray
 
-__all__ = ["BLOCK_ROWS", "Computed", "LazyRows", "StoredRows", "blocks_of", "in_memory", "total_of"]
+__all__ = ["BLOCK_ROWS", "Computed", "LazyRows", "StoredRows", "blocks_of", "in_memory", "largest_of", "total_of"]
 
 BLOCK_ROWS = 8_192
 """Rows of a block in a pass that looks at rows outside the engine's own passes."""
@@ -153,6 +153,11 @@ def blocks_of(rows: Any, size: int = BLOCK_ROWS) -> Iterator[tuple[int, AnyArray
 def in_memory(rows: Any) -> Any:
     """Return lazy rows as an array, anything else as it is."""
     return rows.to_numpy() if isinstance(rows, LazyRows) else rows
+
+
+def largest_of(rows: Any) -> float:
+    """Return the largest size of an entry, block by block."""
+    return max((float(np.max(np.abs(block), initial=0.0)) for _, block in blocks_of(rows)), default=0.0)
 
 
 def total_of(weights: Any) -> float:
