@@ -108,7 +108,7 @@ class StoredRows(LazyRows):
 
     def read(self, start: int, stop: int) -> AnyArray:
         # of the class of a plain array, which has less to do for each operation
-        return np.asarray(self.array[start:stop])
+        return np.ascontiguousarray(self.array[start:stop])
 
     def between(self, start: int, stop: int) -> StoredRows:
         return StoredRows(self.array[start:stop], self.label)

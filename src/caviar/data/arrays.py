@@ -40,8 +40,11 @@ class ArrayRows:
     first: int = 0
 
     def read(self, start: int, stop: int) -> dict[str, AnyArray]:
-        """Return the rows from ``start`` to ``stop`` of every column, without copying those in memory."""
-        return {name: array[start:stop] for name, array in self.columns.items()}
+        """Return the rows from ``start`` to ``stop`` of every column, one after another in memory.
+
+        Sums over another layout may be other bits. Rows in memory that lie so are not copied.
+        """
+        return {name: _contiguous(array[start:stop]) for name, array in self.columns.items()}
 
     def between(self, start: int, stop: int) -> ArrayRows:
         """Return the rows from ``start`` to ``stop`` as rows of their own, whose places stay known.
@@ -75,6 +78,10 @@ class ArrayRows:
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows where there are none."""
         return float(self.n_rows) if self.row_weights is None else total_of(self.row_weights)
+
+
+def _contiguous(block: Any) -> Any:
+    return np.ascontiguousarray(block) if isinstance(block, np.ndarray) and block.ndim else block
 
 
 def _between(array: Any, start: int, stop: int) -> Any:

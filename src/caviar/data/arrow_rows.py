@@ -65,7 +65,7 @@ class _ArrowPieces:
         parts = [column.slice(number * _PIECE_ROWS, _PIECE_ROWS) for column in self.columns]
         values = np.empty((len(parts), self.lengths[number]), self.dtype)
         fill_columns(parts, values)
-        return values.T if self.event_shape else values[0]
+        return np.ascontiguousarray(values.T) if self.event_shape else values[0]
 
     def part(self, first: int, last: int) -> _ArrowPieces:
         start, count = first * _PIECE_ROWS, (last - first) * _PIECE_ROWS

@@ -121,7 +121,7 @@ class ParquetPieces:
         return (self.names,) if isinstance(self.names, str) else self.names
 
     def decode(self, number: int) -> AnyArray:
-        """Return a row group, its columns one after another in memory."""
+        """Return a row group."""
         file, group = self.groups[number]
         values = np.empty((len(self._names), file.lengths[group]), self.dtype)
         stored = self._stored(file)
@@ -135,10 +135,11 @@ class ParquetPieces:
                 self._lay_out(file, [], values)
         except (OSError, import_module("pyarrow").ArrowException) as error:
             raise _unreadable(file.path, error) from error
-        return values[0] if isinstance(self.names, str) else values.T
+        # rows one after another, as arrays are: sums over another layout may be other bits
+        return values[0] if isinstance(self.names, str) else np.ascontiguousarray(values.T)
 
     def batches(self) -> Iterator[AnyArray]:
-        """Yield all rows in order, however large the row groups: columns first, a batch at a time."""
+        """Yield all rows in order, however large the row groups, a batch at a time, shape (rows, columns)."""
         for file in dict.fromkeys(file for file, _ in self.groups):
             wanted = [group for other, group in self.groups if other is file]
             stored = self._stored(file)
@@ -152,7 +153,7 @@ class ParquetPieces:
                     ):
                         values = np.empty((len(self._names), batch.num_rows), self.dtype)
                         self._lay_out(file, [batch.column(name) for name in names] if stored else [], values)
-                        yield values
+                        yield values.T
             except (OSError, import_module("pyarrow").ArrowException) as error:
                 raise _unreadable(file.path, error) from error
 

@@ -76,8 +76,7 @@ class PieceRows(LazyRows):
             found.append(piece[max(start - before, 0) : stop - before])
         if len(found) == 1:
             return found[0]
-        # transposed, columns that lie one after another stay so
-        return np.concatenate([part.T for part in found], axis=-1).T
+        return np.concatenate(found)
 
     def between(self, start: int, stop: int) -> PieceRows:
         start, stop = start + self._start, stop + self._start

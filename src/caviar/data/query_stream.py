@@ -128,7 +128,7 @@ class QueryStream:
             for name, column in zip(texts, batch.columns[n_columns:], strict=True):
                 self._look(self._found[name], column, n_rows)
             n_rows += batch.num_rows
-            yield values
+            yield values.T
 
     def _each(self, batches: Any) -> Iterator[Any]:
         """Yield batches; what DuckDB finds wrong on the way comes as an error of Arrow."""

@@ -1,4 +1,4 @@
-"""Raw files: columns of numbers copied once into a temporary file, of which any piece can be read at once."""
+"""Raw files: rows of numbers copied once into a temporary file, of which any piece can be read at once."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def _remove(path: Path, process: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RawFile:
-    """Columns of a raw file.
+    """Rows of a raw file, or some columns of them.
 
-    A piece holds ``piece_rows`` rows, the last one fewer, column after column.
+    It holds row after row; a piece are ``piece_rows`` of them, the last one fewer.
 
     Attributes
     ----------
@@ -121,28 +121,23 @@ class RawFile:
         return replace(self, first=self.first + first, last=min(self.first + last, self._stop))
 
     def decode(self, number: int) -> AnyArray:
-        """Return a piece: one read of the file, or one for each column where others lie between."""
-        length, chosen = self._length(self.first + number), self.columns
-        columns = (chosen,) if isinstance(chosen, int) else chosen
-        begin = (self.first + number) * self.piece_rows * self.n_columns * self.dtype.itemsize
-        values = np.empty((len(columns), length), self.dtype)
-        column_bytes = length * self.dtype.itemsize
+        """Return a piece, read at once."""
+        length = self._length(self.first + number)
+        values = np.empty((length, self.n_columns), self.dtype)
         try:
             with open(self.path, "rb", buffering=0) as file:
-                if columns == tuple(range(columns[0], columns[0] + len(columns))):
-                    self._fill(file, begin + columns[0] * column_bytes, values)
-                else:
-                    for place, column in enumerate(columns):
-                        self._fill(file, begin + column * column_bytes, values[place])
+                file.seek((self.first + number) * self.piece_rows * self.n_columns * self.dtype.itemsize)
+                self._fill(file, values)
         except OSError as error:
             raise DataError(
                 f"{self.label}: its temporary copy {self.path} cannot be read: {error.strerror or error}. Scan the "
                 f"table again; other machines need a directory= that they see"
             ) from error
-        return values[0] if isinstance(chosen, int) else values.T
+        if self.columns == tuple(range(self.n_columns)):
+            return values
+        return np.ascontiguousarray(values[:, self.columns])
 
-    def _fill(self, file: Any, offset: int, values: AnyArray) -> None:
-        file.seek(offset)
+    def _fill(self, file: Any, values: AnyArray) -> None:
         view = memoryview(values.reshape(-1)).cast("B")
         while view:
             count = file.readinto(view)
@@ -162,28 +157,21 @@ def piece_rows_of(n_columns: int, dtype: np.dtype[Any]) -> int:
 def write_raw(
     path: Path, blocks: Iterable[AnyArray], n_columns: int, dtype: np.dtype[Any], label: str, owner: Workspace
 ) -> RawFile:
-    """Write blocks of columns, shape (columns, rows) each, to a raw file.
+    """Write blocks of rows, shape (rows, columns) each, to a raw file.
 
     Raises
     ------
     DataError
         If the disk is full.
     """
-    piece_rows = piece_rows_of(n_columns, dtype)
-    piece, filled, n_rows = np.empty((n_columns, piece_rows), dtype), 0, 0
+    n_rows = 0
     try:
         with open(path, "wb", buffering=0) as file:
             for block in blocks:
-                taken, n_rows = 0, n_rows + block.shape[1]
-                while taken < block.shape[1]:
-                    count = min(piece_rows - filled, block.shape[1] - taken)
-                    piece[:, filled : filled + count] = block[:, taken : taken + count]
-                    taken, filled = taken + count, filled + count
-                    if filled == piece_rows:
-                        _write(file, piece)
-                        filled = 0
-            if filled:
-                _write(file, np.ascontiguousarray(piece[:, :filled]))
+                n_rows += len(block)
+                view = memoryview(np.ascontiguousarray(block, dtype=dtype).reshape(-1)).cast("B")
+                while view:
+                    view = view[file.write(view) :]
     except OSError as error:
         path.unlink(missing_ok=True)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -192,10 +180,5 @@ def write_raw(
             f"{label}: cannot write its temporary copy to {path.parent}: {why}. Give a directory= with more room, or "
             f"fewer columns="
         ) from error
+    piece_rows = piece_rows_of(n_columns, dtype)
     return RawFile(path, label, n_rows, n_columns, piece_rows, dtype.str, tuple(range(n_columns)), owner=owner)
-
-
-def _write(file: Any, piece: AnyArray) -> None:
-    view = memoryview(piece.reshape(-1)).cast("B")
-    while view:
-        view = view[file.write(view) :]
