@@ -110,6 +110,10 @@ class StoredRows(LazyRows):
         # of the class of a plain array, which has less to do for each operation
         return np.ascontiguousarray(self.array[start:stop])
 
+    def to_numpy(self) -> AnyArray:
+        """Return the array itself."""
+        return np.asarray(self.array)
+
     def between(self, start: int, stop: int) -> StoredRows:
         return StoredRows(self.array[start:stop], self.label)
 

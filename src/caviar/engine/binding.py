@@ -20,7 +20,7 @@ from .missing import as_unmasked, at_column_means, filled, observed_rows, of_blo
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
-__all__ = ["Binding", "as_values", "bind", "check_known_slots", "check_support"]
+__all__ = ["Binding", "as_values", "as_weights", "bind", "check_known_slots", "check_support"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
@@ -136,7 +136,7 @@ def bind(
             continue
         if isinstance(value, LazyRows):
             found = _lazy_values(node, value, ranks[node])
-            if found.mask is None or node in leaves:
+            if found is not None and (found.mask is None or node in leaves):
                 lazy[node], values[node] = found, found.values
                 if found.mask is not None:
                     masks[node] = found.mask
@@ -172,7 +172,7 @@ def bind(
     weights = flat.counts
     if sample_weight is not None:
         _refuse_nested_weights(nodes)
-        weights = _as_weights(sample_weight, n_rows)
+        weights = as_weights(sample_weight, n_rows)
     for node in partial:
         values[node] = in_memory(values[node])
     gaps = {node: gaps_of(values[node], entries, weights) for node, entries in partial.items()}
@@ -198,8 +198,11 @@ def bind(
     )
 
 
-def _lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues:
-    """Return values that are read in blocks, checked as :func:`as_values` checks arrays, but for their support."""
+def _lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
+    """Return values that are read in blocks, checked as :func:`as_values` checks arrays, but for their support.
+
+    None for a memory map that must be looked at as an array.
+    """
     _check_axes(node, rows, event_rank)
     return lazy_values(node, rows, event_rank)
 
@@ -473,6 +476,8 @@ def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
     """Return what is wrong with values, block by block if they are read so; then with the rows of the block."""
     if not isinstance(value, LazyRows):
         return of(value)
+    if getattr(of, "__func__", None) is Variable.problem_with:
+        return ""
     for start, block in blocks_of(value):
         problem = of(block)
         if problem:
@@ -546,7 +551,14 @@ def _refuse_nested_weights(nodes: Sequence[Node]) -> None:
         )
 
 
-def _as_weights(sample_weight: Any, n_rows: int) -> Any:
+def as_weights(sample_weight: Any, n_rows: int) -> Any:
+    """Return weights of rows, shape (N,), as an array or as rows that are read in blocks.
+
+    Raises
+    ------
+    DataError
+        If they are no weights.
+    """
     if sample_weight is None:
         return None
     if isinstance(sample_weight, LazyRows):

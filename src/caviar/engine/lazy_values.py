@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError, PlateError
-from .._lazy import Computed, LazyRows, blocks_of
+from .._lazy import Computed, LazyRows, StoredRows, blocks_of
 from .._typing import AnyArray, Array
 from ..language import MultivariateNormal, Node, Plate, Variable
 from .missing import mean_of_observed, refuse_known_missing, refuse_partial, weighted_means
@@ -74,8 +74,10 @@ class LazyValues:
         return Computed(_Filled(fill), (self.given,), self.given.shape[1:], dtype)
 
 
-def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues:
+def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
     """Return values that are read in blocks, after a look at all of them.
+
+    None for a memory map of vectors that are missing in part: it can be looked at as an array.
 
     Raises
     ------
@@ -97,6 +99,8 @@ def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues:
         gone = missing.any(axis=tuple(range(block.ndim - event_rank, block.ndim)))
         if gone.any():
             n_missing += 1
+            if isinstance(rows, StoredRows) and isinstance(node, MultivariateNormal):
+                return None
             _refuse_missing(node, start, missing, gone, event_rank)
         if first is None and not gone.all():
             first = block[~gone][0]
