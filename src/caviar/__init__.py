@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._prediction import Prediction
     from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
+    from .engine.schedules import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
@@ -135,6 +136,7 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "LazyTable": ".data",
     "Posterior": "._posterior",
@@ -161,6 +163,7 @@ __all__ = [
     "Gamma",
     "GaussianMixture",
     "ImproperError",
+    "Incremental",
     "KnownVarianceMixture",
     "LazyTable",
     "LinearGaussianChain",
@@ -185,6 +188,7 @@ __all__ = [
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",
+    "Stochastic",
     "StudentMixture",
     "TiedNormalGamma",
     "TiedNormalWishart",

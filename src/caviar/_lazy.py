@@ -32,11 +32,14 @@ class LazyRows(ABC):
         Type of the arrays that are read.
     label
         What the rows are called in messages.
+    together
+        Rows that are read at the cost of one.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     label: str
+    together: int = 1
 
     @abstractmethod
     def read(self, start: int, stop: int) -> AnyArray:
@@ -138,6 +141,7 @@ class Computed(LazyRows):
     ) -> None:
         self.function, self.arrays = function, tuple(arrays)
         self.shape, self.dtype = (len(arrays[0]), *event_shape), np.dtype(dtype)
+        self.together = max((array.together for array in arrays if isinstance(array, LazyRows)), default=1)
         self.label = next((array.label for array in arrays if isinstance(array, LazyRows)), "the rows")
 
     def read(self, start: int, stop: int) -> AnyArray:

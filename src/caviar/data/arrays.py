@@ -75,6 +75,11 @@ class ArrayRows:
         return slice(self.first + start, self.first + stop) if self.order is None else self.order[start:stop]
 
     @property
+    def rows_together(self) -> int:
+        """Rows that are read at the cost of one: those of the largest piece that a column is stored in."""
+        return max((rows.together for rows in self.columns.values() if isinstance(rows, LazyRows)), default=1)
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows where there are none."""
         return float(self.n_rows) if self.row_weights is None else total_of(self.row_weights)

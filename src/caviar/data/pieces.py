@@ -62,6 +62,7 @@ class PieceRows(LazyRows):
         whole = int(self._ends[-1]) if len(self._ends) else 0
         self._start, stop = start, whole if stop is None else stop
         self.shape, self.dtype = (stop - start, *pieces.event_shape), pieces.dtype
+        self.together = max(pieces.lengths, default=1)
         self._cache = _Cache(pieces.decode)
 
     def read(self, start: int, stop: int) -> AnyArray:
