@@ -55,7 +55,7 @@ def read_footer(path: Path) -> tuple[ParquetFile, Any]:
     """
     try:
         signature = _signature(path)
-        with import_module("pyarrow.parquet").ParquetFile(path) as file:
+        with _opened(path) as file:
             metadata = file.metadata
             lengths = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
             return ParquetFile(path, signature, lengths), file.schema_arrow
@@ -141,21 +141,25 @@ class ParquetPieces:
     def batches(self) -> Iterator[AnyArray]:
         """Yield all rows in order, however large the row groups, a batch at a time, shape (rows, columns)."""
         for file in dict.fromkeys(file for file, _ in self.groups):
-            wanted = [group for other, group in self.groups if other is file]
-            stored = self._stored(file)
             try:
                 _check_unchanged(file)
                 # buffered: column chunks are read page by page
-                with import_module("pyarrow.parquet").ParquetFile(file.path, buffer_size=_BUFFER_BYTES) as opened:
-                    names = [self._names[place] for place in stored] or opened.schema_arrow.names[:1]
-                    for batch in opened.iter_batches(
-                        _BATCH_ROWS, wanted, columns=list(dict.fromkeys(names)), use_threads=False
-                    ):
-                        values = np.empty((len(self._names), batch.num_rows), self.dtype)
-                        self._lay_out(file, [batch.column(name) for name in names] if stored else [], values)
-                        yield values.T
+                with _opened(file.path, buffer_size=_BUFFER_BYTES) as opened:
+                    # a group at a time, for several are all held until the last one ends
+                    for group in (group for other, group in self.groups if other is file):
+                        yield from self._batches_of(file, opened, group)
             except (OSError, import_module("pyarrow").ArrowException) as error:
                 raise _unreadable(file.path, error) from error
+
+    def _batches_of(self, file: ParquetFile, opened: Any, group: int) -> Iterator[AnyArray]:
+        stored = self._stored(file)
+        names = [self._names[place] for place in stored]
+        # where only the folder tells, any column tells the number of rows
+        read = list(dict.fromkeys(names)) or opened.schema_arrow.names[:1]
+        for batch in opened.iter_batches(_BATCH_ROWS, [group], columns=read, use_threads=False):
+            values = np.empty((len(self._names), batch.num_rows), self.dtype)
+            self._lay_out(file, [batch.column(name) for name in names], values)
+            yield values.T
 
     def _stored(self, file: ParquetFile) -> list[int]:
         """Return the places of the columns that are in the file, and not in the name of its folder."""
@@ -174,7 +178,7 @@ class ParquetPieces:
         """Return the file opened for this thread; the one opened last stays open."""
         _check_unchanged(file)
         if getattr(self._open, "file", None) is not file:
-            opened = import_module("pyarrow.parquet").ParquetFile(file.path)
+            opened = _opened(file.path)
             if hasattr(self._open, "opened"):
                 self._open.opened.close()
             self._open.file, self._open.opened = file, opened
@@ -190,3 +194,8 @@ class ParquetPieces:
 def _check_unchanged(file: ParquetFile) -> None:
     if _signature(file.path) != file.signature:
         raise DataError(f"{file.path} has changed since the table was scanned; scan it again")
+
+
+def _opened(path: Path, **settings: Any) -> Any:
+    # by default what belongs to a row group is read ahead, and stays in memory until the group ends
+    return import_module("pyarrow.parquet").ParquetFile(path, pre_buffer=False, **settings)

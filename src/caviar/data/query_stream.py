@@ -111,7 +111,10 @@ class QueryStream:
             f"THEN {identifier(name)} END AS t{number[name]}"
             for name in texts
         ]
-        batches = relation.project(", ".join(casts)).to_arrow_reader(_BATCH_ROWS)
+        projected = relation.project(", ".join(casts))
+        # older versions of DuckDB have it under another name
+        reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_arrow_reader
+        batches = reader(_BATCH_ROWS)
         blocks = self._blocks(batches, texts, dtype)
         return write_raw(workspace.path / "rows", blocks, len(self.chosen), dtype, self.label, workspace)
 
@@ -174,8 +177,8 @@ class QueryStream:
     def _first(self, name: str) -> str:
         with self._relation() as relation:
             given = identifier(name)
-            row = relation.filter(f"{given} IS NOT NULL").project(f"{given}::VARCHAR").limit(1).fetchone()
-        return "" if row is None else f", and its first value {row[0][:40]!r}"
+            found = relation.filter(f"{given} IS NOT NULL").project(f"{given}::VARCHAR").limit(1).fetchall()
+        return f", and its first value {found[0][0][:40]!r}" if found else ""
 
     def _not_numeric(self, name: str, why: str) -> str:
         good = [

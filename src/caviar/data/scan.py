@@ -135,17 +135,24 @@ class _Origin(Protocol):
         ...
 
 
+class _Made:
+    """The rows that were made of columns of a table: who asks again shares the copy that may belong to them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.rows: dict[tuple[tuple[str, ...], bool], PieceRows] = {}
+
+
 class LazyTable:
     """Columns of numbers of a table on disk; see :func:`caviar.scan`, which makes it.
 
     A column ``table["a"]`` has the shape (N,), several ``table[["a", "b"]]`` and the table itself (N, D).
     """
 
-    def __init__(self, origin: _Origin, columns: tuple[str, ...]) -> None:
+    def __init__(self, origin: _Origin, columns: tuple[str, ...], made: _Made | None = None) -> None:
         self._origin = origin
         self._columns = columns
-        self._lock = threading.Lock()
-        self._rows: PieceRows | None = None
+        self._made = _Made() if made is None else made
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -185,7 +192,8 @@ class LazyTable:
                 f"a column of a table is chosen by its name, several by a list of names; got {key!r}. Rows are chosen "
                 f"by a query: scan(..., sql='select ... from data where ...')"
             )
-        return LazyTable(self._origin, tuple(chosen(self._columns, list(key), self._origin.label)))
+        names = tuple(chosen(self._columns, list(key), self._origin.label))
+        return LazyTable(self._origin, names, self._made)
 
     def rows(self) -> PieceRows:
         """Return the numbers of all columns as rows, shape (N, D), that are read in blocks.
@@ -195,12 +203,15 @@ class LazyTable:
         DataError
             If a column does not hold numbers: the message names it, its type, and its first value.
         """
-        with self._lock:
-            if self._rows is None:
-                self._rows = self._read(self._columns, is_vector=True)
-            return self._rows
+        return self._read(self._columns, is_vector=True)
 
     def _read(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
+        with self._made.lock:
+            if (names, is_vector) not in self._made.rows:
+                self._made.rows[names, is_vector] = self._made_anew(names, is_vector=is_vector)
+            return self._made.rows[names, is_vector]
+
+    def _made_anew(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
         rows = PieceRows(self._origin.pieces(names, is_vector=is_vector))
         if not len(rows):
             raise DataError(f"{self._origin.label} has no rows; its columns are {', '.join(self._origin.names)}")
