@@ -107,7 +107,9 @@ def best_of(name: str, folder: Path, arguments: argparse.Namespace) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 4_000_000])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=12)
@@ -120,7 +122,9 @@ def main() -> None:
         return
     for name, meaning in SOURCES.items():
         print(f"{name:<15} {meaning}")
-    print(f"\n{'rows':>10}  {'source':<15} {'s/iteration':>11} {'ratio':>6} {'s/fit':>7} {'ratio':>6} {'peak MiB':>9}")
+    print(
+        f"\n{'rows':>10}  {'source':<15} {'s/iteration':>11} {'ratio':>6} {'s/fit':>7} {'ratio':>6} {'peak MiB':>9}"
+    )
     for n_rows in arguments.rows:
         with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
             folder = Path(name)

@@ -12,7 +12,16 @@ import numpy as np
 from ._errors import DataError
 from ._typing import AnyArray
 
-__all__ = ["BLOCK_ROWS", "Computed", "LazyRows", "StoredRows", "blocks_of", "in_memory", "largest_of", "total_of"]
+__all__ = [
+    "BLOCK_ROWS",
+    "Computed",
+    "LazyRows",
+    "StoredRows",
+    "blocks_of",
+    "in_memory",
+    "largest_of",
+    "total_of",
+]
 
 BLOCK_ROWS = 8_192
 """Rows of a block in a pass that looks at rows outside the engine's own passes."""
@@ -68,7 +77,9 @@ class LazyRows(ABC):
             self._refuse("choosing rows one by one")
         start, stop, _ = rows.indices(len(self))
         if others and (start, stop) == (0, len(self)):
-            return Computed(_Chosen(others), (self,), self.read(0, 0)[(slice(None), *others)].shape[1:], self.dtype)
+            return Computed(
+                _Chosen(others), (self,), self.read(0, 0)[(slice(None), *others)].shape[1:], self.dtype
+            )
         block = self.read(start, max(start, stop))
         return block[(slice(None), *others)] if others else block
 
@@ -137,7 +148,11 @@ class Computed(LazyRows):
     """
 
     def __init__(
-        self, function: Callable[..., AnyArray], arrays: Sequence[Any], event_shape: tuple[int, ...], dtype: Any
+        self,
+        function: Callable[..., AnyArray],
+        arrays: Sequence[Any],
+        event_shape: tuple[int, ...],
+        dtype: Any,
     ) -> None:
         self.function, self.arrays = function, tuple(arrays)
         self.shape, self.dtype = (len(arrays[0]), *event_shape), np.dtype(dtype)

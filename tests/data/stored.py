@@ -1,5 +1,7 @@
 """The same numbers, stored in every way that a fit takes them from."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,7 +36,7 @@ def many_parquet(columns, folder):
     table = arrow_table(columns)
     bounds = [0, 1, 700, 700, 2_000, table.num_rows // 2, table.num_rows]
     (folder / "many").mkdir()
-    for number, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for number, (start, stop) in enumerate(pairwise(bounds)):
         # the columns in another order in every second file
         names = table.column_names[:: -1 if number % 2 else 1]
         piece = table.slice(start, stop - start).select(names)

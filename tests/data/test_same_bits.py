@@ -145,7 +145,9 @@ def test_missing_values_of_a_column(is_location, columns, tmp_path):
 def test_single_precision_stays(tmp_path):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((5_000, D)).astype(np.float32)
-    pa.parquet.write_table(pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "x.parquet", row_group_size=777)
+    pa.parquet.write_table(
+        pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "x.parquet", row_group_size=777
+    )
     table = cv.scan(tmp_path / "x.parquet", directory=tmp_path)
     assert table.rows()[10:20].dtype == np.float32
     assert_same(mixture(table), mixture(X))
@@ -186,9 +188,9 @@ def test_estimators(estimator, columns, tmp_path):
     np.testing.assert_array_equal(found.impute(table[list("abc")]), X)
     with pytest.raises(ValueError, match="same order"):
         found.predict(table[list("bac")])
+    rows = X.copy()
+    rows[7, 1] = np.inf
     with pytest.raises(ValueError, match="infinity in row 7"):
-        rows = X.copy()
-        rows[7, 1] = np.inf
         expected.predict(dask.array.from_array(rows, chunks=(999, D)))
 
 

@@ -43,7 +43,12 @@ def refusal(function, *arguments, error=cv.DataError, **keywords):
 def test_what_a_table_says_of_itself(columns, tmp_path):
     path = write(tmp_path / "x.parquet", **columns, n=np.arange(N), city=["Ulm"] * N)
     table = cv.scan(path)
-    assert (table.columns, table.n_rows, len(table), table.shape) == (("a", "b", "c", "n", "city"), N, N, (N, 5))
+    assert (table.columns, table.n_rows, len(table), table.shape) == (
+        ("a", "b", "c", "n", "city"),
+        N,
+        N,
+        (N, 5),
+    )
     assert table.types == {"a": "double", "b": "double", "c": "double", "n": "int64", "city": "string"}
     assert "5,003 rows x 5 columns" in repr(table)
     assert "city  string" in repr(table)
@@ -123,7 +128,10 @@ def test_temporary_files_go_with_the_table_and_with_python(columns, tmp_path):
         assert rows[0:5].shape == (5, 3)
     """
     found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert found.stdout.strip() == "1", found
     assert not list(tmp_path.glob("caviar-*"))
@@ -162,7 +170,9 @@ def test_a_column_of_something_else(values, kind, first, tmp_path):
     if kind != "list":
         assert "'t'" in refusal(lambda: table["t"])
         assert first.strip("'") in refusal(lambda: table["t"])
-    assert "its type is" in refusal(cv.models.normal_wishart_mixture(2, 2).fit, {"x": pa.table({"a": [1.0], "t": ["x"]})})
+    assert "its type is" in refusal(
+        cv.models.normal_wishart_mixture(2, 2).fit, {"x": pa.table({"a": [1.0], "t": ["x"]})}
+    )
 
 
 def test_numbers_of_every_type(tmp_path):
@@ -327,6 +337,7 @@ def test_dask_collections_of_unknown_sizes_and_other_types():
 
 
 def test_dask_is_not_imported_for_other_data():
-    code = "import sys, numpy as np, caviar as cv; cv.BayesianGaussianMixture().fit(np.eye(3)); print('dask' in sys.modules)"
+    code = "import sys, numpy as np, caviar as cv; cv.BayesianGaussianMixture().fit(np.eye(3)); "
+    code += "print('dask' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ def arrow_rows(value: Any) -> Any:
             raise DataError(not_numeric_message("the Arrow table", name, why, good))
     if not columns or not len(columns[0]):
         raise DataError("the Arrow table has no rows or no columns")
-    return PieceRows(_ArrowPieces(tuple(columns), np.result_type(*found.values()), shape))  # type: ignore[arg-type]
+    return PieceRows(_ArrowPieces(tuple(columns), np.result_type(*found.values()), shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ class _ArrowPieces:
     event_shape: tuple[int, ...]
     label: str = "the Arrow table"
 
-    @cached_property
+    @property
     def lengths(self) -> tuple[int, ...]:
         n_rows = len(self.columns[0])
         return tuple(min(_PIECE_ROWS, n_rows - start) for start in range(0, n_rows, _PIECE_ROWS))

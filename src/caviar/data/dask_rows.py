@@ -29,15 +29,21 @@ def dask_rows(value: Any) -> PieceRows:
         return _array_rows(value)
     if hasattr(value, "partitions") and hasattr(value, "map_partitions"):
         return _frame_rows(value)
-    raise DataError(f"expected a Dask array, DataFrame or Series; got {type(value).__name__}, so compute it first")
+    raise DataError(
+        f"expected a Dask array, DataFrame or Series; got {type(value).__name__}, so compute it first"
+    )
 
 
 def _array_rows(value: Any) -> PieceRows:
     if value.ndim == 0 or value.dtype.kind not in "biuf":
-        raise DataError(f"a Dask array of data must hold numbers, rows first; got {value.ndim} axes of {value.dtype}")
+        raise DataError(
+            f"a Dask array of data must hold numbers, rows first; got {value.ndim} axes of {value.dtype}"
+        )
     if any(np.isnan(size) for sizes in value.chunks for size in sizes):
         value = value.compute_chunk_sizes()
-    return PieceRows(_DaskPieces(value, tuple(map(int, value.chunks[0])), value.shape[1:], value.dtype, is_array=True))
+    return PieceRows(
+        _DaskPieces(value, tuple(map(int, value.chunks[0])), value.shape[1:], value.dtype, is_array=True)
+    )
 
 
 def _frame_rows(value: Any) -> PieceRows:
@@ -47,8 +53,8 @@ def _frame_rows(value: Any) -> PieceRows:
         # pandas's own types of numbers, which know missing values, have the kind too
         if getattr(kind, "kind", "O") not in "biuf":
             raise DataError(
-                f"the column {name!r} of the Dask DataFrame does not hold numbers: its type is {kind}. Choose columns of "
-                f"numbers, ddf[[...]]"
+                f"the column {name!r} of the Dask DataFrame does not hold numbers: its type is {kind}. Choose columns "
+                f"of numbers, ddf[[...]]"
             )
     lengths = tuple(int(length) for length in value.map_partitions(len).compute(**_scheduler()))
     single = all(getattr(kind, "itemsize", 8) == 4 and kind.kind == "f" for kind in kinds.values())

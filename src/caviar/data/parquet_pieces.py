@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,7 @@ class ParquetPieces:
         """Shape of a row."""
         return () if isinstance(self.names, str) else (len(self.names),)
 
-    @cached_property
+    @property
     def lengths(self) -> tuple[int, ...]:
         """Rows of each piece."""
         return tuple(file.lengths[group] for file, group in self.groups)
@@ -185,7 +184,7 @@ class ParquetPieces:
         return self._open.opened
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_open", "lengths")}
+        return {name: value for name, value in self.__dict__.items() if name != "_open"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _open=threading.local())

@@ -33,16 +33,16 @@ class Pieces(Protocol):
     """
 
     @property
-    def label(self) -> str: ...  # noqa: D102
+    def label(self) -> str: ...
 
     @property
-    def lengths(self) -> tuple[int, ...]: ...  # noqa: D102
+    def lengths(self) -> tuple[int, ...]: ...
 
     @property
-    def event_shape(self) -> tuple[int, ...]: ...  # noqa: D102
+    def event_shape(self) -> tuple[int, ...]: ...
 
     @property
-    def dtype(self) -> np.dtype[Any]: ...  # noqa: D102
+    def dtype(self) -> np.dtype[Any]: ...
 
     def decode(self, number: int) -> AnyArray:
         """Return a piece as an array of rows, shape (length, event shape...)."""
@@ -116,7 +116,9 @@ class _Cache:
         held = kept.get(number)
         if held is None:
             # what is given up makes room before the next piece is decoded
-            size = max((0 if held.values is None else held.values.nbytes for held in kept.values()), default=0)
+            size = max(
+                (0 if held.values is None else held.values.nbytes for held in kept.values()), default=0
+            )
             while kept and (len(kept) >= _KEPT or 2 * size > _KEPT_BYTES):
                 del kept[next(iter(kept))]
             with self._lock:
@@ -128,5 +130,3 @@ class _Cache:
                 held.values = values
         kept[number] = held
         return held.values
-
-

@@ -48,7 +48,9 @@ class QueryStream:
         Name -> DuckDB's name of its type.
     """
 
-    def __init__(self, files: TableFiles | None, sql: str | None, columns: Sequence[str] | None, directory: Any) -> None:
+    def __init__(
+        self, files: TableFiles | None, sql: str | None, columns: Sequence[str] | None, directory: Any
+    ) -> None:
         self._files, self._sql, self._directory = files, sql, directory
         self.label = files.label if files is not None and sql is None else "the query"
         self._lock = threading.Lock()
@@ -164,7 +166,9 @@ class QueryStream:
     def _check(self, name: str, n_rows: int) -> None:
         found = self._found[name]
         if not self._may_be_numbers(name):
-            raise DataError(self._not_numeric(name, f"its type is {self.kinds[name].upper()}{self._first(name)}"))
+            raise DataError(
+                self._not_numeric(name, f"its type is {self.kinds[name].upper()}{self._first(name)}")
+            )
         if found.n_bad:
             at = f"{found.text[:40]!r} in {self._place(found.first_bad)}"
             if 2 * found.n_bad > n_rows:
@@ -184,6 +188,9 @@ class QueryStream:
         good = [
             other
             for other in self.chosen
-            if other != name and self._may_be_numbers(other) and self._found[other].n_read and not self._found[other].n_bad
+            if other != name
+            and self._may_be_numbers(other)
+            and self._found[other].n_read
+            and not self._found[other].n_bad
         ]
         return not_numeric_message(self.label, name, why, good)

@@ -138,11 +138,13 @@ class RawFile:
         return np.ascontiguousarray(values[:, self.columns])
 
     def _fill(self, file: Any, values: AnyArray) -> None:
-        view = memoryview(values.reshape(-1)).cast("B")
+        view = values.reshape(-1).data.cast("B")
         while view:
             count = file.readinto(view)
             if not count:
-                raise DataError(f"{self.label}: its temporary copy {self.path} was cut off; scan the table again")
+                raise DataError(
+                    f"{self.label}: its temporary copy {self.path} was cut off; scan the table again"
+                )
             view = view[count:]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -167,9 +169,9 @@ def write_raw(
     n_rows = 0
     try:
         with open(path, "wb", buffering=0) as file:
-            for block in blocks:
+            for block in filter(len, blocks):
                 n_rows += len(block)
-                view = memoryview(np.ascontiguousarray(block, dtype=dtype).reshape(-1)).cast("B")
+                view = np.ascontiguousarray(block, dtype=dtype).reshape(-1).data.cast("B")
                 while view:
                     view = view[file.write(view) :]
     except OSError as error:
@@ -181,4 +183,6 @@ def write_raw(
             f"fewer columns="
         ) from error
     piece_rows = piece_rows_of(n_columns, dtype)
-    return RawFile(path, label, n_rows, n_columns, piece_rows, dtype.str, tuple(range(n_columns)), owner=owner)
+    return RawFile(
+        path, label, n_rows, n_columns, piece_rows, dtype.str, tuple(range(n_columns)), owner=owner
+    )

@@ -29,7 +29,12 @@ def as_rows(value: Any) -> Any:
         return value
     if isinstance(value, LazyTable):
         return value.rows()
-    if isinstance(value, np.memmap) and value.ndim and value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+    if (
+        isinstance(value, np.memmap)
+        and value.ndim
+        and value.dtype.kind in "biuf"
+        and value.dtype.itemsize <= 8
+    ):
         return StoredRows(value, f"the memory map of shape {value.shape}")
     if hasattr(value, "__dask_graph__"):
         return dask_rows(value)

@@ -214,7 +214,9 @@ class LazyTable:
     def _made_anew(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
         rows = PieceRows(self._origin.pieces(names, is_vector=is_vector))
         if not len(rows):
-            raise DataError(f"{self._origin.label} has no rows; its columns are {', '.join(self._origin.names)}")
+            raise DataError(
+                f"{self._origin.label} has no rows; its columns are {', '.join(self._origin.names)}"
+            )
         return rows
 
     def to_numpy(self) -> AnyArray:
@@ -264,9 +266,14 @@ class _ParquetOrigin:
         footers = [read_footer(path) for path in files.paths]
         partitions = _partitions([_keys(path, source) for path in files.paths])
         self._schemas = [
-            {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)} for _, schema in footers
+            {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
+            for _, schema in footers
         ]
-        self._first = {name: kind for _, schema in footers[:1] for name, kind in zip(schema.names, schema.types, strict=True)}
+        self._first = {
+            name: kind
+            for _, schema in footers[:1]
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        }
         for (file, schema), kinds in zip(footers, self._schemas, strict=True):
             refuse_twins(schema.names, str(file.path))
             self._refuse_other_columns(footers[0][0].path, file.path, kinds)
@@ -278,12 +285,15 @@ class _ParquetOrigin:
         self.names = (*self._first, *(self._told[0] if self._told else ()))
 
     def _refuse_other_columns(self, first: Path, path: Path, kinds: Mapping[str, str]) -> None:
-        other = [name for name in self._first if name not in kinds] + [n for n in kinds if n not in self._first]
+        other = [name for name in self._first if name not in kinds] + [
+            n for n in kinds if n not in self._first
+        ]
         if other:
             has, lacks = (path, first) if other[0] in kinds else (first, path)
             raise DataError(
                 f"expected the same columns in every file; {has} has {other[0]!r}, {lacks} does not. To read them "
-                f"together, with missing values, query them: sql=\"select * from read_parquet('...', union_by_name=true)\""
+                f"together, with missing values, query them: "
+                f"sql=\"select * from read_parquet('...', union_by_name=true)\""
             )
 
     @property
@@ -309,7 +319,9 @@ class _ParquetOrigin:
             replace(file, partition=tuple((name, float(told[name])) for name in names if name in told))
             for file, told in zip(self._files, self._told, strict=True)
         ]
-        groups = tuple((file, group) for file in stored for group, length in enumerate(file.lengths) if length)
+        groups = tuple(
+            (file, group) for file in stored for group, length in enumerate(file.lengths) if length
+        )
         found = ParquetPieces(self.label, groups, names if is_vector else names[0], dtype)
         return CopiedPieces(Copy(found, self._directory)) if self._wants_copy(found) else found
 
@@ -317,8 +329,8 @@ class _ParquetOrigin:
         if self._copy is not None:
             if not self._copy and pieces.largest > _LARGEST_PIECE:
                 raise DataError(
-                    f"{self.label} has a row group of {max(pieces.lengths):,} rows, {pieces.largest / 2**20:.0f} MiB in "
-                    f"the columns that are read, which each thread would hold; leave copy=False out, or write the "
+                    f"{self.label} has a row group of {max(pieces.lengths):,} rows, {pieces.largest / 2**20:.0f} MiB "
+                    f"in the columns that are read, which each thread would hold; leave copy=False out, or write the "
                     f"file with smaller row groups"
                 )
             return self._copy
@@ -337,7 +349,9 @@ class _ParquetOrigin:
         found = [number_type(own[name]) for own in self._arrow_types]
         for place, kind in enumerate(found):
             if kind is None:
-                raise self._not_numeric(name, f"its type is {self._schemas[place][name]}{self._first_value(place, name)}")
+                raise self._not_numeric(
+                    name, f"its type is {self._schemas[place][name]}{self._first_value(place, name)}"
+                )
         return np.result_type(*cast("list[np.dtype[Any]]", found))
 
     def _first_value(self, place: int, name: str) -> str:

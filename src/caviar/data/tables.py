@@ -20,7 +20,16 @@ from .._typing import AnyArray
 from .table_files import TableFiles, find_files, identifier, refuse_twins
 from .table_numbers import Rows, Table, numbers_of, reads_as_numbers
 
-__all__ = ["Table", "connected", "read_table", "reading", "relation_of", "tables_extra", "what_went_wrong", "write_table"]
+__all__ = [
+    "Table",
+    "connected",
+    "read_table",
+    "reading",
+    "relation_of",
+    "tables_extra",
+    "what_went_wrong",
+    "write_table",
+]
 
 _ADVICE = ("Possible", "Please try", "  file =")
 
@@ -120,6 +129,7 @@ def tables_extra(module: str) -> Any:
 
 @contextmanager
 def connected(duckdb: Any) -> Iterator[Any]:
+    """Give a connection to DuckDB for a while."""
     # Reading a table must not install anything.
     settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     connection = duckdb.connect(config=settings)

@@ -17,7 +17,15 @@ from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
 from .known_repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of
 from .lazy_values import LazyValues, lazy_values, lazy_weights, rows_first
-from .missing import as_unmasked, at_column_means, filled, observed_rows, of_blocks, partial_labels, seen_latents
+from .missing import (
+    as_unmasked,
+    at_column_means,
+    filled,
+    observed_rows,
+    of_blocks,
+    partial_labels,
+    seen_latents,
+)
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
@@ -129,8 +137,8 @@ def bind(
     flat = flattened(nodes, data)
     _check_names(known, nodes, leaves, flat.data)
     ranks = _value_ranks(variables, arrays)
-    values: dict[Node, AnyArray] = {}
-    masks: dict[Node, AnyArray] = {}
+    values: dict[Node, Any] = {}
+    masks: dict[Node, Any] = {}
     partial: dict[Variable, AnyArray] = {}
     in_part: dict[Variable, Any] = {}
     lazy: dict[Node, LazyValues] = {}
@@ -193,7 +201,9 @@ def bind(
                 continue
             values[node] = at_column_means(node, values[node], masks[node], axis, weights)
     # a row with a missing entry has a local factor, whose label may be known
-    labels |= {gate: in_memory(values.pop(gate)).astype(np.intp) for gate in _known_gates(gaps, values, plate)}
+    labels |= {
+        gate: in_memory(values.pop(gate)).astype(np.intp) for gate in _known_gates(gaps, values, plate)
+    }
     observed = [variable for variable in variables if variable in values]
     latent = [variable for variable in variables if variable not in values]
     rows = observed_rows(observed, masks, labels, plate, n_rows)
@@ -219,12 +229,15 @@ def _settle_lazy(
     nodes: Sequence[Node],
     lazy: dict[Node, LazyValues],
     plate: Plate | None,
-    values: dict[Node, AnyArray],
-    masks: dict[Node, AnyArray],
+    values: dict[Node, Any],
+    masks: dict[Node, Any],
 ) -> None:
     """Keep lazy what runs along the rows of data; hold in memory what does not, and what a chain needs whole."""
     whole = {
-        slot.node for node in nodes if isinstance(node, Variable) and node.summed for slot in node.slots.values()
+        slot.node
+        for node in nodes
+        if isinstance(node, Variable) and node.summed
+        for slot in node.slots.values()
     }
     for node in list(lazy):
         if plate in node.plates and node not in whole:

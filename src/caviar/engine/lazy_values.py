@@ -27,7 +27,7 @@ class _Observed:
     events: int
 
     def __call__(self, block: AnyArray) -> AnyArray:
-        return ~np.isnan(block).any(axis=tuple(range(block.ndim - self.events, block.ndim)))
+        return np.asarray(~np.isnan(block).any(axis=tuple(range(block.ndim - self.events, block.ndim))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | Non
                 continue
         _refuse_infinite(node, start, block)
         missing = np.isnan(block)
-        gone = missing.any(axis=tuple(range(block.ndim - event_rank, block.ndim)))
+        gone = np.asarray(missing.any(axis=tuple(range(block.ndim - event_rank, block.ndim))))
         if gone.any():
             n_missing += 1
             if isinstance(rows, StoredRows) and isinstance(node, MultivariateNormal):
@@ -121,7 +121,9 @@ def _refuse_infinite(node: Node, start: int, block: AnyArray) -> None:
     infinite = np.isinf(block)
     if infinite.any():
         row = start + int(np.argwhere(infinite)[0][0])
-        raise DataError(f"'{node.name}' has an infinity in row {row}; drop or impute such rows before the fit")
+        raise DataError(
+            f"'{node.name}' has an infinity in row {row}; drop or impute such rows before the fit"
+        )
 
 
 def _refuse_missing(node: Node, start: int, missing: AnyArray, gone: AnyArray, event_rank: int) -> None:

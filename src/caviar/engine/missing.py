@@ -175,7 +175,9 @@ def weighted_means(rows: Any, observed: Any, weights: Any) -> Array:
         share = np.ones(len(block)) if weights is None else weights[start : start + len(block)] / largest
         share = known * share.reshape(-1, *(1,) * (block.ndim - 1))
         with np.errstate(over="ignore", invalid="ignore"):
-            total = total + np.einsum("n...,n...->...", share, block.astype(np.float64, order="C", copy=False))
+            total = total + np.einsum(
+                "n...,n...->...", share, block.astype(np.float64, order="C", copy=False)
+            )
         count = count + share.sum(axis=0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return total / count
@@ -227,7 +229,9 @@ def observed_rows(
     return None if all(block.all() for _, block in blocks_of(seen)) else seen
 
 
-def of_blocks(function: Callable[..., AnyArray], arrays: Sequence[Any], event: tuple[int, ...], dtype: Any) -> Any:
+def of_blocks(
+    function: Callable[..., AnyArray], arrays: Sequence[Any], event: tuple[int, ...], dtype: Any
+) -> Any:
     """Return a function of rows: lazy where one of the arrays is, and an array otherwise."""
     if any(isinstance(array, LazyRows) for array in arrays):
         return Computed(function, arrays, event, dtype)
@@ -254,14 +258,14 @@ def seen_latents(
     labels: Mapping[Node, AnyArray],
     plate: Plate | None,
     rows: Array | None,
-) -> dict[Variable, AnyArray]:
+) -> dict[Variable, Any]:
     """Return for latents of the rows which of them have an observation below, or a known label; where all have, none.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
     observation of its parents that was never made, and must be left out of the sums. In ``rows`` with nothing
     observed (0) everything is left out already.
     """
-    found: dict[Variable, AnyArray] = {}
+    found: dict[Variable, Any] = {}
     for variable in latent:
         if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
@@ -272,7 +276,9 @@ def seen_latents(
         # rows first, for blocks of them
         kept = (plate, *(own for own in variable.plates if own is not plate))
         given = [_turned(masks[leaf], leaf, plate) for leaf in below]
-        axes = [_axes_over((plate, *(own for own in leaf.plates if own is not plate)), kept) for leaf in below]
+        axes = [
+            _axes_over((plate, *(own for own in leaf.plates if own is not plate)), kept) for leaf in below
+        ]
         if variable in labels:
             given.append(_turned(labels[variable] >= 0, variable, plate))
             axes.append(((), tuple(range(len(kept)))))
@@ -288,7 +294,13 @@ def seen_latents(
 
 @dataclass(frozen=True, eq=False)
 class _HasAny:
-    """Whether anything was observed, from blocks of masks: of each, the axes to look along, and the order of the rest."""
+    """Whether anything was observed, from blocks of masks.
+
+    Attributes
+    ----------
+    axes
+        Of each mask, the axes to look along, and the order of the rest.
+    """
 
     axes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
@@ -336,4 +348,3 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
 def _is_above(variable: Variable, leaf: Variable) -> bool:
     parents = [parent for parent in leaf.parents if isinstance(parent, Variable)]
     return variable in parents or any(_is_above(variable, parent) for parent in parents)
-

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
-from .._typing import Array
+from .._typing import AnyArray, Array
 
 __all__ = ["DataScale", "scale_of"]
 
@@ -66,7 +66,8 @@ def scale_of(X: Any, weights: Any = None) -> DataScale:
     Parameters
     ----------
     X
-        Shape (N, D), an array or rows that are read in blocks. Each column counts the rows that have it; correlations are shrunk for those that lack one.
+        Shape (N, D), an array or rows that are read in blocks. Each column counts the rows that have it; correlations
+        are shrunk for those that lack one.
     weights
         Weight of each row, shape (N,), not all zero.
 

@@ -254,7 +254,11 @@ class GaussianEstimator(PredictiveMethods):
         if isinstance(self.init_params, str) and self.init_params == "auto":
             return "auto"
         n_starts = self.n_init if isinstance(self.init_params, str) else 1
-        X = whole(rows.X, f"init_params={self.init_params!r}") if isinstance(self.init_params, str) else rows.X
+        X = (
+            whole(rows.X, f"init_params={self.init_params!r}")
+            if isinstance(self.init_params, str)
+            else rows.X
+        )
         given = (self.init_params, X, in_memory(rows.weights), scale, self.n_components, generator)
         return [{"z": starting_labels(*given)} for _ in range(n_starts)]
 
