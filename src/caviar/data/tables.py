@@ -133,6 +133,8 @@ def connected(duckdb: Any) -> Iterator[Any]:
     # Reading a table must not install anything.
     settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     connection = duckdb.connect(config=settings)
+    # a bar would be drawn between what a program prints
+    connection.execute("SET enable_progress_bar = false")
     try:
         yield connection
     finally:
