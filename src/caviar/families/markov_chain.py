@@ -231,6 +231,14 @@ class _Pieces:
     def n_pieces(self) -> int:
         return len(self.begins)
 
+    @property
+    def last(self) -> AnyArray:
+        """Where in ``order`` the last step of each piece stands."""
+        counts = np.diff(self.edges)
+        # a piece is as long as there are steps with more pieces than stand before it
+        steps = np.searchsorted(-counts, -np.arange(self.n_pieces), side="left") - 1
+        return self.edges[steps] + np.arange(self.n_pieces)
+
     def steps(self) -> Iterator[tuple[slice, slice | None]]:
         """Yield the slice of each step, and that of the same pieces one step before."""
         edges = self.edges.tolist()
@@ -275,8 +283,7 @@ def smooth(logits: Array, starts: AnyArray, log_initial: Array, log_transition: 
     scaled in each step. Where that may lose a path to underflow they are found again as logarithms, sequences uncut.
     """
     shifted, largest = _shifted(logits)
-    messages = _scaled_messages(shifted, starts, log_initial, log_transition)
-    parts = None if messages is None else _sums_of_scaled(messages, starts, log_transition)
+    parts = _sums_of_scaled(shifted, starts, log_initial, log_transition)
     if parts is None:
         parts = _sums_by_logarithm(shifted, starts, log_initial, log_transition)
     marginals, first, pairs, log_partition = parts
@@ -298,52 +305,80 @@ _Sums = tuple[Array, Array, Array, float]
 """Marginals, first, pairs, log-partition."""
 
 
-@dataclass(frozen=True)
-class _Messages:
-    """Scaled messages of each row: from before it, from it and before, from it and after; the scale of the second."""
-
-    predicted: Array
-    forward: Array
-    backward: Array
-    scale: Array
-
-
-def _scaled_messages(
+def _sums_of_scaled(
     shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array
-) -> _Messages | None:
-    """Return the messages, or None where a sum is so small that paths may be lost."""
-    n_rows, n_states = shifted.shape
-    longest = int(_sequences(starts)[1].max())
-    if longest > max(1.0, _LONGEST_UNCUT * n_rows * n_states**2):
-        longest = int(np.ceil(np.sqrt(longest)))
-    pieces = _Pieces.of(starts, longest)
-    likelihood = np.exp(np.maximum(shifted, _LOWEST))
-    initial, transition = np.exp(log_initial), np.exp(log_transition)
+) -> _Sums | None:
+    r"""Return the sums from scaled messages, or None where a scale is such that paths may be lost.
+
+    With :math:`\hat\alpha_t \propto b_t \circ A' \hat\alpha_{t-1}` of sum one, :math:`c_t` the sum before, and
+    :math:`w_t = b_t \circ \hat\beta_t / c_t`, :math:`\hat\beta_{t-1} = A w_t`, marginals are :math:`\hat\alpha_t \circ
+    \hat\beta_t` and pairs :math:`A \circ \sum_t \hat\alpha_{t-1} w_t'`. What underflows in :math:`\hat\alpha` mattered
+    only where :math:`\hat\beta` is huge.
+    """
+    pieces = _Pieces.of(starts, _longest_piece(starts, shifted.shape))
     # what cannot be scaled is found by the smallest scale
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        likelihood = np.exp(np.maximum(shifted.take(pieces.order, axis=0), _LOWEST))
+        initial, transition = np.exp(log_initial), np.exp(log_transition)
         into, out_of = _between_pieces(pieces, likelihood, initial, transition)
-        likelihood = likelihood.take(pieces.order, axis=0)
-        predicted, forward, backward = (np.empty(shifted.shape) for _ in range(3))
-        scale, one = np.empty(n_rows), np.ones(n_states)
-        predicted[: pieces.n_pieces] = np.where(pieces.is_first[:, None], initial, into @ transition)
-        for rows, before in pieces.steps():
-            if before is not None:
-                np.matmul(forward[before], transition, out=predicted[rows])
-            message = np.multiply(predicted[rows], likelihood[rows], out=forward[rows])
-            np.matmul(message, one, out=scale[rows])
-            message /= scale[rows, None]
-        returning = transition.T.copy()
-        for rows, before in reversed(list(pieces.steps())):
-            n = rows.stop - rows.start
-            message = np.multiply(out_of[:n], likelihood[rows], out=backward[rows])
-            message /= (message @ one)[:, None]
-            if before is not None:
-                np.matmul(message, returning, out=out_of[:n])
+        first = np.where(pieces.is_first[:, None], initial, into @ transition)
+        forward, scale = _forward(pieces, likelihood, first, transition)
         if not scale.min() > _SMALLEST:
             return None
-    unordered = np.empty_like(pieces.order)
-    unordered[pieces.order] = np.arange(n_rows)
-    return _Messages(*(array.take(unordered, axis=0) for array in (predicted, forward, backward, scale)))
+        likelihood /= scale[:, None]
+        backward = _backward(pieces, likelihood, forward, out_of, transition)
+        if not backward.max() < 1.0 / _SMALLEST:
+            return None
+        backward *= forward
+    begins, _ = _sequences(starts)
+    place = np.empty_like(pieces.order)
+    place[pieces.order] = np.arange(len(place))
+    marginals = backward.take(place, axis=0)
+    # no state precedes a first one, which follows whatever row stands before it
+    likelihood[place[begins]] = 0.0
+    pairs = transition * (forward.take(place[pieces.order - 1], axis=0).T @ likelihood)
+    return marginals, marginals[begins].sum(axis=0), pairs, float(np.log(scale).sum())
+
+
+def _longest_piece(starts: AnyArray, shape: tuple[int, ...]) -> int:
+    """Return the steps of the pieces that sequences are cut into."""
+    n_rows, n_states = shape
+    longest = int(_sequences(starts)[1].max())
+    if longest > max(1.0, _LONGEST_UNCUT * n_rows * n_states**2):
+        return int(np.ceil(np.sqrt(longest)))
+    return longest
+
+
+def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array) -> tuple[Array, Array]:
+    """Return the messages forward, of sum one, and their sums before; ``first`` are those into the pieces."""
+    forward, scale = np.empty(likelihood.shape), np.empty(len(likelihood))
+    one = np.ones(len(transition))
+    for rows, before in pieces.steps():
+        message = forward[rows]
+        if before is None:
+            np.multiply(first, likelihood[rows], out=message)
+        else:
+            np.matmul(forward[before], transition, out=message)
+            message *= likelihood[rows]
+        own = scale[rows]
+        np.matmul(message, one, out=own)
+        message /= own[:, None]
+    return forward, scale
+
+
+def _backward(
+    pieces: _Pieces, scaled: Array, forward: Array, out_of: Array | None, transition: Array
+) -> Array:
+    """Return the messages backward; likelihoods, divided by the scales, are multiplied by these in place."""
+    backward, returning = np.empty(scaled.shape), transition.T.copy()
+    last = pieces.last
+    backward[last] = 1.0 if out_of is None else out_of / (forward[last] * out_of).sum(axis=1, keepdims=True)
+    for rows, before in reversed(list(pieces.steps())):
+        onward = scaled[rows]
+        onward *= backward[rows]
+        if before is not None:
+            np.matmul(onward, returning, out=backward[before])
+    return backward
 
 
 def _between_pieces(
@@ -377,7 +412,7 @@ def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Ar
     n_states = len(initial)
     # pieces last, for they are many and states are few: from, to, piece
     products = np.where(pieces.is_first, initial[:, None], transition[:, :, None])
-    ordered = np.ascontiguousarray(likelihood.take(pieces.order, axis=0).T)
+    ordered = np.ascontiguousarray(likelihood.T)
     scales = np.ones((len(pieces.edges) - 1, n_states, pieces.n_pieces))
     for step, (rows, before) in enumerate(pieces.steps()):
         n = rows.stop - rows.start
@@ -387,18 +422,6 @@ def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Ar
         # a row of zeros starts where no path goes on
         np.divide(moving, np.maximum(scale, np.finfo(float).tiny)[:, None, :], out=products[:, :, :n])
     return np.ascontiguousarray(np.moveaxis(products, 2, 0)), np.log(scales).sum(axis=0).T
-
-
-def _sums_of_scaled(messages: _Messages, starts: AnyArray, log_transition: Array) -> _Sums | None:
-    total = np.einsum("nk,nk->n", messages.predicted, messages.backward)
-    if not total.min() > _SMALLEST:
-        return None
-    onward = messages.backward / total[:, None]
-    marginals = messages.predicted * onward
-    begins, _ = _sequences(starts)
-    onward[begins] = 0.0
-    pairs = np.exp(log_transition) * (messages.forward[:-1].T @ onward[1:])
-    return marginals, marginals[begins].sum(axis=0), pairs, float(np.log(messages.scale).sum())
 
 
 def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> _Sums:
