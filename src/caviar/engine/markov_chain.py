@@ -1,4 +1,4 @@
-"""The factor of a Markov chain: states of all rows, from a log-likelihood a row."""
+"""The factor of a Markov chain: states of whole sequences, from a log-likelihood a row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from .. import families
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..families.markov_chain import Smoothing
 from ..language import Axis, MarkovChain
 from .binding import Binding
@@ -19,33 +19,31 @@ __all__ = ["MarkovChainFactor"]
 
 
 class MarkovChainFactor(ChainFactor, CategoricalFactor):
-    """The factor of a Markov chain; in a block it is a Categorical a row."""
+    """The factor of a Markov chain; what rows say of their states is a Categorical a row."""
 
     def __init__(self, binding: Binding, variable: MarkovChain, data_axis: Axis) -> None:
         super().__init__(binding, variable, data_axis)
         self._variable = variable
-        self._starts = starts_of(binding, variable)
+        self.starts = starts_of(binding, variable)
 
-    def path(self, natural: Array, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
-        """Return the distribution of the states of all rows, from log-likelihoods (N, K)."""
+    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
+        """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
         initial, transition = (sums[self._variable, statistic] for statistic in self._variable.summed)
-        return families.MarkovChain(natural, self._starts, initial, transition)
+        return families.MarkovChain(natural.T, starts, initial, transition)
 
     def expected(self, smoothing: Smoothing) -> Array:
-        """Return the probabilities of the states, (K, N)."""
-        return np.ascontiguousarray(smoothing.marginals.T)
+        """Return the probabilities of the states, (K, B)."""
+        return smoothing.marginals.T
 
     def sums(self, smoothing: Smoothing) -> Arrays:
         """Return first states and pairs by key."""
         return self._keyed(smoothing.first, smoothing.pairs)
 
-    def sums_given(self, expected: Array | None) -> Arrays:
-        """Return the sums over the rows, states independent with these marginals (N, K); zero without any."""
-        size = self._variable.dimension or 1
-        if expected is None:
-            return self._keyed(np.zeros(size), np.zeros((size, size)))
-        within = ~self._starts[1:]
-        return self._keyed(expected[self._starts].sum(axis=0), expected[:-1][within].T @ expected[1:][within])
+    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+        """Return the sums over the rows, states independent with these marginals (K, B)."""
+        within = np.flatnonzero(~starts)
+        first = expected[:, starts].sum(axis=1)
+        return self._keyed(first, expected[:, within - 1] @ expected[:, within].T)
 
     def _keyed(self, first: Array, pairs: Array) -> Arrays:
         return dict(zip(((self._variable, s) for s in self._variable.summed), (first, pairs), strict=True))

@@ -12,9 +12,10 @@ from .._typing import AnyArray, Array
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
+from .sequences import sequence_bounds, summarize_sequences, tiles_of
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "chunks_of", "rows_at"]
+__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "blocks_of", "chunks_of", "rows_at"]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -78,10 +79,15 @@ class InferBlocks:
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
             rows, state = rows_at(source, bounds), before
             if rows.n_rows:
-                sums, state = self.rows.summarize(rows, self.coefficients, before, self.scratch)
+                sums, state = self._summarize(rows, before)
                 total.add(sums)
             after.append(state)
         return total, after if self.rows.keeps_locals else None
+
+    def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
+        if self.rows.chain is None:
+            return self.rows.summarize(rows, self.coefficients, before, self.scratch)
+        return summarize_sequences(self.rows, self.rows.chain, rows, self.coefficients, self.scratch), {}
 
 
 @dataclass(frozen=True)
@@ -96,15 +102,28 @@ class SumStatic:
         total = Sums.zero()
         for bounds in chunk.bounds:
             rows = rows_at(source, bounds)
-            if rows.n_rows:
-                total.add(self.rows.sum_static(rows, self.scratch))
+            tiles = [rows] if self.rows.chain is None else [own for _, own in tiles_of(self.rows, rows)]
+            for own in tiles if rows.n_rows else ():
+                total.add(self.rows.sum_static(own, self.scratch))
         return total, None
 
 
-def chunks_of(plan: Plan, source: RowSource) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks; they depend on the plan and the number of rows only."""
+def blocks_of(plan: Plan, source: RowSource) -> list[tuple[int, int]]:
+    """Return where blocks of rows start and stop, each row by itself: they depend on the plan and their number only."""
     size, total = plan.rows.block_rows, source.n_rows
-    bounds = [(start, min(start + size, total)) for start in range(0, total, size)]
+    return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def chunks_of(plan: Plan, source: RowSource, *, in_order: bool = True) -> list[Chunk]:
+    """Return the rows of a source in chunks of blocks, of whole sequences where there is a chain.
+
+    They depend on the plan, the number of rows and where sequences begin only. In a sample, whose rows are not
+    ``in_order``, none are successive.
+    """
+    if plan.chain is not None and in_order:
+        bounds = sequence_bounds(plan.rows, plan.chain, source)
+    else:
+        bounds = blocks_of(plan, source)
     length = max(1, -(-len(bounds) // _MOST_CHUNKS))
     starts = range(0, len(bounds), length)
     return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]
