@@ -1,20 +1,21 @@
 """Whole sequences: blocks of rows that a chain runs through, and what is done with each of them.
 
-A block is a run of whole sequences, so that the factor of a chain is inferred inside it: natural parameters of its rows,
-messages forward and backward over its sequences, and sums given the marginals. What meets the data is done tile by tile,
-in as many rows as matrix products are fastest with.
+A block is a run of whole sequences, so that the factor of a chain is inferred inside it: natural parameters of its
+rows, messages forward and backward over its sequences, and sums given the marginals. What meets the data is done tile
+by tile, in as many rows as matrix products are fastest with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from .._errors import ImproperError
 from .._pairwise import pairwise_sum
-from .._typing import AnyArray, Array
+from .._typing import AnyArray
 from .chain import ChainFactor, Starts
 from .gaps import entries_name, order_of_patterns
 from .row_pass import RowPass
@@ -68,7 +69,7 @@ def sequence_bounds(rows: RowPass, chain: ChainFactor, source: _Source) -> list[
         if last <= edges[-1]:
             last = int(begins[np.searchsorted(begins, edges[-1], side="right")])
         edges.append(last)
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _begins(starts: Starts, source: _Source) -> AnyArray:
