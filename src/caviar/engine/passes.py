@@ -62,7 +62,7 @@ class Passes:
         self._unchanging: tuple[Plan, Summary] | None = None
         self._n_batches = 0
         self._memoized: Memoized | None = None
-        self._sequences: tuple[ChainFactor, int, list[Chunk]] | None = None
+        self._sequences: tuple[tuple[ChainFactor, int, int], list[Chunk]] | None = None
 
     def memoize(self, n_batches: int) -> None:
         """From now on keep the sums of each of so many batches of rows apart; 0 keeps none."""
@@ -181,9 +181,10 @@ class Passes:
         chain, size = plan.chain, plan.rows.block_rows
         if chain is None or source is not self.source:
             return chunks_of(plan, source, in_order=False)
-        if self._sequences is None or self._sequences[0] is not chain or self._sequences[1] != size:
-            self._sequences = (chain, size, chunks_of(plan, source))
-        return self._sequences[2]
+        made_for = (chain, size, max(self._n_batches, 1))
+        if self._sequences is None or self._sequences[0] != made_for:
+            self._sequences = (made_for, chunks_of(plan, source, fewest=made_for[2]))
+        return self._sequences[1]
 
     def _sum_here(self, plan: Plan, source: RowSource, function: Callable[[Rows], Sums]) -> Sums:
         """Return the sum of a function of the blocks, computed in this process."""

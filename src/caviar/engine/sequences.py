@@ -26,10 +26,10 @@ __all__ = ["Over", "given_sequences", "one_by_one", "sequence_bounds", "summariz
 
 T = TypeVar("T")
 
-_BLOCK_NUMBERS = 1 << 18
+_BLOCK_NUMBERS = 1 << 19
 """Statistics of the states of a block: enough sequences that a step of all of them is worth its calls."""
 
-_FEWEST_BLOCKS = 8
+_FEWEST_BLOCKS = 4
 """Blocks that rows are cut into, as far as each keeps the rows of a tile: for threads, and for batches."""
 
 _READ_ROWS = 65_536
@@ -55,13 +55,16 @@ class _Source(Protocol):
     def read(self, start: int, stop: int) -> Any: ...
 
 
-def sequence_bounds(rows: RowPass, chain: ChainFactor, source: _Source) -> list[tuple[int, int]]:
+def sequence_bounds(
+    rows: RowPass, chain: ChainFactor, source: _Source, fewest: int = 1
+) -> list[tuple[int, int]]:
     """Return where blocks of whole sequences start and stop; a sequence longer than a block is one by itself.
 
-    They depend on the model, the number of rows and the starts of the sequences only.
+    They depend on the model, the number of rows and the starts of the sequences only, and on how many blocks there are
+    to be at the ``fewest``, as far as there are as many sequences.
     """
-    tile, most = rows.block_rows, _BLOCK_NUMBERS // chain.n_rows
-    size = max(tile, min(most, -(-source.n_rows // _FEWEST_BLOCKS)))
+    size = min(_BLOCK_NUMBERS // chain.n_rows, -(-source.n_rows // _FEWEST_BLOCKS))
+    size = min(max(rows.block_rows, size), -(-source.n_rows // fewest))
     begins = _begins(chain.starts, source)
     edges = [0]
     while edges[-1] < source.n_rows:

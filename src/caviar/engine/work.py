@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from .._typing import AnyArray, Array
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
-from .sequences import sequence_bounds, summarize_sequences, tiles_of
+from .sequences import Over, one_by_one, sequence_bounds, summarize_sequences, tiles_of
 from .sums import Coefficients, LocalState, Rows, Sums
 
 __all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "blocks_of", "chunks_of", "rows_at"]
@@ -62,6 +62,10 @@ class Work(Protocol):
         """Return the sums over a chunk of a source, and what is carried over."""
         ...
 
+    def spread(self, over: Over) -> Work:
+        """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
+        ...
+
 
 @dataclass(frozen=True)
 class InferBlocks:
@@ -70,6 +74,7 @@ class InferBlocks:
     rows: RowPass
     coefficients: Coefficients
     scratch: Scratch = field(default_factory=Scratch)
+    over: Over = one_by_one
 
     def __call__(
         self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
@@ -87,7 +92,12 @@ class InferBlocks:
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if self.rows.chain is None:
             return self.rows.summarize(rows, self.coefficients, before, self.scratch)
-        return summarize_sequences(self.rows, self.rows.chain, rows, self.coefficients, self.scratch), {}
+        chain, coefficients = self.rows.chain, self.coefficients
+        return summarize_sequences(self.rows, chain, rows, coefficients, self.scratch, self.over), {}
+
+    def spread(self, over: Over) -> InferBlocks:
+        """Return the same work, the tiles of a long sequence done with the help of others."""
+        return replace(self, over=over)
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,10 @@ class SumStatic:
                 total.add(self.rows.sum_static(own, self.scratch))
         return total, None
 
+    def spread(self, over: Over) -> SumStatic:
+        """Return this: it is done once."""
+        return self
+
 
 def blocks_of(plan: Plan, source: RowSource) -> list[tuple[int, int]]:
     """Return where blocks of rows start and stop, each row by itself: they depend on the plan and their number only."""
@@ -114,14 +128,14 @@ def blocks_of(plan: Plan, source: RowSource) -> list[tuple[int, int]]:
     return [(start, min(start + size, total)) for start in range(0, total, size)]
 
 
-def chunks_of(plan: Plan, source: RowSource, *, in_order: bool = True) -> list[Chunk]:
+def chunks_of(plan: Plan, source: RowSource, *, in_order: bool = True, fewest: int = 1) -> list[Chunk]:
     """Return the rows of a source in chunks of blocks, of whole sequences where there is a chain.
 
     They depend on the plan, the number of rows and where sequences begin only. In a sample, whose rows are not
-    ``in_order``, none are successive.
+    ``in_order``, none are successive. Of whole sequences there are to be so many chunks at the ``fewest``.
     """
     if plan.chain is not None and in_order:
-        bounds = sequence_bounds(plan.rows, plan.chain, source)
+        bounds = sequence_bounds(plan.rows, plan.chain, source, fewest)
     else:
         bounds = blocks_of(plan, source)
     length = max(1, -(-len(bounds) // _MOST_CHUNKS))

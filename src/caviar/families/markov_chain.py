@@ -28,7 +28,7 @@ _SMALLEST = 1e-100
 _LOWEST = -700.0
 """Logarithm whose exponential is a normal number."""
 
-_LONGEST_UNCUT = 1e-4
+_LONGEST_UNCUT = 5e-4
 """Steps of the longest sequence, per row and squared state, up to which cutting it costs more than it saves."""
 
 
@@ -318,7 +318,7 @@ def _sums_of_scaled(
     pieces = _Pieces.of(starts, _longest_piece(starts, shifted.shape))
     # what cannot be scaled is found by the smallest scale
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        likelihood = np.exp(np.maximum(shifted.take(pieces.order, axis=0), _LOWEST))
+        likelihood = np.exp(np.maximum(shifted[pieces.order], _LOWEST))
         initial, transition = np.exp(log_initial), np.exp(log_transition)
         into, out_of = _between_pieces(pieces, likelihood, initial, transition)
         first = np.where(pieces.is_first[:, None], initial, into @ transition)
