@@ -14,6 +14,7 @@ from .._typing import AnyArray, Array
 from ..language import Variable
 from .binding import Binding
 from .locals import LocalFactor
+from .scratch import Scratch
 from .sums import Arrays
 
 __all__ = ["ChainFactor", "Path", "Starts", "chain_of", "check_chains", "starts_of"]
@@ -75,6 +76,12 @@ class ChainFactor(LocalFactor):
         sums
             (variable, statistic summed over its rows) -> its natural parameter.
         """
+
+    def smoothing(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+    ) -> Any:
+        """Return the moments of the states of whole sequences and sums over their rows; they may lie in the scratch."""
+        return self.path(natural, starts, sums).smoothing
 
     @abstractmethod
     def expected(self, smoothing: Any) -> Array:

@@ -8,11 +8,12 @@ import numpy as np
 
 from .. import families
 from .._typing import AnyArray, Array
-from ..families.markov_chain import Smoothing
+from ..families.markov_chain import Smoothing, smooth
 from ..language import Axis, MarkovChain
 from .binding import Binding
 from .chain import ChainFactor, starts_of
 from .locals import CategoricalFactor
+from .scratch import Scratch
 from .sums import Arrays
 
 __all__ = ["MarkovChainFactor"]
@@ -28,8 +29,20 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
 
     def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
+        return families.MarkovChain(natural.T, starts, *self._logs(sums))
+
+    def smoothing(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+    ) -> Smoothing:
+        """Return the probabilities of the states, first states and pairs; they lie in the scratch."""
+        return smooth(
+            natural.T, starts, *self._logs(sums), lambda name, shape: scratch.array((self, name), shape)
+        )
+
+    def _logs(self, sums: Mapping[Hashable, Array]) -> tuple[Array, Array]:
+        """Return the logarithms of the initial and the transition probabilities."""
         initial, transition = (sums[self._variable, statistic] for statistic in self._variable.summed)
-        return families.MarkovChain(natural.T, starts, initial, transition)
+        return initial, transition
 
     def expected(self, smoothing: Smoothing) -> Array:
         """Return the probabilities of the states, (K, B)."""

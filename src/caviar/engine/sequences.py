@@ -154,7 +154,7 @@ def _smoothing(
         pass
     starts = _starts_of(chain, rows)
     try:
-        return chain.path(natural, starts, coefficients.parts).smoothing
+        return chain.smoothing(natural, starts, coefficients.parts, scratch)
     except ImproperError as error:
         if isinstance(rows.where, slice) and rows.where.start:
             raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error

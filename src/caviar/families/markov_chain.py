@@ -8,9 +8,9 @@ with rows t of one or several sequences, one after the other. None of the factor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -30,6 +30,14 @@ _LOWEST = -700.0
 
 _LONGEST_UNCUT = 5e-4
 """Steps of the longest sequence, per row and squared state, up to which cutting it costs more than it saves."""
+
+
+Workspace: TypeAlias = Callable[[str, tuple[int, ...]], Array]
+"""Gives a contiguous array by name and shape, whatever is in it."""
+
+
+def _new(name: str, shape: tuple[int, ...]) -> Array:
+    return np.empty(shape)
 
 
 @dataclass(frozen=True)
@@ -259,17 +267,26 @@ def _sequences(starts: AnyArray) -> tuple[AnyArray, AnyArray]:
     return begins, np.diff(begins, append=len(starts))
 
 
-def _shifted(logits: Array) -> tuple[Array, Array]:
-    """Return the logits less the largest of each row, and these."""
+def _shifted(logits: Array, array: Workspace = _new) -> tuple[Array, Array]:
+    """Return the logits less the largest of each row, states first in memory, and these."""
     largest = logits.max(axis=1)
     if not np.isfinite(largest).all():
         row = int(np.flatnonzero(~np.isfinite(largest))[0])
         raise ImproperError(f"row {row} has no finite log-likelihood in any state; got {logits[row]}.")
-    return logits - largest[:, None], largest
+    shifted = array("shifted", logits.shape[::-1]).T
+    return np.subtract(logits, largest[:, None], out=shifted), largest
 
 
-def smooth(logits: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> Smoothing:
+def smooth(
+    logits: Array, starts: AnyArray, log_initial: Array, log_transition: Array, array: Workspace = _new
+) -> Smoothing:
     """Return marginals, sums of pairs, log-partition and entropy; the arguments are those of :class:`MarkovChain`.
+
+    Parameters
+    ----------
+    array
+        Gives a contiguous array of a name and a shape to work in, a new one or one that is there; the marginals are
+        returned in one of them.
 
     Raises
     ------
@@ -282,13 +299,13 @@ def smooth(logits: Array, starts: AnyArray, log_initial: Array, log_transition: 
     pieces at once; messages then pass from piece to piece, and last inside all pieces at once. Messages are
     scaled in each step. Where that may lose a path to underflow they are found again as logarithms, sequences uncut.
     """
-    shifted, largest = _shifted(logits)
-    parts = _sums_of_scaled(shifted, starts, log_initial, log_transition)
+    shifted, largest = _shifted(logits, array)
+    parts = _sums_of_scaled(shifted, starts, log_initial, log_transition, array)
     if parts is None:
         parts = _sums_by_logarithm(shifted, starts, log_initial, log_transition)
     marginals, first, pairs, log_partition = parts
     # the largest logit of each row is left out of both, so that no digits go with it
-    expected = _dot(marginals, shifted) + _dot(first, log_initial) + _dot(pairs, log_transition)
+    expected = _dot(marginals.T, shifted.T) + _dot(first, log_initial) + _dot(pairs, log_transition)
     return Smoothing(
         marginals, first, pairs, log_partition + float(largest.sum()), max(log_partition - expected, 0.0)
     )
@@ -306,7 +323,7 @@ _Sums = tuple[Array, Array, Array, float]
 
 
 def _sums_of_scaled(
-    shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array
+    shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array, array: Workspace
 ) -> _Sums | None:
     r"""Return the sums from scaled messages, or None where a scale is such that paths may be lost.
 
@@ -316,27 +333,33 @@ def _sums_of_scaled(
     only where :math:`\hat\beta` is huge.
     """
     pieces = _Pieces.of(starts, _longest_piece(starts, shifted.shape))
+    place = np.empty_like(pieces.order)
+    place[pieces.order] = np.arange(len(place))
+    likelihood = array("likelihood", shifted.shape)
+    likelihood[place] = shifted
+    np.exp(np.maximum(likelihood, _LOWEST, out=likelihood), out=likelihood)
     # what cannot be scaled is found by the smallest scale
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        likelihood = np.exp(np.maximum(shifted[pieces.order], _LOWEST))
         initial, transition = np.exp(log_initial), np.exp(log_transition)
         into, out_of = _between_pieces(pieces, likelihood, initial, transition)
         first = np.where(pieces.is_first[:, None], initial, into @ transition)
-        forward, scale = _forward(pieces, likelihood, first, transition)
+        forward = array("forward", shifted.shape)
+        scale = _forward(pieces, likelihood, first, transition, forward)
         if not scale.min() > _SMALLEST:
             return None
         likelihood /= scale[:, None]
-        backward = _backward(pieces, likelihood, forward, out_of, transition)
+        backward = array("backward", shifted.shape)
+        _backward(pieces, likelihood, forward, out_of, transition, backward)
         if not backward.max() < 1.0 / _SMALLEST:
             return None
         backward *= forward
     begins, _ = _sequences(starts)
-    place = np.empty_like(pieces.order)
-    place[pieces.order] = np.arange(len(place))
-    marginals = backward.take(place, axis=0)
+    marginals = array("marginals", shifted.shape[::-1]).T
+    marginals[pieces.order] = backward
     # no state precedes a first one, which follows whatever row stands before it
     likelihood[place[begins]] = 0.0
-    pairs = transition * (forward.take(place[pieces.order - 1], axis=0).T @ likelihood)
+    before = np.take(forward, place[pieces.order - 1], axis=0, out=backward, mode="clip")
+    pairs = transition * (before.T @ likelihood)
     return marginals, marginals[begins].sum(axis=0), pairs, float(np.log(scale).sum())
 
 
@@ -349,10 +372,9 @@ def _longest_piece(starts: AnyArray, shape: tuple[int, ...]) -> int:
     return longest
 
 
-def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array) -> tuple[Array, Array]:
-    """Return the messages forward, of sum one, and their sums before; ``first`` are those into the pieces."""
-    forward, scale = np.empty(likelihood.shape), np.empty(len(likelihood))
-    one = np.ones(len(transition))
+def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array, forward: Array) -> Array:
+    """Write the messages forward, of sum one, and return their sums before; ``first`` are those into the pieces."""
+    scale, one = np.empty(len(likelihood)), np.ones(len(transition))
     for rows, before in pieces.steps():
         message = forward[rows]
         if before is None:
@@ -363,22 +385,20 @@ def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array
         own = scale[rows]
         np.matmul(message, one, out=own)
         message /= own[:, None]
-    return forward, scale
+    return scale
 
 
 def _backward(
-    pieces: _Pieces, scaled: Array, forward: Array, out_of: Array | None, transition: Array
-) -> Array:
-    """Return the messages backward; likelihoods, divided by the scales, are multiplied by these in place."""
-    backward, returning = np.empty(scaled.shape), transition.T.copy()
-    last = pieces.last
-    backward[last] = 1.0 if out_of is None else out_of / (forward[last] * out_of).sum(axis=1, keepdims=True)
+    pieces: _Pieces, scaled: Array, forward: Array, out_of: Array, transition: Array, backward: Array
+) -> None:
+    """Write the messages backward; likelihoods, divided by the scales, are multiplied by these in place."""
+    returning, last = transition.T.copy(), pieces.last
+    backward[last] = out_of / (forward[last] * out_of).sum(axis=1, keepdims=True)
     for rows, before in reversed(list(pieces.steps())):
         onward = scaled[rows]
         onward *= backward[rows]
         if before is not None:
             np.matmul(onward, returning, out=backward[before])
-    return backward
 
 
 def _between_pieces(
