@@ -117,7 +117,9 @@ def theirs(case: Case, implementation: str) -> Fit:
         if case.is_gaussian:
             model, x = VariationalGaussianHMM(case.n_states, "full", **settings), case.x
         else:
-            model, x = VariationalCategoricalHMM(case.n_states, **settings), case.x[:, None]
+            model, x = VariationalCategoricalHMM(case.n_states, init_params="st", **settings), case.x[:, None]
+            model.emissionprob_posterior_ = 1.0 + 100.0 * case.start
+            model.emissionprob_prior_ = np.ones_like(case.start)
         model.monitor_ = Monitor(-np.inf, n_iter, verbose=False)
         model.monitor_.told = report
         model.fit(x, case.lengths)
