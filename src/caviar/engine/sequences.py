@@ -27,7 +27,10 @@ __all__ = ["Over", "given_sequences", "one_by_one", "sequence_bounds", "summariz
 T = TypeVar("T")
 
 _BLOCK_NUMBERS = 1 << 19
-"""Statistics of the states of a block: enough sequences that a step of all of them is worth its calls."""
+"""Statistics of the states of a block at the most: what memory a block takes."""
+
+_STEP_NUMBERS = 1 << 9
+"""Statistics of one step of all sequences of a block at the fewest, so that a step is worth its calls."""
 
 _FEWEST_BLOCKS = 4
 """Blocks that rows are cut into, as far as each keeps the rows of a tile: for threads, and for batches."""
@@ -63,9 +66,10 @@ def sequence_bounds(
     They depend on the model, the number of rows and the starts of the sequences only, and on how many blocks there are
     to be at the ``fewest``, as far as there are as many sequences.
     """
-    size = min(_BLOCK_NUMBERS // chain.n_rows, -(-source.n_rows // _FEWEST_BLOCKS))
-    size = min(max(rows.block_rows, size), -(-source.n_rows // fewest))
     begins = _begins(chain.starts, source)
+    steps = source.n_rows * _STEP_NUMBERS // ((len(begins) - 1) * chain.n_rows)
+    size = min(_BLOCK_NUMBERS // chain.n_rows, max(steps, -(-source.n_rows // _FEWEST_BLOCKS)))
+    size = min(max(rows.block_rows, size), -(-source.n_rows // fewest))
     edges = [0]
     while edges[-1] < source.n_rows:
         last = int(begins[np.searchsorted(begins, edges[-1] + size, side="right") - 1])
