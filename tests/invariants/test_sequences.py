@@ -235,3 +235,18 @@ def test_starts_may_be_stated_with_the_model_or_be_everywhere():
     assert elbo(True) == pytest.approx(elbo(np.ones(400)), rel=1e-13)
     assert elbo(np.arange(400) == 0) == pytest.approx(elbo(None), rel=1e-13)
     assert len({elbo(starts) for starts in (True, None, data["starts"])}) == 3
+
+
+@pytest.mark.parametrize(
+    "schedule", [cv.Incremental(6), cv.Stochastic(500)], ids=["incremental", "stochastic"]
+)
+def test_schedules_take_whole_sequences(schedule):
+    """They end where ascent in whole passes does, the bound with them; a step within a sequence counts as one."""
+    data = rows("lengths from one to hundreds", 4_000)
+    model = cv.models.gaussian_hidden_markov_model(2, STATES, with_starts=True)
+    batch = model.fit(data, init=INIT, schedule="batch")
+    found = model.fit(data, init=INIT, schedule=schedule, max_iter=60)
+    assert found.elbo == pytest.approx(batch.elbo, abs=1e-4 * 4_000 if "Stoch" in str(schedule) else 1e-3)
+    np.testing.assert_allclose(found["transition"].mean, batch["transition"].mean, atol=0.01)
+    steps = 4_000 - data["starts"].sum()
+    assert found["transition"].concentration.sum() == pytest.approx(STATES**2 + steps, rel=0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,9 +16,9 @@ from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
 from .scratch import Scratch
-from .sequences import given_sequences, tiles_of
+from .sequences import given_sequences, sequence_bounds, tiles_of
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
-from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, blocks_of, chunks_of, rows_at
+from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, blocks_of, chunked, chunks_of, rows_at
 
 __all__ = ["Executor", "Passes"]
 
@@ -46,6 +47,16 @@ class Executor(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Held:
+    """What is kept of a batch of rows between two passes over it."""
+
+    memoized: Memoized | None
+    batch: int
+    sums: Sums | None
+    carried: dict[int, Any]
+
+
 class Passes:
     """Passes of a plan over the rows of a source.
 
@@ -62,15 +73,15 @@ class Passes:
         self._unchanging: tuple[Plan, Summary] | None = None
         self._n_batches = 0
         self._memoized: Memoized | None = None
-        self._sequences: tuple[tuple[ChainFactor, int, int], list[Chunk]] | None = None
+        self._bounds: dict[tuple[ChainFactor, int, int], list[tuple[int, int]]] = {}
 
     def memoize(self, n_batches: int) -> None:
         """From now on keep the sums of each of so many batches of rows apart; 0 keeps none."""
         self._n_batches, self._memoized = n_batches, None
 
     def n_batches(self, plan: Plan) -> int:
-        """Batches whose sums are kept apart: no more than there are chunks of rows."""
-        return min(self._n_batches, len(self._chunks(plan, self.source)))
+        """Return the number of batches whose sums are kept apart: no more than there are rows, or whole sequences."""
+        return min(self._n_batches, len(self._chunks(plan)))
 
     def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
@@ -86,7 +97,7 @@ class Passes:
             if self._unchanging is None or self._unchanging[0] is not plan:
                 self._unchanging = (plan, plan.rows.summary(Sums.zero(), static, coefficients))
             return self._unchanging[1]
-        chunks = self._chunks(plan, self.source)
+        chunks = self._chunks(plan)
         n_batches = self.n_batches(plan)
         if not n_batches:
             return plan.rows.summary(self._infer_and_sum(plan, coefficients, chunks), static, coefficients)
@@ -98,6 +109,62 @@ class Passes:
             sums = self._infer_and_sum(plan, coefficients, chunks[number::n_batches])
             memoized.replace(number, plan.rows.with_entropies(sums, coefficients))
         return plan.rows.summary(memoized.total, static, coefficients)
+
+    def held(self, batch: int) -> Held:
+        """Return the sums and local factors that are kept of a batch."""
+        sums = None if self._memoized is None else self._memoized.of(batch)
+        return Held(self._memoized, batch, sums, self.carried)
+
+    def put_back(self, held: Held) -> None:
+        """Have the sums and local factors of a batch as they were."""
+        self._memoized, self.carried = held.memoized, held.carried
+        if held.memoized is not None and held.sums is not None:
+            held.memoized.replace(held.batch, held.sums)
+
+    def blocks(self, plan: Plan, most_rows: int) -> list[tuple[int, int]]:
+        """Return where blocks of no more rows start and stop; with a chain they are whole sequences, however long."""
+        if plan.chain is None:
+            return blocks_of(plan, self.source, most_rows)
+        return self._sequences(plan, plan.chain, -(-self.source.n_rows // most_rows))
+
+    def _sequences(self, plan: Plan, chain: ChainFactor, fewest: int) -> list[tuple[int, int]]:
+        """Return where blocks of whole sequences start and stop: where these begin is read once."""
+        made_for = (chain, plan.rows.block_rows, fewest)
+        if made_for not in self._bounds:
+            self._bounds[made_for] = sequence_bounds(plan.rows, chain, self.source, fewest)
+        return self._bounds[made_for]
+
+    def _chunks(self, plan: Plan) -> list[Chunk]:
+        fewest = max(1, self._n_batches)
+        if plan.chain is None:
+            return chunks_of(plan, self.source, fewest)
+        return chunked(self._sequences(plan, plan.chain, fewest), fewest)
+
+    def _chunks_at_once(self, plan: Plan, source: RowSource) -> list[Chunk]:
+        """Return the rows of a source in chunks of which none is kept; in a sample no rows are successive."""
+        if plan.chain is not None and source is self.source:
+            return self._chunks(plan)
+        return chunks_of(plan, source)
+
+    def summarize_share(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Summary:
+        """Return the sums over some chunks as if all rows were like theirs; nothing is carried over to another pass.
+
+        Some of their rows must have a weight above zero.
+        """
+        weight = self.weight(chunks)
+        static = self._static_sums(plan)
+        work = InferBlocks(plan.rows, coefficients, self._scratch)
+        sums, _ = self.executor.sum(work, self.source, chunks, [None] * len(chunks))
+        whole = plan.rows.with_entropies(sums, coefficients).scaled(self.source.total_weight / weight)
+        return plan.rows.summary(whole, static, coefficients)
+
+    def weight(self, chunks: Sequence[Chunk]) -> float:
+        """Return the weight of the rows of some chunks."""
+        total = 0.0
+        for start, stop in (bounds for chunk in chunks for bounds in chunk.bounds):
+            weights = self.source.weights(start, stop)
+            total += float(stop - start if weights is None else weights.sum())
+        return total
 
     def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
         work = InferBlocks(plan.rows, coefficients, self._scratch)
@@ -130,7 +197,7 @@ class Passes:
     def _sum_static(self, plan: Plan, source: RowSource) -> Sums:
         if not plan.rows.has_static:
             return Sums.zero()
-        chunks = self._chunks(plan, source)
+        chunks = self._chunks_at_once(plan, source)
         return self.executor.sum(SumStatic(plan.rows, self._scratch), source, chunks, [None] * len(chunks))[0]
 
     def forget(self) -> None:
@@ -176,19 +243,9 @@ class Passes:
             sums.parts.update(chain.sums_given(*none))
         return plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
 
-    def _chunks(self, plan: Plan, source: RowSource) -> list[Chunk]:
-        """Return the rows in chunks of blocks; where sequences begin is read once, and in a sample nowhere."""
-        chain, size = plan.chain, plan.rows.block_rows
-        if chain is None or source is not self.source:
-            return chunks_of(plan, source, in_order=False)
-        made_for = (chain, size, max(self._n_batches, 1))
-        if self._sequences is None or self._sequences[0] != made_for:
-            self._sequences = (made_for, chunks_of(plan, source, fewest=made_for[2]))
-        return self._sequences[1]
-
     def _sum_here(self, plan: Plan, source: RowSource, function: Callable[[Rows], Sums]) -> Sums:
         """Return the sum of a function of the blocks, computed in this process."""
-        chunks = self._chunks(plan, source)
+        chunks = self._chunks_at_once(plan, source)
 
         def chunk(number: int) -> Sums:
             total = Sums.zero()

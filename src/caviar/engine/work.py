@@ -12,10 +12,20 @@ from .._typing import AnyArray, Array
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
-from .sequences import Over, one_by_one, sequence_bounds, summarize_sequences, tiles_of
+from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "blocks_of", "chunks_of", "rows_at"]
+__all__ = [
+    "Chunk",
+    "InferBlocks",
+    "RowSource",
+    "SumStatic",
+    "Work",
+    "blocks_of",
+    "chunked",
+    "chunks_of",
+    "rows_at",
+]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -32,6 +42,11 @@ class RowSource(Protocol):
     @property
     def total_weight(self) -> float:
         """Sum of the weights of the rows."""
+        ...
+
+    @property
+    def rows_together(self) -> int:
+        """Rows that are read at the cost of one, as those of a row group of a file; 1 in memory."""
         ...
 
     def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
@@ -122,23 +137,23 @@ class SumStatic:
         return self
 
 
-def blocks_of(plan: Plan, source: RowSource) -> list[tuple[int, int]]:
-    """Return where blocks of rows start and stop, each row by itself: they depend on the plan and their number only."""
-    size, total = plan.rows.block_rows, source.n_rows
+def blocks_of(plan: Plan, source: RowSource, most_rows: int | None = None) -> list[tuple[int, int]]:
+    """Return where blocks of rows by themselves start and stop; they depend on the plan and the number of rows only.
+
+    They have as many rows as the plan likes best, and no more than ``most_rows``.
+    """
+    size, total = min(plan.rows.block_rows, most_rows or source.n_rows), source.n_rows
     return [(start, min(start + size, total)) for start in range(0, total, size)]
 
 
-def chunks_of(plan: Plan, source: RowSource, *, in_order: bool = True, fewest: int = 1) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks, of whole sequences where there is a chain.
+def chunks_of(plan: Plan, source: RowSource, fewest: int = 1) -> list[Chunk]:
+    """Return rows by themselves in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
+    return chunked(blocks_of(plan, source, max(1, source.n_rows // fewest)), fewest)
 
-    They depend on the plan, the number of rows and where sequences begin only. In a sample, whose rows are not
-    ``in_order``, none are successive. Of whole sequences there are to be so many chunks at the ``fewest``.
-    """
-    if plan.chain is not None and in_order:
-        bounds = sequence_bounds(plan.rows, plan.chain, source, fewest)
-    else:
-        bounds = blocks_of(plan, source)
-    length = max(1, -(-len(bounds) // _MOST_CHUNKS))
+
+def chunked(bounds: list[tuple[int, int]], fewest: int = 1) -> list[Chunk]:
+    """Return runs of blocks, ``fewest`` or more as far as there are blocks."""
+    length = max(1, -(-len(bounds) // max(_MOST_CHUNKS, 2 * fewest)))
     starts = range(0, len(bounds), length)
     return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]
 
