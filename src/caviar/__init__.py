@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.schedules import Incremental, Stochastic
     from .estimators import (
@@ -137,8 +138,10 @@ _HOME = {
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
 
@@ -162,6 +165,7 @@ __all__ = [
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -197,6 +201,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 
