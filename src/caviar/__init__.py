@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ._errors import (
         CaviarError,
         CaviarWarning,
+        CheckpointError,
+        CheckpointWarning,
         CollapseWarning,
         ConjugacyError,
         ConvergenceWarning,
@@ -79,6 +81,8 @@ if TYPE_CHECKING:
 _ERRORS = (
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -147,6 +151,8 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CollapseWarning",
     "ConjugacyError",
     "Constant",

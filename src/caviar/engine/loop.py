@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .._typing import Array
 from .acceleration import Memory
 from .collapse import has_collapsed
 from .frame import refuse_far_priors
+from .moment import Moment
 from .passes import Passes
 from .plan import Plan
 from .state import ROUNDING, Factors, State, advance, begin
@@ -90,52 +91,75 @@ class Settings:
     n_restarts: int = 1
     accelerate: bool = False
     """Whether moves beyond the updates are tried."""
+    recorder: Callable[[Moment], None] | None = None
+    """Told where the loop stands before the first iteration and after each."""
 
 
-def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result:
-    """Return where coordinate ascent ends from these global factors.
+def ascend(
+    settings: Settings, plan: Plan, q: Factors, passes: Passes, resumed: Moment | None = None
+) -> Result:
+    """Return where coordinate ascent ends from these global factors, or from where an earlier one stood.
 
     The objective is computed after every single update, so that one which lowers it is caught and named; a
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
     passes.forget()
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
-    state = begin(plan, q, passes)
-    trace, change = [state.elbo], np.inf
-    memory = Memory() if settings.accelerate else None
-    status = Status.MAX_ITER
+    if resumed is None:
+        moment = _first(settings, plan, q, passes)
+    else:
+        moment = resumed
+        passes.go_on(moment.state.plan, moment.kept)
+    trace = moment.trace
+    interrupted = False
     try:
-        while len(trace) <= settings.max_iter:
-            after, memory, stopped = _step(state, passes, memory, change)
+        _record(settings, moment)
+        while moment.status is None and moment.n_iter < settings.max_iter:
+            after, memory, stopped = _step(moment.state, passes, moment.memory, moment.change)
             if after is None:
-                status = stopped or status
+                moment = replace(moment, status=stopped)
+                _record(settings, moment)
                 break
-            change = (after.elbo - state.elbo) / per_row
-            state = after
-            trace.append(state.elbo)
-            if settings.callback is not None:
-                told = (
-                    settings.restart,
-                    settings.n_restarts,
-                    len(trace) - 1,
-                    settings.max_iter,
-                    state.elbo,
-                    change,
-                )
-                settings.callback(Progress(*told))
-            if stopped is not None:
-                status = stopped
-                break
-            if abs(change) >= settings.tol:
-                memory = memory if memory is not None or not settings.accelerate else Memory()
-            elif memory is None or not memory.has_moved:
-                status = Status.CONVERGED
-                break
-            else:
-                # a move beyond the updates may gain less than they do: only a plain sweep tells that all has settled
-                memory = None
+            change = (after.elbo - moment.state.elbo) / per_row
+            trace.append(after.elbo)
+            memory, settled = _judged(settings, memory, change)
+            moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), stopped or settled)
+            _record(settings, moment)
+            _tell(settings, moment)
     except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+        interrupted = True
+    return _result(moment, Status.INTERRUPTED if interrupted else moment.status or Status.MAX_ITER)
+
+
+def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
+    """Return the moment before the first iteration: after a pass with the global factors of a start."""
+    state = begin(plan, q, passes)
+    return Moment(state, [state.elbo], 0, np.inf, Memory() if settings.accelerate else None, passes.kept())
+
+
+def _judged(settings: Settings, memory: Memory | None, change: float) -> tuple[Memory | None, Status | None]:
+    """Return the memory for the next iteration, and CONVERGED if there needs to be none."""
+    if abs(change) >= settings.tol:
+        return memory if memory is not None or not settings.accelerate else Memory(), None
+    if memory is None or not memory.has_moved:
+        return memory, Status.CONVERGED
+    # a move beyond the updates may gain less than they do: only a plain sweep tells that all has settled
+    return None, None
+
+
+def _record(settings: Settings, moment: Moment) -> None:
+    if settings.recorder is not None:
+        settings.recorder(moment)
+
+
+def _tell(settings: Settings, moment: Moment) -> None:
+    if settings.callback is not None:
+        where = (settings.restart, settings.n_restarts, moment.n_iter, settings.max_iter)
+        settings.callback(Progress(*where, moment.state.elbo, moment.change))
+
+
+def _result(moment: Moment, status: Status) -> Result:
+    state = moment.state
     terms = state.objective.by_factor()
     largest_in, largest = state.objective.largest()
     lost = float(np.finfo(float).eps * largest)
@@ -143,10 +167,10 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
         state.plan,
         state.q,
         state.elbo,
-        np.array(trace),
+        np.array(moment.trace),
         terms,
         status,
-        len(trace) - 1,
+        moment.n_iter,
         state.fell_at,
         largest_in if lost > max(_TOLERATED_ERROR, ROUNDING * abs(state.elbo)) else "",
         lost,
