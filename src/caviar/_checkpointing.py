@@ -268,7 +268,7 @@ def fingerprints(
     settings: Settings,
     path: object,
 ) -> dict[str, Any]:
-    """Return what tells a fit from others: model, data, and the settings that its bits depend on; nothing without a path.
+    """Return what tells a fit from others: model, data and settings; nothing without a path.
 
     Raises
     ------

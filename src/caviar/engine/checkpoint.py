@@ -17,7 +17,6 @@ import numpy as np
 from .._errors import ParameterError
 from ..language import Variable
 from .acceleration import Memory, Move, Pair, Place
-from .compile import Part
 from .locals import LocalFactor
 from .loop import Result
 from .moment import Moment
