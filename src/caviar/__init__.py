@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ._posterior import Posterior
     from ._prediction import Prediction
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
+    from .engine.schedules import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
@@ -138,6 +139,7 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
@@ -164,6 +166,7 @@ __all__ = [
     "Gamma",
     "GaussianMixture",
     "ImproperError",
+    "Incremental",
     "KnownVarianceMixture",
     "LinearGaussianChain",
     "LostDigitsWarning",
@@ -187,6 +190,7 @@ __all__ = [
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",
+    "Stochastic",
     "StudentMixture",
     "TiedNormalGamma",
     "TiedNormalWishart",

@@ -18,13 +18,14 @@ import numpy as np
 
 from ._errors import CheckpointError, CheckpointWarning, DataError, ParameterError
 from ._version import __version__
-from .engine.checkpoint import moment_of, plain_moment, plain_result, result_of
+from .engine.checkpoint import plain_moment, plain_result, restored_moment, restored_result
 from .engine.ends import Ends
 from .engine.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
 from .engine.loop import Settings
-from .engine.moment import Moment
+from .engine.moment import Moment, Walk
 from .engine.passes import Passes
 from .engine.plan import Plan
+from .engine.schedules import Schedule
 from .language import Node
 from .storage import read_checkpoint, write_checkpoint
 from .storage.checkpoint import REMEDY
@@ -46,13 +47,13 @@ class Keeper(Protocol):
     ends: Ends
     """Of the starts that have ended."""
 
-    moment: Moment | None
+    moment: Moment | Walk | None
     """Where the present start goes on; None if it begins."""
 
     seed: Any
     """Of the starts."""
 
-    def record(self, moment: Moment) -> None:
+    def record(self, moment: Moment | Walk) -> None:
         """Keep where the present start stands."""
         ...
 
@@ -71,9 +72,9 @@ class NoKeeper:
 
     seed: Any
     ends: Ends = field(default_factory=Ends)
-    moment: Moment | None = None
+    moment: Moment | Walk | None = None
 
-    def record(self, moment: Moment) -> None:
+    def record(self, moment: Moment | Walk) -> None:
         """Keep nothing."""
 
     def end(self, ends: Ends) -> None:
@@ -112,7 +113,8 @@ class FileKeeper:
         self, path: str | os.PathLike[str], every: float, belongs: Mapping[str, Any], plan: Plan, seed: Any
     ) -> None:
         self._path, self._every, self._belongs = path, every, dict(belongs)
-        self.ends, self.moment = Ends(), None
+        self.ends = Ends()
+        self.moment: Moment | Walk | None = None
         document = read_checkpoint(path)
         found = _fresh_entropy() if document is None else self._matched(document)["entropy"]
         self._entropy = found if seed is None else None
@@ -151,12 +153,12 @@ class FileKeeper:
             ends, best = document["ends"], document["ends"]["best"]
             self.ends = Ends(
                 int(ends["n_ended"]),
-                None if best is None else result_of(best, plan),
+                None if best is None else restored_result(best, plan),
                 tuple(float(elbo) for elbo in ends["elbos"]),
                 str(ends["failure"]),
             )
             if document["moment"] is not None:
-                self.moment = moment_of(document["moment"], plan)
+                self.moment = restored_moment(document["moment"], plan)
         except _MISFITS as error:
             raise CheckpointError(
                 f"{self._path} is a damaged checkpoint: {type(error).__name__}: {error}. {REMEDY}"
@@ -169,7 +171,7 @@ class FileKeeper:
             where = (self.ends.n_ended + 1, n_restarts, n_iter)
             log.info("%s: goes on from start %d/%d, iteration %d", self._path, *where)
 
-    def record(self, moment: Moment) -> None:
+    def record(self, moment: Moment | Walk) -> None:
         """Keep where the present start stands; write it if that is due."""
         self._is_written = self._is_written and moment is self.moment
         self.moment = moment
@@ -266,6 +268,7 @@ def fingerprints(
     init: Any,
     seed: Any,
     settings: Settings,
+    schedule: Schedule,
     path: object,
 ) -> dict[str, Any]:
     """Return what tells a fit from others: model, data and settings; nothing without a path.
@@ -288,6 +291,7 @@ def fingerprints(
         "tol": float(settings.tol),
         "n_restarts": int(settings.n_restarts),
         "accelerate": bool(settings.accelerate),
+        "schedule": repr(schedule),
     }
 
 

@@ -26,13 +26,15 @@ from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
-from .engine.moment import Moment
+from .engine.moment import Moment, Walk
 from .engine.passes import Executor, Passes
 from .engine.plan import Plan
 from .engine.priors import prior_start
 from .engine.sample import Sample, sample_of
+from .engine.schedules import Incremental, Schedule, Stochastic, as_schedule
 from .engine.start import data_start, given_start
 from .engine.status import Status
+from .engine.stochastic import wander, wander_on
 from .execution import Threads
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
@@ -40,6 +42,8 @@ __all__ = ["Model"]
 
 _MAX_ITER = 500
 """Iterations of each start where a user does not say."""
+_MAX_PASSES = 10
+"""The same of the stochastic schedule."""
 _MOST_RESTARTS = 1_000_000
 
 
@@ -113,6 +117,7 @@ class Model:
         init: str | Mapping[str, Any] = "auto",
         sample_weight: Any = None,
         data_plate: Plate | str | None = None,
+        schedule: str | Schedule = "batch",
         executor: Executor | int | None = None,
         progress: bool | Callable[[Progress], None] = False,
         accelerate: bool = True,
@@ -131,7 +136,8 @@ class Model:
         seed
             Of the starts; the same seed gives the same bits.
         max_iter
-            Largest number of iterations for each start; by default 500, with a warning where they do not suffice.
+            Largest number of iterations for each start; by default 500, with a warning where they do not suffice. Of
+            the stochastic schedule, passes over the rows; by default 10.
         tol
             Stop when the objective (nats) changes by less than this per row, or per unit of weight.
         n_restarts
@@ -149,6 +155,10 @@ class Model:
             Weight of each row; 2 is the row twice.
         data_plate
             The plate that runs over rows; by default the data's plate without a declared size, or else the largest.
+        schedule
+            When the globals are updated: ``"batch"``, once a pass over the rows; ``"incremental"`` or
+            :class:`Incremental`, after each of several batches of them, with the exact ELBO all the same;
+            ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another.
         executor
             Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
         progress
@@ -187,18 +197,23 @@ class Model:
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
         plan = self._plan(binding, point, factors, order)
         passes = Passes(rows_of(binding), as_executor(executor))
+        schedule = as_schedule(schedule)
         settings = Settings(
-            _MAX_ITER if max_iter is None else max_iter, tol, n_restarts=n_restarts, accelerate=accelerate
+            _max_iter(max_iter, schedule),
+            tol,
+            n_restarts=n_restarts,
+            accelerate=accelerate,
+            n_batches=schedule.n_batches if isinstance(schedule, Incremental) else 0,
         )
         belongs = {
-            **fingerprints(self.nodes, plan, passes, init, seed, settings, checkpoint),
+            **fingerprints(self.nodes, plan, passes, init, seed, settings, schedule, checkpoint),
             "point": list(point),
             "factors": None if factors is None else [list(group) for group in factors],
             "order": None if order is None else list(order),
         }
         with terminating(checkpoint):
             keeper = keeper_of(checkpoint, checkpoint_every, belongs, plan, seed)
-            ends = self._restarts(plan, passes, init, keeper, settings, progress)
+            ends = self._restarts(plan, passes, init, keeper, settings, progress, schedule)
         best = ends.best
         assert best is not None
         if not np.isfinite(best.elbo):
@@ -206,7 +221,12 @@ class Model:
                 f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
                 f"prior; give a proper one"
             )
-        warn_about(best, self.nodes, settings, default_length=max_iter is None)
+        warn_about(
+            best,
+            self.nodes,
+            settings,
+            default_length=max_iter is None and not isinstance(schedule, Stochastic),
+        )
         return Posterior(
             self,
             best,
@@ -307,6 +327,7 @@ class Model:
         keeper: Keeper,
         settings: Settings,
         progress: bool | Callable[[Progress], None],
+        schedule: Schedule,
     ) -> Ends:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
         ends = keeper.ends
@@ -316,7 +337,7 @@ class Model:
                     continue
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
-                    result = self._ascend(plan, passes, init, own_seed, own, keeper.moment)
+                    result = self._ascend(plan, passes, init, own_seed, own, schedule, keeper.moment)
                 except ImproperError as error:
                     ends = ends.with_failure(error)
                 else:
@@ -335,18 +356,24 @@ class Model:
         init: str | Mapping[str, Any],
         seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
-        moment: Moment | None,
+        schedule: Schedule,
+        moment: Moment | Walk | None,
     ) -> Result:
-        if moment is not None:
+        rng = np.random.default_rng(seed)
+        if isinstance(moment, Walk) and isinstance(schedule, Stochastic):
+            return wander_on(settings, schedule, moment, passes, rng)
+        if isinstance(moment, Moment):
             return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
             plan, q = given_start(plan, init, passes)
         elif isinstance(init, str) and init == "prior":
             q = prior_start(plan)
         elif isinstance(init, str) and init == "auto":
-            plan, q = data_start(plan, _sample(passes), passes, np.random.default_rng(seed))
+            plan, q = data_start(plan, _sample(passes), passes, rng)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
+        if isinstance(schedule, Stochastic) and plan.factors:
+            return wander(settings, schedule, plan, q, passes, _sample(passes), rng)
         return ascend(settings, plan, q, passes)
 
 
@@ -379,6 +406,12 @@ class _Evaluator:
         factors = None if self.factors is None else [group for group in groups if group]
         plates = [plate for node in model.nodes for plate in node.plates]
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
+
+
+def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
+    if max_iter is not None:
+        return max_iter
+    return _MAX_PASSES if isinstance(schedule, Stochastic) else _MAX_ITER
 
 
 def _sample(passes: Passes) -> Sample:

@@ -1,8 +1,9 @@
-"""Checkpoints: moments of the loop, and ends of starts, as plain values; and again from them, to the same bits.
+"""Checkpoints: where a fit stands, and ends of starts, as plain values; and again from them, to the same bits.
 
 Kept are the reference points of categories, the global factors with their natural parameters, the expected statistics
 and sums over rows that the next update starts from, the terms of the objective, the memory of the moves, and local
-factors or sums by batch where the next pass starts from those. Compiled from model and data anew are the plan, and the
+factors or sums by batch where the next pass starts from those; of the stochastic schedule the state of its generator
+and what the batches of the present pass said. Compiled from model and data anew are the plan, and the
 sums that no factor enters.
 """
 
@@ -19,7 +20,7 @@ from ..language import Variable
 from .acceleration import Memory, Move, Pair, Place
 from .locals import LocalFactor
 from .loop import Result
-from .moment import Moment
+from .moment import Moment, Walk
 from .objective import Objective
 from .passes import Kept
 from .plain_values import plain, restored
@@ -28,7 +29,7 @@ from .state import State
 from .status import Status
 from .sums import Sums
 
-__all__ = ["moment_of", "plain_moment", "plain_result", "result_of"]
+__all__ = ["plain_moment", "plain_result", "restored_moment", "restored_result"]
 
 
 class _Names:
@@ -62,14 +63,18 @@ class _Names:
         return {self.key(name): restored(value) for name, value in pairs}
 
 
-def plain_moment(moment: Moment) -> dict[str, Any]:
-    """Return a moment as plain values.
+def plain_moment(moment: Moment | Walk) -> dict[str, Any]:
+    """Return where a fit stands as plain values.
 
     Raises
     ------
     ParameterError
-        If what an executor carries over stays elsewhere.
+        If what an executor carries over stays elsewhere, or a generator is of a kind that cannot be kept.
     """
+    return _plain_walk(moment) if isinstance(moment, Walk) else _plain_moment(moment)
+
+
+def _plain_moment(moment: Moment) -> dict[str, Any]:
     state, names = moment.state, _Names(moment.state.plan)
     return {
         **_plain_frame(state.plan),
@@ -88,8 +93,8 @@ def plain_moment(moment: Moment) -> dict[str, Any]:
     }
 
 
-def moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
-    """Return the moment that plain values hold.
+def restored_moment(document: Mapping[str, Any], plan: Plan) -> Moment | Walk:
+    """Return where a fit stood, which plain values hold.
 
     Parameters
     ----------
@@ -103,6 +108,10 @@ def moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
     ValueError, LookupError, TypeError, AttributeError
         If it holds none.
     """
+    return (_walk_of if "random_state" in document else _moment_of)(document, plan)
+
+
+def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
     plan = _in_frame(document, plan)
     names = _Names(plan)
     own = {key: float(value) for key, value in names.values(document["own"]).items()}
@@ -129,6 +138,44 @@ def moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
     )
 
 
+def _plain_walk(walk: Walk) -> dict[str, Any]:
+    names = _Names(walk.plan)
+    if walk.random_state["bit_generator"] != "PCG64":
+        raise ParameterError(
+            f"checkpoint= cannot keep a generator of kind {walk.random_state['bit_generator']}; give a whole number as "
+            f"seed, or numpy.random.default_rng(...)"
+        )
+    return {
+        **_plain_frame(walk.plan),
+        "q": names.plain(walk.q),
+        "natural": names.plain(walk.natural),
+        "trace": np.array(walk.trace),
+        "step": walk.step,
+        "change": float(walk.change),
+        "random_state": plain(walk.random_state),
+        "estimates": np.array(walk.estimates),
+        "status": None if walk.status is None else walk.status.value,
+    }
+
+
+def _walk_of(document: Mapping[str, Any], plan: Plan) -> Walk:
+    plan = _in_frame(document, plan)
+    names = _Names(plan)
+    trace = [float(value) for value in document["trace"]]
+    return Walk(
+        plan,
+        _factors_of(document, names, plan),
+        names.values(document["natural"]),
+        trace,
+        len(trace) - 1,
+        int(document["step"]),
+        float(document["change"]),
+        restored(document["random_state"]),
+        tuple(float(value) for value in document["estimates"]),
+        None if document["status"] is None else Status(document["status"]),
+    )
+
+
 def plain_result(result: Result) -> dict[str, Any]:
     """Return the end of a start as plain values."""
     return {
@@ -145,7 +192,7 @@ def plain_result(result: Result) -> dict[str, Any]:
     }
 
 
-def result_of(document: Mapping[str, Any], plan: Plan) -> Result:
+def restored_result(document: Mapping[str, Any], plan: Plan) -> Result:
     """Return the end that plain values hold, of a plan of the same model and data.
 
     Raises

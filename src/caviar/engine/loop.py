@@ -14,13 +14,13 @@ from .._typing import Array
 from .acceleration import Memory
 from .collapse import has_collapsed
 from .frame import refuse_far_priors
-from .moment import Moment
+from .moment import Moment, Walk
 from .passes import Passes
 from .plan import Plan
-from .state import ROUNDING, Factors, State, advance, begin
+from .state import ROUNDING, Factors, State, advance, advance_by_batch, begin
 from .status import Status
 
-__all__ = ["Progress", "Result", "Settings", "ascend"]
+__all__ = ["Progress", "Result", "Settings", "ascend", "record", "result_of", "tell"]
 
 log = logging.getLogger("caviar")
 
@@ -91,8 +91,15 @@ class Settings:
     n_restarts: int = 1
     accelerate: bool = False
     """Whether moves beyond the updates are tried."""
-    recorder: Callable[[Moment], None] | None = None
-    """Told where the loop stands before the first iteration and after each."""
+    n_batches: int = 0
+    """Batches of the rows after each of which the globals are updated; 0 to update them once a pass."""
+    recorder: Callable[[Moment | Walk], None] | None = None
+    """Told where the fit stands before the first iteration and after each."""
+
+    @property
+    def moves_further(self) -> bool:
+        """Whether moves beyond the updates are tried: only where these are made once a pass."""
+        return self.accelerate and not self.n_batches
 
 
 def ascend(
@@ -104,6 +111,7 @@ def ascend(
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
     passes.forget()
+    passes.memoize(settings.n_batches)
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
     if resumed is None:
         moment = _first(settings, plan, q, passes)
@@ -113,53 +121,57 @@ def ascend(
     trace = moment.trace
     interrupted = False
     try:
-        _record(settings, moment)
+        record(settings, moment)
         while moment.status is None and moment.n_iter < settings.max_iter:
-            after, memory, stopped = _step(moment.state, passes, moment.memory, moment.change)
+            after, memory, stopped = _iterated(settings, moment, passes)
             if after is None:
                 moment = replace(moment, status=stopped)
-                _record(settings, moment)
+                record(settings, moment)
                 break
             change = (after.elbo - moment.state.elbo) / per_row
             trace.append(after.elbo)
             memory, settled = _judged(settings, memory, change)
             moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), stopped or settled)
-            _record(settings, moment)
-            _tell(settings, moment)
+            record(settings, moment)
+            tell(settings, moment.n_iter, after.elbo, change)
     except KeyboardInterrupt:
         interrupted = True
-    return _result(moment, Status.INTERRUPTED if interrupted else moment.status or Status.MAX_ITER)
+    status = Status.INTERRUPTED if interrupted else moment.status or Status.MAX_ITER
+    return result_of(moment.state, moment.trace, status)
 
 
 def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
     """Return the moment before the first iteration: after a pass with the global factors of a start."""
     state = begin(plan, q, passes)
-    return Moment(state, [state.elbo], 0, np.inf, Memory() if settings.accelerate else None, passes.kept())
+    memory = Memory() if settings.moves_further else None
+    return Moment(state, [state.elbo], 0, np.inf, memory, passes.kept())
 
 
 def _judged(settings: Settings, memory: Memory | None, change: float) -> tuple[Memory | None, Status | None]:
     """Return the memory for the next iteration, and CONVERGED if there needs to be none."""
     if abs(change) >= settings.tol:
-        return memory if memory is not None or not settings.accelerate else Memory(), None
+        return memory if memory is not None or not settings.moves_further else Memory(), None
     if memory is None or not memory.has_moved:
         return memory, Status.CONVERGED
     # a move beyond the updates may gain less than they do: only a plain sweep tells that all has settled
     return None, None
 
 
-def _record(settings: Settings, moment: Moment) -> None:
+def record(settings: Settings, moment: Moment | Walk) -> None:
+    """Tell the recorder where a fit stands."""
     if settings.recorder is not None:
         settings.recorder(moment)
 
 
-def _tell(settings: Settings, moment: Moment) -> None:
+def tell(settings: Settings, n_iter: int, elbo: float, change: float) -> None:
+    """Tell the callback how a fit gets on."""
     if settings.callback is not None:
-        where = (settings.restart, settings.n_restarts, moment.n_iter, settings.max_iter)
-        settings.callback(Progress(*where, moment.state.elbo, moment.change))
+        where = (settings.restart, settings.n_restarts, n_iter, settings.max_iter)
+        settings.callback(Progress(*where, elbo, change))
 
 
-def _result(moment: Moment, status: Status) -> Result:
-    state = moment.state
+def result_of(state: State, trace: list[float], status: Status) -> Result:
+    """Return the result that a state is."""
     terms = state.objective.by_factor()
     largest_in, largest = state.objective.largest()
     lost = float(np.finfo(float).eps * largest)
@@ -167,28 +179,57 @@ def _result(moment: Moment, status: Status) -> Result:
         state.plan,
         state.q,
         state.elbo,
-        np.array(moment.trace),
+        np.array(trace),
         terms,
         status,
-        moment.n_iter,
+        len(trace) - 1,
         state.fell_at,
         largest_in if lost > max(_TOLERATED_ERROR, ROUNDING * abs(state.elbo)) else "",
         lost,
     )
 
 
+def _iterated(
+    settings: Settings, moment: Moment, passes: Passes
+) -> tuple[State | None, Memory | None, Status | None]:
+    """Return the state after an iteration, None if it is not finite, the memory, and the reason to stop, if any."""
+    if settings.n_batches:
+        after, stopped = _step_by_batches(moment.state, passes)
+        return after, None, stopped
+    return _step(moment.state, passes, moment.memory, moment.change)
+
+
+def _step_by_batches(state: State, passes: Passes) -> tuple[State | None, Status | None]:
+    """Return the state after a step for each batch, None if it is not finite, and the reason to stop, if any."""
+    for batch in range(passes.n_batches(state.plan)):
+        after, _, stopped = _checked(
+            state, lambda state, batch=batch: (advance_by_batch(state, passes, batch), None)
+        )
+        if after is None or stopped is not None:
+            return after, stopped
+        state = after
+    return state, None
+
+
 def _step(
     state: State, passes: Passes, memory: Memory | None, change: float
 ) -> tuple[State | None, Memory | None, Status | None]:
     """Return the next state, None if it has no finite numbers, the memory, and the reason to stop, if there is one."""
+    return _checked(state, lambda state: advance(state, passes, memory, change))
+
+
+def _checked(
+    state: State, step: Callable[[State], tuple[State, Memory | None]]
+) -> tuple[State | None, Memory | None, Status | None]:
+    """Return the state after a step, None if it has no finite numbers, the memory, and the reason to stop, if any."""
     try:
-        after, memory = advance(state, passes, memory, change)
+        after, memory = step(state)
     except ImproperError as error:
         if not any(variable.is_flat for variable in state.plan.order):
             refuse_far_priors(state.plan.binding, state.plan.frame)
             raise
         log.info("collapsed: %s", error)
-        return None, memory, Status.COLLAPSED
+        return None, None, Status.COLLAPSED
     if has_collapsed(after.plan, after.q, after.arrays):
         # at the edge of a family updates may be nonsense: a state that fell is not kept
         kept = np.isfinite(after.elbo) and not after.fell_at

@@ -1,16 +1,20 @@
-"""Moments: where the loop stands between two iterations, with all that decides what comes next."""
+"""Moments: where a fit stands between two iterations, with all that decides what comes next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from .._typing import Statistics
+from ..language import Variable
 from .acceleration import Memory
 from .passes import Kept
-from .state import State
+from .plan import Plan
+from .state import Factors, State
 from .status import Status
 
-__all__ = ["Moment"]
+__all__ = ["Moment", "Walk"]
 
 
 @dataclass(frozen=True)
@@ -47,4 +51,48 @@ class Moment:
     @property
     def trace(self) -> list[float]:
         """Objective at the start and after each iteration."""
+        return list(self.objectives[: self.n_iter + 1])
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where the stochastic schedule stands between two steps.
+
+    Attributes
+    ----------
+    plan, q
+        The global factors, and the plan whose reference points they are measured from.
+    natural
+        The natural parameters that they were made of.
+    objectives
+        Estimates of the objective: of the start, and of each pass that is over. Others may follow, and are none of this
+        walk's.
+    n_iter
+        Passes that are over.
+    step
+        Steps made.
+    change
+        By how much the estimate rose in the last pass that is over, in nats a row.
+    random_state
+        State of the generator that the batches of the present pass are drawn with.
+    estimates
+        What each batch of the present pass said of the objective, so far.
+    status
+        Why no step follows; None if one may.
+    """
+
+    plan: Plan
+    q: Factors
+    natural: Mapping[Variable, Statistics]
+    objectives: Sequence[float]
+    n_iter: int
+    step: int
+    change: float
+    random_state: Mapping[str, Any]
+    estimates: tuple[float, ...] = ()
+    status: Status | None = None
+
+    @property
+    def trace(self) -> list[float]:
+        """Estimates of the objective of the start, and of each pass that is over."""
         return list(self.objectives[: self.n_iter + 1])

@@ -1,0 +1,156 @@
+"""The stochastic schedule: natural-gradient steps, each from a small batch of the rows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from .._errors import ImproperError
+from .collapse import has_collapsed
+from .loop import Result, Settings, record, result_of, tell
+from .moment import Walk
+from .objective import Objective
+from .passes import Passes
+from .plan import Plan
+from .sample import Sample
+from .schedules import Stochastic
+from .state import Factors, begin, ready, statistics_of, updated_globals
+from .status import Status
+from .work import Chunk, blocks_of
+
+__all__ = ["wander", "wander_on"]
+
+log = logging.getLogger("caviar")
+
+_BLOCKS_A_CHUNK = 4
+"""Blocks of a batch that one thread sums."""
+
+
+def wander(
+    settings: Settings,
+    schedule: Stochastic,
+    plan: Plan,
+    q: Factors,
+    passes: Passes,
+    sample: Sample,
+    rng: np.random.Generator,
+) -> Result:
+    """Return where natural-gradient steps lead from these global factors; their objective is that of a last full pass.
+
+    The first natural parameters are those of an update from the subsample, which stands for all rows.
+    """
+    settled = Passes(sample, passes.executor) if plan.chain is None else passes
+    passes.forget()
+    passes.memoize(0)
+    start = updated_globals(begin(plan, q, settled))
+    walk = Walk(
+        start.plan,
+        start.q,
+        start.natural,
+        [start.elbo],
+        n_iter=0,
+        step=0,
+        change=np.inf,
+        random_state=rng.bit_generator.state,
+    )
+    return wander_on(settings, schedule, walk, passes, rng)
+
+
+def wander_on(
+    settings: Settings, schedule: Stochastic, walk: Walk, passes: Passes, rng: np.random.Generator
+) -> Result:
+    """Return where natural-gradient steps lead from where an earlier walk stood."""
+    passes.forget()
+    passes.memoize(0)
+    status = None
+    rng.bit_generator.state = walk.random_state
+    trace = walk.trace
+    try:
+        record(settings, walk)
+        while walk.status is None and walk.n_iter < settings.max_iter:
+            plan, batches = walk.plan, _batches(walk.plan, passes, schedule, rng)
+            weights = np.array([passes.weight(chunks) for chunks in batches])
+            for number in range(len(walk.estimates), len(batches)):
+                # a batch of fewer rows than the others says less
+                rate = schedule.rate(walk.step + 1) * min(1.0, weights[number] / weights.mean())
+                walk = _step(walk, passes, batches[number], rate)
+                if walk.plan is plan:
+                    # from other reference points the rows may fall into other batches
+                    record(settings, walk)
+            estimate = float(np.array(walk.estimates) @ weights / passes.source.total_weight)
+            trace.append(estimate)
+            walk = _after_pass(settings, walk, trace, passes, rng)
+            record(settings, walk)
+            tell(settings, walk.n_iter, estimate, walk.change)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    except ImproperError as error:
+        log.info("collapsed: %s", error)
+        status = Status.COLLAPSED
+    state = begin(walk.plan, walk.q, passes)
+    if has_collapsed(state.plan, state.q, state.arrays):
+        status = Status.COLLAPSED
+    return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER)
+
+
+def _after_pass(
+    settings: Settings, walk: Walk, trace: list[float], passes: Passes, rng: np.random.Generator
+) -> Walk:
+    """Return the walk at the beginning of the next pass; its status tells whether there needs to be one."""
+    change = (trace[-1] - trace[-2]) / passes.source.total_weight
+    return replace(
+        walk,
+        objectives=trace,
+        n_iter=len(trace) - 1,
+        change=change,
+        random_state=rng.bit_generator.state,
+        estimates=(),
+        status=Status.CONVERGED if abs(change) < settings.tol else None,
+    )
+
+
+def _batches(plan: Plan, passes: Passes, schedule: Stochastic, rng: np.random.Generator) -> list[list[Chunk]]:
+    """Return the chunks of each batch of a pass over all rows.
+
+    Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
+    """
+    blocks = blocks_of(plan, passes.source, schedule.batch_rows)
+    size = max(stop - start for start, stop in blocks)
+    together = max(1, passes.source.rows_together // size)
+    groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
+    order = [groups[i][j] for i in rng.permutation(len(groups)) for j in rng.permutation(len(groups[i]))]
+    length = max(1, round(schedule.batch_rows / size))
+    batches = [order[start : start + length] for start in range(0, len(order), length)]
+    return [
+        [Chunk(number, tuple(piece)) for number, piece in enumerate(_pieces(own))]
+        for own in batches
+        if passes.weight([Chunk(0, tuple(own))]) > 0
+    ]
+
+
+def _pieces(blocks: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:
+    return [blocks[start : start + _BLOCKS_A_CHUNK] for start in range(0, len(blocks), _BLOCKS_A_CHUNK)]
+
+
+def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
+    """Return where a step from one batch leads, with what the batch says of the objective before it."""
+    natural = walk.natural
+    plan, q, arrays, coefficients = ready(walk.plan, walk.q, statistics_of(walk.plan, walk.q))
+    if plan is not walk.plan:
+        # other reference points: points, which have no natural parameters of their own, take those of this batch whole
+        natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
+    summary = passes.summarize_share(plan, coefficients, chunks)
+    arrays.update(summary.parts)
+    estimate = Objective(plan).set_all(q, arrays, summary)
+    q, natural = dict(q), dict(natural)
+    for variable in plan.order:
+        hat, _ = plan.update_with_natural(variable, arrays)
+        before = natural.get(variable, hat)
+        natural[variable] = tuple((1 - rate) * a + rate * b for a, b in zip(before, hat, strict=True))
+        q[variable] = plan.factor(variable, natural[variable])
+        arrays.update(plan.statistics(variable, q[variable]))
+    estimates = (*walk.estimates, estimate)
+    return replace(walk, plan=plan, q=q, natural=natural, step=walk.step + 1, estimates=estimates)
