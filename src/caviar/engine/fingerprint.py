@@ -128,7 +128,7 @@ def fingerprint_of_data(plan: Plan, source: RowSource) -> str:
     remain unseen.
     """
     binding = plan.binding
-    sizes = {plate.name: size for plate, size in binding.sizes.items()}
+    sizes = {plate.name: size for plate, size in binding.sizes.items() if plate.size is None}
     beside = {
         node.name: value
         for node, value in binding.values.items()

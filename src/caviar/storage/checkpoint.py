@@ -12,7 +12,7 @@ from .packing import pack, unpack
 
 __all__ = ["REMEDY", "read_checkpoint", "write_checkpoint"]
 
-REMEDY = "Delete it to begin anew, or choose another path for checkpoint="
+REMEDY = "Choose another path for checkpoint=, or delete the file, if nothing else is in it, to begin anew"
 
 _KIND = "Checkpoint"
 
@@ -47,7 +47,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any] | None:
         if not isinstance(found, dict):
             raise TypeError("it holds no document")
     except DataError as error:
-        raise CheckpointError(f"{error}. {REMEDY}") from error
+        raise CheckpointError(f"cannot go on: {error}. {REMEDY}") from error
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
         raise CheckpointError(f"{path} is a damaged checkpoint: {error}. {REMEDY}") from error
     return found
