@@ -33,8 +33,10 @@ class Ends:
     failure: str = ""
 
     def with_end(self, result: Result) -> Ends:
-        """Return the ends with one more."""
+        """Return the ends with one more; where it was interrupted, the best so far is what an interrupted fit gives."""
         best = self.best if self.best is not None and _rank(self.best) >= _rank(result) else result
+        if result.status is Status.INTERRUPTED:
+            best = replace(best, status=Status.INTERRUPTED)
         return replace(self, n_ended=self.n_ended + 1, best=best, elbos=(*self.elbos, result.elbo))
 
     def with_failure(self, error: ImproperError) -> Ends:
