@@ -281,10 +281,12 @@ def fingerprints(
     if path is None:
         return {}
     plate = plan.binding.data_plate
+    beliefs = {variable.name: factor for variable, factor in plan.binding.beliefs.items()}
     return {
         "model": fingerprint_of_model(nodes),
         "data": fingerprint_of_data(plan, passes.source),
         "data_plate": None if plate is None else plate.name,
+        "prior": fingerprint(beliefs) if beliefs else None,
         "init": init if isinstance(init, str) else fingerprint(init),
         "seed": _described_seed(seed),
         "max_iter": int(settings.max_iter),
@@ -313,7 +315,7 @@ def _fresh_entropy() -> int:
 
 
 def _difference(name: str, theirs: Any, ours: Any) -> str:
-    if name in ("model", "data", "init"):
+    if name in ("model", "data", "init", "prior"):
         return f"its {name} was another"
     return f"it had {name}={theirs!r}, and this call has {name}={ours!r}"
 

@@ -36,6 +36,7 @@ from .engine.start import data_start, given_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
 from .execution import Threads
+from .families import ExponentialFamily
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
 __all__ = ["Model"]
@@ -118,6 +119,7 @@ class Model:
         sample_weight: Any = None,
         data_plate: Plate | str | None = None,
         schedule: str | Schedule = "batch",
+        prior: Posterior | None = None,
         executor: Executor | int | None = None,
         progress: bool | Callable[[Progress], None] = False,
         accelerate: bool = True,
@@ -159,6 +161,11 @@ class Model:
             When the globals are updated: ``"batch"``, once a pass over the rows; ``"incremental"`` or
             :class:`Incremental`, after each of several batches of them, with the exact ELBO all the same;
             ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another.
+        prior
+            The posterior of this model given other rows, that takes the place of the priors of its globals: streaming.
+            The start is there, too. Where no variable of the rows is hidden, all rows at once have the same posterior,
+            and the ELBOs sum to theirs; elsewhere hidden variables of the earlier rows stay as they were found, and
+            the order of the rows matters. The ELBO is that of the new rows.
         executor
             Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
         progress
@@ -196,6 +203,9 @@ class Model:
         _check_settings(max_iter, tol, n_restarts)
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
         plan = self._plan(binding, point, factors, order)
+        if prior is not None:
+            plan = plan.believing(self._beliefs(prior, plan))
+            init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
         schedule = as_schedule(schedule)
         settings = Settings(
@@ -230,7 +240,7 @@ class Model:
         return Posterior(
             self,
             best,
-            _Evaluator(self, tuple(point), factors, binding.data_plate),
+            _Evaluator(self, tuple(point), factors, binding.data_plate, prior),
             ends.elbos,
         )
 
@@ -319,6 +329,11 @@ class Model:
             masses,
         )
 
+    def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
+        if not isinstance(prior, Posterior):
+            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
+        return prior.beliefs(plan)
+
     def _restarts(
         self,
         plan: Plan,
@@ -385,6 +400,7 @@ class _Evaluator:
     point: tuple[str, ...]
     factors: Sequence[Sequence[str]] | None
     data_plate: Plate | None = None
+    prior: Posterior | None = None
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
@@ -395,7 +411,10 @@ class _Evaluator:
             data_plate=self.data_plate,
             sample_weight=sample_weight,
         )
-        return self.model._plan(binding, self.point, self.factors), Passes(rows_of(binding), Threads())
+        plan = self.model._plan(binding, self.point, self.factors)
+        if self.prior is not None:
+            plan = plan.believing(self.prior.beliefs(plan))
+        return plan, Passes(rows_of(binding), Threads())
 
     def above(self, leaves: Sequence[Variable]) -> _Evaluator:
         """Return the same for the part of the model above some of its leaves."""

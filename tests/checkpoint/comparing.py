@@ -16,7 +16,9 @@ __all__ = ["Breaking", "Broken", "after", "assert_same_bits", "broken_off_until_
 def parameters(factor: Any) -> list[np.ndarray]:
     """Return the arrays that a factor is."""
     if isinstance(factor, PointMass):
-        return [np.asarray(part) for part in (factor.value if isinstance(factor.value, tuple) else [factor.value])]
+        return [
+            np.asarray(part) for part in (factor.value if isinstance(factor.value, tuple) else [factor.value])
+        ]
     if isinstance(factor, PartlyKnown):
         return [*parameters(factor.unknown), *parameters(factor.known), factor.is_known]
     return list(factor._parameters().values())

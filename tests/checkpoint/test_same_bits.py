@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from invariants.registry import CASES
 from scipy.sparse import csr_array
 
 import caviar as cv
 from caviar.models.maximum_likelihood_mixture import POINT
 from checkpoint.comparing import Breaking, Broken, after, assert_same_bits, broken_off_until_done
-from invariants.registry import CASES
 
 SCHEDULES = {
     "batch": "batch",
@@ -83,9 +83,7 @@ def test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes(name, sch
     data = case.draw(np.random.default_rng(5), 9000)
 
     def fit(**arguments: Any) -> cv.Posterior:
-        return case.fit(
-            data, max_iter=4, tol=0.0, init="prior", schedule=SCHEDULES[schedule], **arguments
-        )
+        return case.fit(data, max_iter=4, tol=0.0, init="prior", schedule=SCHEDULES[schedule], **arguments)
 
     # each is let run further than the one before, so that all of them together come to the end
     check(fit, tmp_path / "c", [{"executor": Breaking(number)} for number in range(1, 80)], fewest=3)
@@ -161,7 +159,11 @@ def given_start(rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any], dic
 
 def flat(rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any], dict[str, Any]]:
     # more components than clusters: starts collapse, and others do not
-    return cv.models.maximum_likelihood_mixture(1, 4), {"x": rng.normal(size=(30, 1))}, {"n_restarts": 5, "point": POINT}
+    return (
+        cv.models.maximum_likelihood_mixture(1, 4),
+        {"x": rng.normal(size=(30, 1))},
+        {"n_restarts": 5, "point": POINT},
+    )
 
 
 STATEMENTS = [hidden_markov, linear_gaussian, partly_known, missing_entries, topics, given_start, flat]

@@ -189,6 +189,7 @@ def plain_result(result: Result) -> dict[str, Any]:
         "fell_at": result.fell_at,
         "lost_in": result.lost_in,
         "lost": float(result.lost),
+        "beliefs": _Names(result.plan).plain(result.beliefs),
     }
 
 
@@ -202,9 +203,14 @@ def restored_result(document: Mapping[str, Any], plan: Plan) -> Result:
     """
     plan = _in_frame(document, plan)
     kept = {name: document[name] for name in ("elbo", "trace", "n_iter", "fell_at", "lost_in", "lost")}
-    q = _factors_of(document, _Names(plan), plan)
+    names = _Names(plan)
     return Result(
-        plan=plan, q=q, terms=restored(document["terms"]), status=Status(document["status"]), **kept
+        plan=plan,
+        q=_factors_of(document, names, plan),
+        terms=restored(document["terms"]),
+        status=Status(document["status"]),
+        beliefs=names.values(document["beliefs"]),
+        **kept,
     )
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from .._errors import FallingElboWarning, ImproperError
 from .._typing import Array
+from ..families import ExponentialFamily
+from ..language import Variable
 from .acceleration import Memory
+from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
 from .frame import refuse_far_priors
 from .moment import Moment, Walk
@@ -66,6 +69,8 @@ class Result:
         The variable whose sums over the data are too large for double precision, or empty.
     lost
         Rounding error of the objective (nats) that these sums leave.
+    beliefs
+        Of point masses, the distributions whose modes they are, measured from the user's origin.
     """
 
     plan: Plan
@@ -78,6 +83,7 @@ class Result:
     fell_at: str = ""
     lost_in: str = ""
     lost: float = 0.0
+    beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,7 @@ def result_of(state: State, trace: list[float], status: Status) -> Result:
         state.fell_at,
         largest_in if lost > max(_TOLERATED_ERROR, ROUNDING * abs(state.elbo)) else "",
         lost,
+        beliefs_of_points(state),
     )
 
 
@@ -225,7 +232,7 @@ def _checked(
     try:
         after, memory = step(state)
     except ImproperError as error:
-        if not any(variable.is_flat for variable in state.plan.order):
+        if not any(state.plan.binding.is_flat(variable) for variable in state.plan.order):
             refuse_far_priors(state.plan.binding, state.plan.frame)
             raise
         log.info("collapsed: %s", error)
