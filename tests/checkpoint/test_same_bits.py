@@ -166,7 +166,22 @@ def flat(rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any], dict[str, 
     )
 
 
-STATEMENTS = [hidden_markov, linear_gaussian, partly_known, missing_entries, topics, given_start, flat]
+def more_rows(rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any], dict[str, Any]]:
+    case = CASES["joint"]
+    model = case.state()
+    return model, case.draw(rng, 200), {"prior": model.fit(case.draw(rng, 100), seed=0)}
+
+
+STATEMENTS = [
+    hidden_markov,
+    linear_gaussian,
+    partly_known,
+    missing_entries,
+    topics,
+    given_start,
+    flat,
+    more_rows,
+]
 
 
 @pytest.mark.parametrize("state", STATEMENTS)
@@ -231,3 +246,13 @@ def test_an_interruption_is_told_also_where_an_earlier_start_was_better(tmp_path
     assert stopped.status.value == "interrupted"
     assert stopped.elbo == stopped.restart_elbos[0] > stopped.restart_elbos[1]
     assert_same_bits(case.fit(data, **kept), case.fit(data, max_iter=40, n_restarts=3))
+
+
+def test_what_comes_from_a_checkpoint_serves_as_a_prior(tmp_path):
+    model, data, more = flat(np.random.default_rng(12))
+    known = {"seed": 0, "point": POINT, "max_iter": 20}
+    first = model.fit({"x": data["x"][:15]}, **known)
+    for _ in range(2):
+        again = model.fit({"x": data["x"][:15]}, **known, checkpoint=tmp_path / "c")
+    rest = {"x": data["x"][15:]}
+    assert_same_bits(model.fit(rest, **known, prior=again), model.fit(rest, **known, prior=first))
