@@ -249,7 +249,7 @@ def test_an_interruption_is_told_also_where_an_earlier_start_was_better(tmp_path
 
 
 def test_what_comes_from_a_checkpoint_serves_as_a_prior(tmp_path):
-    model, data, more = flat(np.random.default_rng(12))
+    model, data, _ = flat(np.random.default_rng(12))
     known = {"seed": 0, "point": POINT, "max_iter": 20}
     first = model.fit({"x": data["x"][:15]}, **known)
     for _ in range(2):
