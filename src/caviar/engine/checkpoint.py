@@ -20,12 +20,12 @@ from ..language import Variable
 from .acceleration import Memory, Move, Pair, Place
 from .locals import LocalFactor
 from .loop import Result
-from .moment import Moment, Walk
+from .moment import Moment, Visits, Walk
 from .objective import Objective
 from .passes import Kept
 from .plain_values import plain, restored
 from .plan import Plan
-from .state import State
+from .state import State, Updated, Visit
 from .status import Status
 from .sums import Sums
 
@@ -89,6 +89,7 @@ def _plain_moment(moment: Moment) -> dict[str, Any]:
         "memory": None if moment.memory is None else _plain_memory(moment.memory),
         "carried": [[number, _plain_blocks(names, own)] for number, own in moment.kept.carried.items()],
         "batches": [_plain_sums(names, sums) for sums in moment.kept.batches],
+        "visits": _plain_visits(names, moment.visits, state.plan),
         "status": None if moment.status is None else moment.status.value,
     }
 
@@ -134,8 +135,37 @@ def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
         float(document["change"]),
         None if document["memory"] is None else _memory_of(document["memory"]),
         Kept(carried, tuple(_sums_of(names, sums) for sums in document["batches"])),
+        _visits_of(document["visits"], names, state),
         None if document["status"] is None else Status(document["status"]),
     )
+
+
+def _plain_visits(names: _Names, visits: Visits, plan: Plan) -> dict[str, Any]:
+    """Return the visits to batches; those from other reference points tell nothing any more."""
+    now = visits.now
+    last_time = [
+        [number, names.plain(visit.natural)]
+        for number, visit in visits.last_time.items()
+        if visit.plan is plan
+    ]
+    if now is None:
+        return {"now": None, "last_time": last_time}
+    before = now.before.objective
+    document = {"values": plain(before.values), "own": names.plain(before.own), "slack": float(now.slack)}
+    return {"now": document, "last_time": last_time}
+
+
+def _visits_of(document: Mapping[str, Any], names: _Names, state: State) -> Visits:
+    """Return the visits to batches; of the state before the last update only its objective is ever asked."""
+    plan, found, now = state.plan, document["now"], None
+    if found is not None:
+        own = {key: float(value) for key, value in names.values(found["own"]).items()}
+        before = replace(state, objective=Objective.of(plan, restored(found["values"]), own))
+        coefficients = plan.rows.coefficients(state.arrays)
+        loss = plan.worst_loss(state.q, coefficients)
+        now = Updated(before, state, coefficients, loss, float(found["slack"]))
+    last_time = {int(number): Visit(plan, names.values(natural)) for number, natural in document["last_time"]}
+    return Visits(now, last_time)
 
 
 def _plain_walk(walk: Walk) -> dict[str, Any]:

@@ -17,10 +17,20 @@ from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
 from .frame import refuse_far_priors
-from .moment import Moment, Walk
+from .moment import Moment, Visits, Walk
 from .passes import Passes
 from .plan import Plan
-from .state import ROUNDING, Factors, State, advance, advance_by_batch, begin
+from .state import (
+    ROUNDING,
+    Factors,
+    State,
+    Visit,
+    advance,
+    advance_by_batch,
+    begin,
+    updated,
+    with_optimal_locals,
+)
 from .status import Status
 
 __all__ = ["Progress", "Result", "Settings", "ascend", "record", "result_of", "tell"]
@@ -125,11 +135,10 @@ def ascend(
         moment = resumed
         passes.go_on(moment.state.plan, moment.kept)
     trace = moment.trace
-    interrupted = False
     try:
         record(settings, moment)
         while moment.status is None and moment.n_iter < settings.max_iter:
-            after, memory, stopped = _iterated(settings, moment, passes)
+            after, memory, visits, stopped = _iterated(settings, moment, passes)
             if after is None:
                 moment = replace(moment, status=stopped)
                 record(settings, moment)
@@ -137,13 +146,22 @@ def ascend(
             change = (after.elbo - moment.state.elbo) / per_row
             trace.append(after.elbo)
             memory, settled = _judged(settings, memory, change)
-            moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), stopped or settled)
+            why = stopped or settled
+            moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why)
             record(settings, moment)
             tell(settings, moment.n_iter, after.elbo, change)
+        return _ended(settings, moment, passes)
     except KeyboardInterrupt:
-        interrupted = True
-    status = Status.INTERRUPTED if interrupted else moment.status or Status.MAX_ITER
-    return result_of(moment.state, moment.trace, status)
+        return result_of(moment.state, moment.trace, Status.INTERRUPTED)
+
+
+def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
+    """Return the result after the last iteration; local factors that are those of earlier visits get their optimum."""
+    status = moment.status or Status.MAX_ITER
+    if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER):
+        return result_of(moment.state, moment.trace, status)
+    state = with_optimal_locals(moment.state, passes)
+    return result_of(state, [*moment.trace[:-1], state.elbo], status)
 
 
 def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
@@ -198,24 +216,35 @@ def result_of(state: State, trace: list[float], status: Status) -> Result:
 
 def _iterated(
     settings: Settings, moment: Moment, passes: Passes
-) -> tuple[State | None, Memory | None, Status | None]:
-    """Return the state after an iteration, None if it is not finite, the memory, and the reason to stop, if any."""
+) -> tuple[State | None, Memory | None, Visits, Status | None]:
+    """Return the state after an iteration, None if it is not finite, what is remembered, and the reason to stop."""
     if settings.n_batches:
-        after, stopped = _step_by_batches(moment.state, passes)
-        return after, None, stopped
-    return _step(moment.state, passes, moment.memory, moment.change)
+        after, visits, stopped = _step_by_batches(settings, moment, passes)
+        return after, None, visits, stopped
+    after, memory, stopped = _step(moment.state, passes, moment.memory, moment.change)
+    return after, memory, moment.visits, stopped
 
 
-def _step_by_batches(state: State, passes: Passes) -> tuple[State | None, Status | None]:
-    """Return the state after a step for each batch, None if it is not finite, and the reason to stop, if any."""
+def _step_by_batches(
+    settings: Settings, moment: Moment, passes: Passes
+) -> tuple[State | None, Visits, Status | None]:
+    """Return the state after a visit to each batch, None if it is not finite, the visits, and the reason to stop."""
+    state, now, last_time = moment.state, moment.visits.now, dict(moment.visits.last_time)
+
+    def visit(state: State, batch: int) -> tuple[State, None]:
+        nonlocal now
+        before, earlier = now or updated(state, passes), last_time.get(batch)
+        if settings.accelerate:
+            last_time[batch] = Visit(before.after.plan, before.after.natural)
+        now = advance_by_batch(before, passes, batch, earlier)
+        return now.after, None
+
     for batch in range(passes.n_batches(state.plan)):
-        after, _, stopped = _checked(
-            state, lambda state, batch=batch: (advance_by_batch(state, passes, batch), None)
-        )
+        after, _, stopped = _checked(state, lambda state, batch=batch: visit(state, batch))
         if after is None or stopped is not None:
-            return after, stopped
+            return after, Visits(now, last_time), stopped
         state = after
-    return state, None
+    return state, Visits(now, last_time), None
 
 
 def _step(

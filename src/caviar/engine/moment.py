@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .._typing import Statistics
@@ -11,10 +11,26 @@ from ..language import Variable
 from .acceleration import Memory
 from .passes import Kept
 from .plan import Plan
-from .state import Factors, State
+from .state import Factors, State, Updated, Visit
 from .status import Status
 
-__all__ = ["Moment", "Walk"]
+__all__ = ["Moment", "Visits", "Walk"]
+
+
+@dataclass(frozen=True)
+class Visits:
+    """What the incremental schedule remembers from batch to batch.
+
+    Attributes
+    ----------
+    now
+        The state with its globals updated; None before the first visit.
+    last_time
+        Number of a batch -> the last visit to it, where moves beyond the updates are tried.
+    """
+
+    now: Updated | None = None
+    last_time: Mapping[int, Visit] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,6 +52,8 @@ class Moment:
         Of the moves beyond the updates; None where the next sweep is a plain one.
     kept
         What the passes over the rows keep for the next one.
+    visits
+        Of the incremental schedule to its batches.
     status
         Why no iteration follows; None if one may.
     """
@@ -46,6 +64,7 @@ class Moment:
     change: float
     memory: Memory | None
     kept: Kept
+    visits: Visits = field(default_factory=Visits)
     status: Status | None = None
 
     @property
