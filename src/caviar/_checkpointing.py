@@ -315,7 +315,8 @@ def _fresh_entropy() -> int:
 
 
 def _difference(name: str, theirs: Any, ours: Any) -> str:
-    if name in ("model", "data", "init", "prior"):
+    is_fingerprint = name == "seed" and (isinstance(theirs, str) or isinstance(ours, str))
+    if is_fingerprint or name in ("model", "data", "init", "prior"):
         return f"its {name} was another"
     return f"it had {name}={theirs!r}, and this call has {name}={ours!r}"
 
