@@ -96,7 +96,7 @@ def test_other_weights_and_known_values(path):
         ({"point": ["weights"]}, r"it had point=[]"),
         ({"order": ["theta"]}, "it had order=None"),
         ({"accelerate": False}, "it had accelerate=True"),
-        ({"schedule": "incremental"}, "it had schedule='Batch()'"),
+        ({"schedule": "incremental"}, "it had schedule='Auto()'"),
         ({"init": "prior"}, "its init was another"),
         ({"init": {"z": np.zeros(300, int)}}, "its init was another"),
     ],

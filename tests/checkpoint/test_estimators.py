@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import caviar as cv
-from checkpoint.comparing import Broken, after, assert_same_bits
+from checkpoint.comparing import Broken, after, assert_same_bits, broken_off_until_done
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(500, 2)) + RNG.integers(0, 3, (500, 1)) * [1.5, -1.0]
@@ -35,13 +35,11 @@ def fitted(estimator, path=None, every=0.0, X=X, callback=False):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_mixture_goes_on_to_the_same_bits(estimator, tmp_path):
     undisturbed = fitted(estimator)
-    for number in range(40):
-        try:
-            found = fitted(estimator, tmp_path / "c", callback=after(1))
-            break
-        except Broken:
-            pass
-    assert number >= 10
+    found, n_breaks = broken_off_until_done(
+        lambda **arguments: fitted(estimator, tmp_path / "c", **arguments),
+        [{"callback": after(1)} for _ in range(40)],
+    )
+    assert n_breaks >= 10
     assert_same_bits(found.posterior_, undisturbed.posterior_)
     np.testing.assert_array_equal(found.score_samples(X), undisturbed.score_samples(X))
     np.testing.assert_array_equal(found.sample(5)[0], undisturbed.sample(5)[0])

@@ -194,10 +194,11 @@ def test_whatever_the_model_asks_of_the_engine(state, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(2)} for _ in range(40)], fewest=3)
 
 
-def test_a_fit_that_has_ended_is_not_made_again(tmp_path):
-    case = CASES["joint"]
-    data = case.draw(np.random.default_rng(8), 200)
-    kept = {"n_restarts": 2, "checkpoint": tmp_path / "c"}
+@pytest.mark.parametrize("name", CASES)
+def test_a_fit_that_has_ended_is_not_made_again(name, tmp_path):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(8), 100)
+    kept = {"n_restarts": 2, "max_iter": 4, "checkpoint": tmp_path / "c"}
     first = case.fit(data, **kept)
     content = (tmp_path / "c").read_bytes()
     assert_same_bits(case.fit(data, **kept, progress=after(1)), first)
