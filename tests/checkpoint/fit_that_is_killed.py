@@ -40,4 +40,5 @@ def main(checkpoint: str, result: str, kind: str) -> None:
     print(posterior.status.value, flush=True)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
