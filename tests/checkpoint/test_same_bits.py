@@ -30,6 +30,12 @@ EACH = [
     for schedule in SCHEDULES
 ]
 
+SEVERAL = [
+    pytest.param(name, schedule, marks=() if schedule == "batch" or name in FEW[:3] else pytest.mark.slow)
+    for name in ("joint", "independent", "map", "measured-apart", "sticks", "robust")
+    for schedule in SCHEDULES
+]
+
 
 def check(fit: Callable[..., cv.Posterior], path: Any, breaks: list[dict[str, Any]], fewest: int = 1) -> None:
     """Check a fit that is broken off against one that is not; it has to be broken off some times."""
@@ -57,11 +63,10 @@ def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(3)}])
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", ["joint", "independent", "map", "measured-apart", "sticks", "robust"])
+@pytest.mark.parametrize(("name", "schedule"), SEVERAL)
 def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_path):
     case = CASES[name]
-    data = case.draw(np.random.default_rng(4), 1000)
+    data = case.draw(np.random.default_rng(4), 600)
 
     def fit(**arguments: Any) -> cv.Posterior:
         return case.fit(
@@ -86,7 +91,7 @@ def test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes(name, sch
         return case.fit(data, max_iter=4, tol=0.0, init="prior", schedule=SCHEDULES[schedule], **arguments)
 
     # each is let run further than the one before, so that all of them together come to the end
-    check(fit, tmp_path / "c", [{"executor": Breaking(number)} for number in range(1, 80)], fewest=3)
+    check(fit, tmp_path / "c", [{"executor": Breaking(number)} for number in range(1, 90, 3)], fewest=3)
 
 
 def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:
