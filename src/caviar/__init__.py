@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.schedules import Incremental, Stochastic
     from .estimators import (
@@ -141,8 +142,10 @@ _HOME = {
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
 
@@ -168,6 +171,7 @@ __all__ = [
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -203,6 +207,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 

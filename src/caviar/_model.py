@@ -18,7 +18,7 @@ from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
 from ._simulation import log_joint, simulate
-from .data import ArrayRows
+from .data import ArrayRows, as_rows
 from .engine.binding import Binding, bind
 from .engine.ends import Ends
 from .engine.factorisation import local_factors
@@ -203,7 +203,7 @@ class Model:
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
         _check_settings(max_iter, tol, n_restarts)
-        binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
+        binding = _bound(self, data, sample_weight, data_plate)
         plan = self._plan(binding, point, factors, order)
         if prior is not None:
             plan = plan.believing(self._beliefs(prior, plan))
@@ -406,13 +406,7 @@ class _Evaluator:
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
-        binding = bind(
-            self.model.nodes,
-            self.model.leaves,
-            data,
-            data_plate=self.data_plate,
-            sample_weight=sample_weight,
-        )
+        binding = _bound(self.model, data, sample_weight, self.data_plate)
         plan = self.model._plan(binding, self.point, self.factors)
         if self.prior is not None:
             plan = plan.believing(self.prior.beliefs(plan))
@@ -427,6 +421,14 @@ class _Evaluator:
         factors = None if self.factors is None else [group for group in groups if group]
         plates = [plate for node in model.nodes for plate in node.plates]
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
+
+
+def _bound(model: Model, data: Any, sample_weight: Any, data_plate: Plate | str | None) -> Binding:
+    """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
+    if isinstance(data, Mapping):
+        data = {name: as_rows(value) for name, value in data.items()}
+    weight = as_rows(sample_weight)
+    return bind(model.nodes, model.leaves, data, data_plate=data_plate, sample_weight=weight)
 
 
 def _max_iter(max_iter: int | None, schedule: Schedule) -> int:

@@ -20,9 +20,12 @@ from .work import RowSource
 
 __all__ = ["fingerprint", "fingerprint_of_data", "fingerprint_of_model"]
 
-_BLOCKS = 64
-_ROWS = 128
-"""Rows are looked at in so many blocks of so many rows; fewer rows altogether are looked at one and all."""
+_BLOCKS = 8
+_ROWS = 1024
+"""Rows are looked at in so many blocks of so many rows; fewer rows altogether are looked at one and all.
+
+The blocks are few because a table on disk may be read by much larger pieces.
+"""
 
 
 def fingerprint(value: Any) -> str:

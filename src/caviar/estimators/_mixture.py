@@ -12,10 +12,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _errors as errors
 from .._errors import DataError
+from .._lazy import LazyRows, blocks_of
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
@@ -24,6 +25,7 @@ from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, n_threads, require_number, require_whole
 from ._checkpointing import Checkpointing
+from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
@@ -61,7 +63,7 @@ class RowsToFit:
     Attributes
     ----------
     X
-        Rows, shape (N, D).
+        Rows, shape (N, D): an array, or rows that are read in blocks.
     y
         Labels as the user gave them.
     weights
@@ -78,7 +80,9 @@ class RowsToFit:
     @property
     def n_counting(self) -> int:
         """Number of rows with weight."""
-        return len(self.X) if self.weights is None else int(np.count_nonzero(self.weights))
+        if self.weights is None:
+            return len(self.X)
+        return sum(int(np.count_nonzero(block)) for _, block in blocks_of(self.weights))
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
@@ -124,8 +128,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return {"x": self._values(rows.X)}
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
-        """Return rows as an array of finite numbers, or NaN where an entry is missing, (N, D)."""
+        """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         _refuse_equal_names(X)
+        rows = lazy_rows(X)
+        if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
+            return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"):
             return _quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
@@ -149,7 +156,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry is missing.
+            Rows, shape (N, D); NaN where an entry is missing. An array, a table of pandas, Polars or Arrow, or one that
+            is read in blocks and need not fit in memory: of :func:`caviar.scan`, or a Dask array or DataFrame.
         y
             Ignored; it is there so that pipelines can pass one.
         sample_weight
@@ -230,7 +238,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return what the rows and settings are after they were checked."""
         X = self._validated(X, reset=reset)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = checked_weights(sample_weight, X)
         self._check_settings()
         return RowsToFit(X, y, sample_weight, noise_covariance)
 
@@ -346,7 +354,10 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Rows, as for :meth:`fit`.
         """
         check_is_fitted(self)
-        return self._predictive.log_density(self._validated(X, reset=False))
+        rows = self._validated(X, reset=False)
+        if not isinstance(rows, LazyRows):
+            return self._predictive.log_density(rows)
+        return np.concatenate([self._predictive.log_density(block) for _, block in blocks_of(rows)])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log density of the rows, in nats a row.
