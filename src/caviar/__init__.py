@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ._errors import (
         CaviarError,
         CaviarWarning,
+        CheckpointError,
+        CheckpointWarning,
         CollapseWarning,
         ConjugacyError,
         ConvergenceWarning,
@@ -81,6 +83,8 @@ if TYPE_CHECKING:
 _ERRORS = (
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -152,6 +156,8 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CollapseWarning",
     "ConjugacyError",
     "Constant",

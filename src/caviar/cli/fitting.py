@@ -12,7 +12,7 @@ import caviar as cv
 
 from .files import require_writable
 from .kinds import KINDS, ModelName
-from .progress import watching
+from .progress import resumptions_told, watching
 from .results import document_of, print_document, print_results
 from .rows import RowsOfTable, rows_of_table
 from .speaking import FAILURE, complain, gathered_warnings, say, standard_error, standard_output
@@ -36,6 +36,8 @@ class FitRequest:
         Arguments that every mixture takes.
     output, picture
         Files to write, if any.
+    checkpoint
+        File that says where the fit stands, if any.
     as_json, quiet
         How to print.
     """
@@ -48,6 +50,7 @@ class FitRequest:
     arguments: dict[str, Any] = field(default_factory=dict)
     output: Path | None = None
     picture: Path | None = None
+    checkpoint: Path | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -62,7 +65,10 @@ def fit_to_table(request: FitRequest) -> None:
     if KINDS[request.model].one_column and len(table.columns) != 1:
         names = ", ".join(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
-    estimator = fitted(request.model, table.values, arguments, quiet=request.quiet)
+    with resumptions_told(quiet=request.quiet):
+        estimator = fitted(
+            request.model, table.values, arguments, quiet=request.quiet, checkpoint=request.checkpoint
+        )
     estimator.about_ = _about(request, table)
     if request.output is not None:
         estimator.save(request.output)
@@ -74,15 +80,20 @@ def fit_to_table(request: FitRequest) -> None:
         complain("warning", status.explanation)
     if status.value == "interrupted":
         kept = "" if request.output is None else f", and is saved in {request.output}"
-        complain("interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}")
+        again = "" if request.checkpoint is None else "; the same command again goes on from the checkpoint"
+        complain(
+            "interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}{again}"
+        )
         raise typer.Exit(FAILURE)
 
 
-def fitted(model: ModelName, X: Any, arguments: dict[str, Any], *, quiet: bool) -> Any:
+def fitted(
+    model: ModelName, X: Any, arguments: dict[str, Any], *, quiet: bool, checkpoint: Path | None = None
+) -> Any:
     """Return a mixture fitted to rows, while its progress is shown."""
     kind = KINDS[model]
     with gathered_warnings(), watching(standard_error(), kind.objective, quiet=quiet) as callback:
-        return kind.build(**arguments, verbose=callback).fit(X)
+        return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint)
 
 
 def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from .sequences import given_sequences, sequence_bounds, tiles_of
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
 from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, blocks_of, chunked, chunks_of, rows_at
 
-__all__ = ["Executor", "Passes"]
+__all__ = ["Executor", "Kept", "Passes"]
 
 T = TypeVar("T")
 
@@ -45,6 +45,22 @@ class Executor(Protocol):
         opaque to the caller, None before the first time.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What passes keep for the next one; it never changes.
+
+    Attributes
+    ----------
+    carried
+        Local factors of the last pass by chunk, where the next one starts from them.
+    batches
+        Sums of each batch of rows as its last pass left them, where these are kept apart.
+    """
+
+    carried: Mapping[int, Any] = field(default_factory=dict)
+    batches: tuple[Sums, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -203,6 +219,18 @@ class Passes:
     def forget(self) -> None:
         """Forget the local factors of the last pass."""
         self.carried = {}
+
+    def kept(self) -> Kept:
+        """Return what the next pass needs of those before."""
+        return Kept(self.carried, () if self._memoized is None else self._memoized.batches)
+
+    def go_on(self, plan: Plan, kept: Kept) -> None:
+        """Continue from what passes of a plan have kept."""
+        self.carried = dict(kept.carried)
+        self._memoized = Memoized(plan, len(kept.batches)) if kept.batches else None
+        for number, sums in enumerate(kept.batches):
+            assert self._memoized is not None
+            self._memoized.replace(number, sums)
 
     def natural_parameters(
         self, plan: Plan, source: RowSource, coefficients: Coefficients

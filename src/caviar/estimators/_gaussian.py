@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
@@ -20,6 +21,7 @@ from ..densities import MixtureDensity
 from ..engine.point import PointMass
 from ..language import Categorical, Plate
 from ._arguments import require_choice
+from ._checkpointing import Checkpointing
 from ._data_scale import DataScale
 from ._known import Fixed, fixed_of
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
@@ -78,7 +80,16 @@ class GaussianEstimator(PredictiveMethods):
         if isinstance(self.init_params, str):
             require_choice("init_params, if it is no array,", self.init_params, START_KINDS)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        noise_covariance: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Fit the mixture.
 
         Parameters
@@ -93,6 +104,12 @@ class GaussianEstimator(PredictiveMethods):
         noise_covariance
             Known covariance of the error that each row was measured with: variances (N, D), or matrices (N, D, D);
             (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).
+        checkpoint
+            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
+            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+        checkpoint_every
+            Seconds between two writings of it; 0 writes it after every iteration.
 
         Returns
         -------
@@ -110,7 +127,7 @@ class GaussianEstimator(PredictiveMethods):
         CollapseWarning
             If every start ended with a component on (almost) no data.
         """
-        return self._fit(X, y, sample_weight, noise_covariance)
+        return self._fit(X, y, sample_weight, noise_covariance, Checkpointing(checkpoint, checkpoint_every))
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, n_threads, require_number, require_whole
+from ._checkpointing import Checkpointing
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._saveable import Saveable
 
@@ -140,7 +142,15 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Fit the mixture.
 
         Parameters
@@ -152,6 +162,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Ignored; it is there so that pipelines can pass one.
         sample_weight
             Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
+        checkpoint
+            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
+            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+        checkpoint_every
+            Seconds between two writings of it; 0 writes it after every iteration.
 
         Returns
         -------
@@ -169,14 +185,17 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         CollapseWarning
             If every start ended with a component on (almost) no data.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, None, Checkpointing(checkpoint, checkpoint_every))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any, checkpointing: Checkpointing
+    ) -> Self:
         """Fit the mixture; see :meth:`fit`."""
+        checkpointing.check(self.random_state)
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
-        posterior = self._best(statement, self._data(rows), rows.weights, generator)
+        posterior = self._best(statement, self._data(rows), rows.weights, generator, checkpointing)
         if posterior.status in _UNFINISHED:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
@@ -229,11 +248,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
+        checkpointing: Checkpointing,
     ) -> Posterior:
         """Return the best end of the starts."""
         given = not isinstance(statement.starts, str)
-        ends = [
-            statement.model.fit(
+        ends: list[Posterior] = []
+        for number, start in enumerate(statement.starts if given else ("auto",)):
+            end = statement.model.fit(
                 data,
                 seed=generator,
                 max_iter=self.max_iter,
@@ -244,9 +265,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 sample_weight=sample_weight,
                 executor=n_threads(self.n_jobs),
                 progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+                checkpoint=checkpointing.path_of(number),
+                checkpoint_every=checkpointing.every,
             )
-            for start in (statement.starts if given else ("auto",))
-        ]
+            ends.append(end)
+            if end.status is Status.INTERRUPTED:
+                break
         return max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
 
     def _check_settings(self) -> None:

@@ -18,6 +18,7 @@ from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
 from ._arguments import n_threads, require_choice
+from ._checkpointing import Checkpointing
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
@@ -319,10 +320,12 @@ class BayesianGaussianMixture(GaussianEstimator):
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
+        checkpointing: Checkpointing,
     ) -> Posterior:
         if statement.model_of is None:
             self.__dict__.pop("moves_", None)
-            return super()._best(statement, data, sample_weight, generator)
+            return super()._best(statement, data, sample_weight, generator, checkpointing)
+        checkpointing.refuse_search()
         X = whole(data["x"], "n_components='auto'")
         sample_weight = in_memory(sample_weight)
         start = self._start_of_search(X)
