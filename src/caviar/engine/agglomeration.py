@@ -40,7 +40,8 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
 
     Notes
     -----
-    Covariances are those under a Wishart prior that is worth d + 2 points. O(m^2 d^3), most of it for what merged clusters lose with others.
+    Covariances are those under a Wishart prior that is worth d + 2 points. O(m^2 d^3), most of it for what merged
+    clusters lose with others.
     """
     n_points, size = points.shape
     n_pieces = int(labels.max()) + 1
