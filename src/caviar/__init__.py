@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._errors import (
         CaviarError,
         CaviarWarning,
+        ClusterError,
         CollapseWarning,
         ConjugacyError,
         ConvergenceWarning,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         compare_mixtures,
         load,
     )
+    from .execution import DaskExecutor
     from .language import (
         Bernoulli,
         Beta,
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
 _ERRORS = (
     "CaviarError",
     "CaviarWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -134,6 +137,7 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    "DaskExecutor": ".execution",
     "Model": "._model",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
@@ -147,10 +151,12 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
+    "DaskExecutor",
     "Data",
     "DataError",
     "Dirichlet",

@@ -8,6 +8,7 @@
     │   └── PlateError                   plates, sizes or event shapes disagree
     ├── DataError (ValueError)           the data do not fit the model
     ├── ParameterError (ValueError)      an argument has an impossible value
+    ├── ClusterError (ConnectionError)   a cluster cannot be reached, or has lost what it held
     ├── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
     └── VerificationError (AssertionError)  a model fails checks of caviar.testing
 
@@ -21,6 +22,7 @@
 __all__ = [
     "CaviarError",
     "CaviarWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -57,6 +59,10 @@ class DataError(CaviarError, ValueError):
 
 class ParameterError(CaviarError, ValueError):
     """An argument has a value that nothing can be done with."""
+
+
+class ClusterError(CaviarError, ConnectionError):
+    """A cluster cannot be reached, its workers cannot do the work, or too many were lost."""
 
 
 class ImproperError(CaviarError, ValueError):

@@ -29,7 +29,7 @@ from .engine.priors import prior_start
 from .engine.sample import Sample, sample_of
 from .engine.start import data_start, given_start
 from .engine.status import Status
-from .execution import Threads
+from .execution import DaskExecutor, Threads, is_client
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
 __all__ = ["Model"]
@@ -109,7 +109,7 @@ class Model:
         init: str | Mapping[str, Any] = "auto",
         sample_weight: Any = None,
         data_plate: Plate | str | None = None,
-        executor: Executor | int | None = None,
+        executor: Executor | int | str | Any = None,
         progress: bool | Callable[[Progress], None] = False,
         accelerate: bool = True,
     ) -> Posterior:
@@ -144,7 +144,8 @@ class Model:
         data_plate
             The plate that runs over rows; by default the data's plate without a declared size, or else the largest.
         executor
-            Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
+            Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
+            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
@@ -376,14 +377,23 @@ def _rows_first(value: Any, axis: int) -> Any:
     return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
 
 
-def as_executor(executor: Executor | int | None) -> Executor:
-    """Return an executor: threads of this process unless one is given."""
-    if executor is None or isinstance(executor, int):
-        if executor is not None and executor < 1:
-            raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor}")
-        return Threads(executor)
+def as_executor(executor: Any) -> Executor:
+    """Return an executor: threads of this process unless one is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+    """
+    if isinstance(executor, str) or is_client(executor):
+        return DaskExecutor(executor)
+    if executor is None or (isinstance(executor, Integral) and executor >= 1):
+        return Threads(None if executor is None else int(executor))
     if not hasattr(executor, "session"):
-        raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor!r}")
+        raise ParameterError(
+            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
+            f"scheduler; got {executor!r}"
+        )
     return executor
 
 

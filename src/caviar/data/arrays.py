@@ -37,6 +37,13 @@ class ArrayRows:
         """Return the rows from ``start`` to ``stop`` of every column, without copying."""
         return {name: array[start:stop] for name, array in self.columns.items()}
 
+    def cut(self, start: int, stop: int) -> ArrayRows:
+        """Return the rows from ``start`` to ``stop`` as rows of their own, without copying."""
+        weights = None if self.row_weights is None else self.row_weights[start:stop]
+        order = None if self.order is None else self.order[start:stop]
+        columns = {name: _plain(array[start:stop]) for name, array in self.columns.items()}
+        return ArrayRows(columns, stop - start, weights, order)
+
     def take(self, rows: AnyArray) -> ArrayRows:
         """Return the given rows, copied, as rows of their own."""
         weights = None if self.row_weights is None else self.row_weights[rows]
@@ -59,3 +66,8 @@ class ArrayRows:
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows where there are none."""
         return float(self.n_rows) if self.row_weights is None else float(np.sum(self.row_weights))
+
+
+def _plain(rows: AnyArray) -> AnyArray:
+    """Return an array without its file, where it is a view of one in memory: so it can go to another process."""
+    return np.asarray(rows) if isinstance(rows, np.memmap) else rows

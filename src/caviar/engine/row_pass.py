@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,17 @@ class RowPass:
             if part.feature is not None
         ]
         self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
+        compiled = replace(self.compiled, terms=(), sources={}, users={})
+        return {**vars(self), "compiled": compiled, "_part_derivatives": []}
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
+        own = (key for key, _ in self._part_derivatives)
+        return tuple(dict.fromkeys([None, *self.factors, *self.compiled.parts, *own]))
 
     def _shares_precision(self, factor: LocalFactor) -> bool:
         """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""

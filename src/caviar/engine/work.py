@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,16 +12,21 @@ from .._typing import AnyArray, Array
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
+from .shipping import Shipment
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "chunks_of", "rows_at"]
+__all__ = ["Chunk", "InferBlocks", "Order", "RowSource", "SumStatic", "Work", "chunks_of", "rows_at"]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
 
 
 class RowSource(Protocol):
-    """Where blocks of rows come from."""
+    """Where blocks of rows come from.
+
+    A source that can be sent has ``cut(start, stop)`` as well: these rows as a source of their own, which a pickle holds
+    or tells where to find. One without it, as the sample that starts are made from, is summed where it is.
+    """
 
     @property
     def n_rows(self) -> int:
@@ -57,9 +62,42 @@ class Chunk:
 class Work(Protocol):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
+    @property
+    def rows(self) -> RowPass:
+        """What stays the same from pass to pass."""
+        ...
+
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
         """Return the sums over a chunk of a source, and what is carried over."""
         ...
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        ...
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return what of it changes from pass to pass, for those who have the shipment of the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Order:
+    """Work as it is sent, keys by number: coefficients to infer with, or None for the sums that never change."""
+
+    coefficients: Coefficients | None
+
+    def work(self, shipment: Shipment) -> Callable[[RowSource, Chunk, Any], tuple[Sums, Any]]:
+        """Return the work on a chunk of a source that was sent; sums and what is carried are by number."""
+        rows, scratch = shipment.rows, shipment.scratch
+        own: Work = SumStatic(rows, scratch)
+        if self.coefficients is not None:
+            own = InferBlocks(rows, shipment.coefficients(self.coefficients), scratch)
+
+        def work(source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+            sums, after = own(source, chunk, shipment.states(carried))
+            return shipment.numbered_sums(sums), shipment.numbered_states(after)
+
+        return work
 
 
 @dataclass(frozen=True)
@@ -83,6 +121,14 @@ class InferBlocks:
             after.append(state)
         return total, after if self.rows.keeps_locals else None
 
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return the coefficients."""
+        return Order(shipment.numbered_coefficients(self.coefficients))
+
 
 @dataclass(frozen=True)
 class SumStatic:
@@ -99,6 +145,14 @@ class SumStatic:
             if rows.n_rows:
                 total.add(self.rows.sum_static(rows, self.scratch))
         return total, None
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return an order without coefficients."""
+        return Order(None)
 
 
 def chunks_of(plan: Plan, source: RowSource) -> list[Chunk]:
