@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from .._errors import ClusterError, ParameterError
 from .on_worker import versions
 
 __all__ = ["Connection", "is_client"]
+
+_RESTART = 3.0
+"""Seconds within which a worker that was lost is usually started again."""
 
 
 def is_client(value: Any) -> bool:
@@ -71,8 +75,13 @@ class Connection:
         if self._cluster is not None:
             self._cluster.close(timeout=self.timeout)
 
-    def threads(self) -> dict[str, int]:
+    def threads(self, n_before: int = 0) -> dict[str, int]:
         """Return the number of threads of each worker by its address, of workers that can do the work.
+
+        Parameters
+        ----------
+        n_before
+            Workers that there were: those that are started again in the place of lost ones are waited for a little.
 
         Raises
         ------
@@ -80,6 +89,10 @@ class Connection:
             If the scheduler does not answer, there are no workers, or their versions are not those of this process.
         """
         found = self.ask()
+        if len(found) < n_before:
+            with suppress(TimeoutError):
+                self.client.wait_for_workers(n_before, timeout=min(_RESTART, self.timeout))
+            found = self.ask()
         if not found:
             try:
                 self.client.wait_for_workers(1, timeout=self.timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import uuid
 import weakref
@@ -13,12 +14,14 @@ from typing import Any, Self, TypeVar
 from .._errors import ClusterError, ParameterError
 from .connection import Connection, is_client
 from .on_worker import Found, Share, drop_kept, join, sum_share
-from .placement import Placement, Slot
+from .placement import Placement, Slot, whereabouts
 from .threads import Threads, usable_cores
 
 __all__ = ["DaskExecutor"]
 
 T = TypeVar("T")
+
+log = logging.getLogger("caviar")
 
 _POLL = 0.5
 """Seconds after which it is looked whether the workers that are waited for still exist."""
@@ -230,13 +233,14 @@ class _Cluster:
                 shipped = self._ship(work)
                 own = _Pass(self._new_name(), shipped, work.order(shipped.shipment), before)
                 found = self._run(own, placement, chunks)
-            except _Lost:
-                continue
+            except _Lost as error:
+                log.info("a pass is begun again: %s", error)
             except Exception as error:
-                if _is_loss(error):
-                    continue
-                raise
-            return self._taken(own, found, len(chunks))
+                if not _is_loss(error):
+                    raise
+                log.info("a pass is begun again: %s", error)
+            else:
+                return self._taken(own, found, len(chunks))
         raise ClusterError(
             f"workers were lost in each of {_ATTEMPTS} attempts at a pass; their logs say why. Often it is memory: "
             f"each holds its part of the data"
@@ -271,7 +275,7 @@ class _Cluster:
             self._restore(own, placement, [chunks[at] for at in found.missing])
             found = self._try(own, placement, chunks)
         if found.missing:
-            raise _Lost
+            raise _Lost("local factors could not be made again")
         return found
 
     def _restore(self, own: _Pass, placement: Placement, chunks: Sequence[Any]) -> None:
@@ -290,7 +294,7 @@ class _Cluster:
         for generation in reversed(generations):
             for made_by, several in generation.items():
                 if self._try(made_by, placement, several).missing:
-                    raise _Lost
+                    raise _Lost("local factors were lost while they were made again")
         # what only led to others
         passed = {made_by for generation in generations for made_by in generation if not made_by.is_wanted}
         self._unwanted += [made_by.name for made_by in passed]
@@ -356,8 +360,9 @@ class _Cluster:
             try:
                 wait(futures, timeout=_POLL)
             except TimeoutError:
-                if not addresses <= set(self.connection.ask()):
-                    raise _Lost from None
+                gone = addresses.difference(self.connection.ask())
+                if gone:
+                    raise _Lost(f"no longer there: {', '.join(sorted(gone))}") from None
             else:
                 return
 
@@ -367,14 +372,13 @@ class _Cluster:
 
     def _repair(self) -> None:
         """Look which workers there are, and send again what others have taken with them."""
-        threads = self.connection.threads()
+        threads = self.connection.threads(len({slot.address for slot in self._slots}))
         self._slots = [Slot(address, number) for address, n in threads.items() for number in range(n)]
         shipped = self._shipped.values()
-        if shipped:
-            held = self.client.who_has([own.future for own in shipped])
-            for own in shipped:
-                if not held.get(own.future.key) or own.future.status != "finished":
-                    own.send(self.client)
+        held = whereabouts(self.client, [own.future for own in shipped])
+        for own in shipped:
+            if own.future.key not in held:
+                own.send(self.client)
         for placement in self._placements.values():
             placement.repair(self._slots)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .on_worker import Piece
 
-__all__ = ["Placement", "Slot"]
+__all__ = ["Placement", "Slot", "whereabouts"]
 
 _MESSAGE_BYTES = 32 << 20
 """Bytes of data that are sent to a worker at once."""
@@ -63,14 +63,14 @@ class Placement:
 
     def repair(self, slots: Sequence[Slot]) -> None:
         """Send again what was lost, to the threads that have the least; what was moved is found where it is now."""
-        held = self.client.who_has([placed.future for placed in self._placed.values()])
+        held = whereabouts(self.client, [placed.future for placed in self._placed.values()])
         load = dict.fromkeys(slots, 0)
         for placed in self._placed.values():
             if placed.slot in load:
                 load[placed.slot] += 1
         lost, wanted = [], {}
         for number, placed in self._placed.items():
-            where = held.get(placed.future.key) or ()
+            where = held.get(placed.future.key, ())
             if placed.slot in load and placed.slot.address in where:
                 continue
             slot = placed.slot
@@ -78,7 +78,7 @@ class Placement:
                 near = [slot for slot in slots if slot.address in where] or list(slots)
                 slot = min(near, key=lambda own: load[own])
                 load[slot] += 1
-            if where and placed.future.status == "finished":
+            if where:
                 self._placed[number] = replace(placed, slot=slot)
                 continue
             lost.append(placed.chunk)
@@ -122,3 +122,9 @@ def _piece(source: Any, chunk: Any) -> Piece:
     first, last = chunk.bounds[0][0], chunk.bounds[-1][1]
     own = replace(chunk, bounds=tuple((start - first, stop - first) for start, stop in chunk.bounds))
     return Piece(source.cut(first, last), own)
+
+
+def whereabouts(client: Any, futures: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of the workers that hold what was sent, by key; of what is lost nothing."""
+    here = [future for future in futures if future.status == "finished"]
+    return {key: tuple(where) for key, where in client.who_has(here).items() if where} if here else {}
