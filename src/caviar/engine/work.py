@@ -24,8 +24,8 @@ _MOST_CHUNKS = 128
 class RowSource(Protocol):
     """Where blocks of rows come from.
 
-    A source that can be sent has ``cut(start, stop)`` as well: these rows as a source of their own, which a pickle holds
-    or tells where to find. One without it, as the sample that starts are made from, is summed where it is.
+    A source that can be sent has ``cut(start, stop)`` as well: these rows as a source of their own, whose pickle holds
+    them or tells where they are. One without it, as the sample that starts are made from, is summed where it is.
     """
 
     @property

@@ -40,17 +40,7 @@ class Connection:
         self._cluster: Any = None
         self._checked: set[str] = set()
         self._is_own = not is_client(where)
-        try:
-            self.client = where if is_client(where) else self._connect(where, n_workers)
-        except OSError as error:
-            raise ClusterError(
-                f"no scheduler answers at {where!r} within {timeout:g} seconds ({error}). Give the address that "
-                f"'dask scheduler' prints, as in 'tcp://10.0.0.1:8786', and see that this machine may reach it"
-            ) from error
-        except ValueError as error:
-            raise ParameterError(
-                f"{where!r} is no address of a scheduler ({error}); write one as 'tcp://10.0.0.1:8786'"
-            ) from error
+        self.client = where if is_client(where) else self._connect(where, n_workers)
         cluster = getattr(self.client, "cluster", None)
         self.direct = True if type(cluster).__name__ == "LocalCluster" else None
         """Whether data go to the workers past the scheduler, as they can on one machine."""
@@ -62,7 +52,15 @@ class Connection:
             message = f'clusters need Dask ({error}); install it by pip install "caviar[dask]"'
             raise ImportError(message) from error
         if where is not None:
-            return Client(where, timeout=self.timeout, set_as_default=False)
+            _check_address(where)
+            try:
+                return Client(where, timeout=self.timeout, set_as_default=False)
+            except (OSError, MemoryError, EOFError) as error:
+                # of a message of another kind Dask may take the first bytes for its length
+                raise ClusterError(
+                    f"no scheduler answers at {where!r} within {self.timeout:g} seconds ({error}). Give the address "
+                    f"that 'dask scheduler' prints, as in 'tcp://10.0.0.1:8786', and see that this machine may reach it"
+                ) from error
         self._cluster = LocalCluster(
             n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
         )
@@ -146,3 +144,14 @@ class Connection:
                         f"same version on both, so that results are the same bits"
                     )
             self._checked.add(address)
+
+
+def _check_address(where: str) -> None:
+    from distributed.comm import get_address_host_port
+
+    try:
+        get_address_host_port(where, strict=True)
+    except ValueError as error:
+        raise ParameterError(
+            f"{where!r} is no address of a scheduler ({error}); write one as 'tcp://10.0.0.1:8786'"
+        ) from error

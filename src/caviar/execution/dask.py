@@ -358,7 +358,8 @@ class _Cluster:
 
         while True:
             try:
-                wait(futures, timeout=_POLL)
+                with self.client.as_current():
+                    wait(futures, timeout=_POLL)
             except TimeoutError:
                 gone = addresses.difference(self.connection.ask())
                 if gone:

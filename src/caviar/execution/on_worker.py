@@ -1,13 +1,12 @@
 """What a worker of a cluster does: work on the chunks that lie there, and sums of sums. Nothing here needs Dask.
 
-Local factors that the next pass starts from stay in the worker's memory, under the name of the pass that left them. They
-are no results of the cluster: its scheduler would have to remember, for each of them, all passes before.
+Local factors that the next pass starts from stay in the worker's memory, under the name of the pass that left them.
+They are no results of the cluster: its scheduler would have to remember, for each of them, all passes before.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -143,11 +142,6 @@ def drop_kept(names: Sequence[str]) -> None:
 def versions() -> dict[str, str]:
     """Return the versions of what the bits of a result depend on."""
     return {"caviar": __version__, **{name: version(name) for name in ("numpy", "scipy")}}
-
-
-def process() -> int:
-    """Return the number of this process."""
-    return os.getpid()
 
 
 _limiting = threading.Lock()
