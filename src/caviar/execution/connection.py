@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .._errors import ClusterError, ParameterError
@@ -61,9 +64,10 @@ class Connection:
                     f"no scheduler answers at {where!r} within {self.timeout:g} seconds ({error}). Give the address "
                     f"that 'dask scheduler' prints, as in 'tcp://10.0.0.1:8786', and see that this machine may reach it"
                 ) from error
-        self._cluster = LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
-        )
+        with _interrupts_ignored():
+            self._cluster = LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+            )
         return Client(self._cluster, timeout=self.timeout, set_as_default=False)
 
     def close(self) -> None:
@@ -155,3 +159,16 @@ def _check_address(where: str) -> None:
         raise ParameterError(
             f"{where!r} is no address of a scheduler ({error}); write one as 'tcp://10.0.0.1:8786'"
         ) from error
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C, as do processes that are started meanwhile: it is for this process, which then ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
