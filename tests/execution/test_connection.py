@@ -16,7 +16,9 @@ ROWS = {"x": np.random.default_rng(0).normal(size=(13_000, 2))}
 def test_a_scheduler_that_does_not_answer():
     began = time.monotonic()
     executor = cv.DaskExecutor("tcp://127.0.0.1:1", timeout=1)
-    with pytest.raises(cv.ClusterError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:1' within 1 seconds"):
+    with pytest.raises(
+        cv.ClusterError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:1' within 1 seconds"
+    ):
         cv.models.gaussian_mixture(2, 2).fit(ROWS, executor=executor)
     assert time.monotonic() - began < 10
 
@@ -48,9 +50,12 @@ def test_an_executor_that_is_none():
 def test_no_workers(cluster):
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as empty, Client(empty) as client:
-        with pytest.raises(cv.ClusterError, match="has no workers"):
-            cv.models.gaussian_mixture(2, 2).fit(ROWS, executor=cv.DaskExecutor(client, timeout=0.5))
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as empty,
+        Client(empty) as client,
+        pytest.raises(cv.ClusterError, match="has no workers"),
+    ):
+        cv.models.gaussian_mixture(2, 2).fit(ROWS, executor=cv.DaskExecutor(client, timeout=0.5))
 
 
 def test_workers_started_here_serve_several_fits_and_end():

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import caviar as cv
 from caviar.engine.status import Status
+from caviar.engine.work import Order
 from caviar.execution import connection, dask, placement
 
 pytest.importorskip("distributed")
@@ -79,8 +80,8 @@ def test_topics_of_sparse_documents(client):
 
     rng = np.random.default_rng(2)
     counts = csr_array(rng.poisson(0.05, (3_000, 40)).astype(float))
-    model = cv.models.latent_dirichlet_allocation(40, 2)
-    fits = [_settle(model.fit, {"x": counts}, seed=0, max_iter=3, executor=e) for e in (1, client)]
+    model = cv.models.latent_dirichlet_allocation(2, 40)
+    fits = [_settle(model.fit, {"word": counts}, seed=0, max_iter=3, executor=e) for e in (1, client)]
     assert_same_bits(*fits)
 
 
@@ -102,9 +103,7 @@ def test_the_address_of_a_scheduler_and_large_coefficients(cluster, monkeypatch)
 
 def test_sums_of_many_threads_are_joined_on_the_workers(client, monkeypatch):
     ask = connection.Connection.ask
-    monkeypatch.setattr(
-        connection.Connection, "ask", lambda self: dict.fromkeys(ask(self), 4)
-    )
+    monkeypatch.setattr(connection.Connection, "ask", lambda self: dict.fromkeys(ask(self), 4))
     monkeypatch.setattr(dask, "_FAN_IN", 2)
     case = CASES["independent"]
     data = case.draw(np.random.default_rng(5), 40_000)
@@ -156,23 +155,23 @@ def test_an_interrupt_stops_a_pass_and_leaves_the_workers_free(client, monkeypat
 
 
 def test_errors_of_the_work_are_those_of_the_work(client, monkeypatch):
-    from caviar.engine.work import Order
-
-    def refuse(self, shipment):
-        raise cv.ImproperError("no mean")
-
     rows = np.random.default_rng(8).normal(size=(N, 2))
-    monkeypatch.setattr(Order, "__reduce__", lambda self: (_Refusing, ()), raising=False)
+    monkeypatch.setattr(Order, "__reduce__", lambda self: (_Refusing, ()))
     with pytest.raises(cv.ImproperError, match="no mean"):
         cv.models.gaussian_mixture(2, 2).fit({"x": rows}, seed=0, executor=client)
 
 
 class _Refusing:
     def work(self, shipment):
-        raise cv.ImproperError("no mean")
+        def work(source, chunk, carried):
+            raise cv.ImproperError("no mean")
+
+        return work
 
 
 def test_workers_of_another_version_are_refused(client, monkeypatch):
+    # of this process only
+    monkeypatch.setenv("CAVIAR_TEST", "1")
     monkeypatch.setattr(connection, "versions", _other_versions)
     rows = np.random.default_rng(9).normal(size=(N, 2))
     with pytest.raises(cv.ClusterError, match=r"has numpy .* but this process has 1\.0"):
@@ -183,7 +182,7 @@ def _other_versions():
     from caviar.execution import on_worker
 
     found = on_worker.versions()
-    if "PYTEST_CURRENT_TEST" in os.environ:
+    if "CAVIAR_TEST" in os.environ:
         found["numpy"] = "1.0"
     return found
 

@@ -62,7 +62,9 @@ def test_the_size_of_what_is_sent_does_not_follow_the_rows():
     rng = np.random.default_rng(0)
     model = cv.models.gaussian_mixture(2, 3)
     few, many = rng.normal(size=(500, 2)), rng.normal(size=(50_000, 2))
-    assert max(abs(a - b) for a, b in zip(sizes(model, {"x": few}), sizes(model, {"x": many}), strict=True)) < 50
+    assert (
+        max(abs(a - b) for a, b in zip(sizes(model, {"x": few}), sizes(model, {"x": many}), strict=True)) < 50
+    )
 
 
 def test_missing_entries_stay_with_their_rows():

@@ -65,8 +65,9 @@ class Connection:
                     f"that 'dask scheduler' prints, as in 'tcp://10.0.0.1:8786', and see that this machine may reach it"
                 ) from error
         with _interrupts_ignored():
+            # any free port: the usual one may be another cluster's
             self._cluster = LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
             )
         return Client(self._cluster, timeout=self.timeout, set_as_default=False)
 

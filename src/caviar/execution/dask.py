@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from .._errors import ClusterError, ParameterError
 from .connection import Connection, is_client
-from .on_worker import Found, Share, drop_kept, join, sum_share
+from .on_worker import Found, Share, end_session, join, sum_share
 from .placement import Placement, Slot, whereabouts
 from .threads import Threads, usable_cores
 
@@ -171,9 +171,17 @@ class _Shipped:
     def __init__(self, client: Any, rows: Any, shipment: Any) -> None:
         self.rows = rows
         self.shipment = shipment
+        self.future: Any = None
         self.send(client)
 
+    def release(self) -> None:
+        """Let the workers forget it."""
+        if self.future is not None:
+            self.future.release()
+
     def send(self, client: Any) -> None:
+        """Send it to all workers, the first time or again."""
+        self.release()
         self.future = client.scatter(self.shipment, broadcast=True, hash=False)
 
 
@@ -211,10 +219,9 @@ class _Cluster:
         self._placements: dict[int, Placement] = {}
         self._shipped: dict[int, _Shipped] = {}
         self._numbers = count()
-        self._own = uuid.uuid4().hex
+        self._session = uuid.uuid4().hex
         self._unwanted: list[str] = []
-        self._made: list[str] = []
-        """Names of the passes since the last :meth:`forget` that have left local factors."""
+        """Names of passes whose local factors nobody will ask for; the next pass takes them to the workers."""
 
     def sum(
         self, work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]
@@ -233,8 +240,6 @@ class _Cluster:
                 shipped = self._ship(work)
                 own = _Pass(self._new_name(), shipped, work.order(shipped.shipment), before)
                 found = self._run(own, placement, chunks)
-            except _Lost as error:
-                log.info("a pass is begun again: %s", error)
             except Exception as error:
                 if not _is_loss(error):
                     raise
@@ -250,12 +255,11 @@ class _Cluster:
         sums = own.shipped.shipment.sums(found.sums[0, n_chunks])
         if not found.keeps:
             return sums, [None] * n_chunks
-        self._made.append(own.name)
         kept = _Kept(own, self._unwanted)
         return sums, [kept] * n_chunks
 
     def _new_name(self) -> str:
-        return f"caviar-{self._own}-{next(self._numbers)}"
+        return f"caviar-{self._session}-{next(self._numbers)}"
 
     def _placement(self, source: Any) -> Placement:
         if id(source) not in self._placements:
@@ -338,10 +342,13 @@ class _Cluster:
             # an interrupt as well: nobody waits for what is under way
             self._cancel(futures)
             raise
+        finally:
+            for future in futures:
+                future.release()
 
     def _joined(self, n_chunks: int, futures: list[Any], addresses: set[str]) -> Found:
-        """Return what shares gave, joined a few at a time where they are."""
-        made = futures
+        """Return what shares gave, joined a few at a time where they are; add the tasks of that to ``futures``."""
+        made = list(futures)
         while len(made) > _FAN_IN:
             groups = [made[start : start + _FAN_IN] for start in range(0, len(made), _FAN_IN)]
             made = [
@@ -350,7 +357,10 @@ class _Cluster:
             ]
             futures += made
         self._wait(made, addresses)
-        return join(n_chunks, self.client.gather(made))
+        found = join(n_chunks, self.client.gather(made))
+        if found.error is not None:
+            raise found.error
+        return found
 
     def _wait(self, futures: Sequence[Any], addresses: set[str]) -> None:
         """Wait until tasks are done; notice where one never will be."""
@@ -385,11 +395,12 @@ class _Cluster:
 
     def forget(self) -> None:
         """Forget everything that was sent."""
-        names, self._made, self._unwanted = [*self._made, *self._unwanted], [], []
+        for own in (*self._placements.values(), *self._shipped.values()):
+            own.release()
         self._placements, self._shipped = {}, {}
-        self._slots = []
-        if names and self.client.status == "running":
-            self.client.run(drop_kept, names, on_error="ignore")
+        if self._slots and self.client.status == "running":
+            self.client.run(end_session, f"caviar-{self._session}", on_error="ignore")
+        self._slots, self._unwanted, self._session = [], [], uuid.uuid4().hex
 
     def close(self) -> None:
         """Leave the workers, and end them if they were started here."""
@@ -403,4 +414,4 @@ def _is_loss(error: Exception) -> bool:
     from distributed import KilledWorker
     from distributed.comm import CommClosedError
 
-    return isinstance(error, (CancelledError, KilledWorker, CommClosedError))
+    return isinstance(error, (_Lost, CancelledError, KilledWorker, CommClosedError))

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
+from .._errors import CaviarError
 from .._pairwise import subtree_sums
 from .._version import __version__
 from .threads import blas_controller
 
-__all__ = ["Found", "Piece", "Share", "drop_kept", "join", "sum_share", "versions"]
+__all__ = ["Found", "Piece", "Share", "end_session", "join", "sum_share", "versions"]
 
 _kept: dict[str, dict[int, Any]] = {}
 """Name of a pass -> number of a chunk -> what the pass has left of it."""
+
+_ended: deque[str] = deque(maxlen=1_000)
+"""The last sessions that have ended."""
 
 
 class Piece:
@@ -87,16 +92,20 @@ class Found:
         Places of chunks whose local factors are not here; then there are no sums.
     keeps
         Whether local factors were left for the next pass.
+    error
+        Why there are no sums where the work cannot be done: a start that leads nowhere is no failure of a worker.
     """
 
     sums: dict[tuple[int, int], Any] = field(default_factory=dict)
     missing: tuple[int, ...] = ()
     keeps: bool = False
+    error: CaviarError | None = None
 
 
 def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) -> Found:
     """Return the sums over the chunks of a share; their local factors stay here."""
-    drop_kept(share.forgotten)
+    for name in share.forgotten:
+        _kept.pop(name, None)
     asked = tuple(zip(share.positions, pieces, share.before, strict=True))
     missing = [
         at for at, piece, name in asked if name is not None and piece.chunk.number not in _kept.get(name, {})
@@ -117,9 +126,12 @@ def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) 
             after[chunk.number] = left
         return sums
 
-    with _one_blas_thread():
-        sums = subtree_sums(share.n_chunks, value)
-    if after:
+    try:
+        with _one_blas_thread():
+            sums = subtree_sums(share.n_chunks, value)
+    except CaviarError as error:
+        return Found(error=error)
+    if after and _session_of(share.name) not in _ended:
         _kept.setdefault(share.name, {}).update(after)
     return Found(sums, keeps=bool(after))
 
@@ -130,13 +142,20 @@ def join(n_chunks: int, several: Sequence[Found]) -> Found:
     missing = tuple(at for found in several for at in found.missing)
     # a copy: what other tasks have returned is not this one's to change
     joined = subtree_sums(n_chunks, lambda start, stop: copy.deepcopy(sums.get((start, stop))))
-    return Found(joined, missing, any(found.keeps for found in several))
+    error = next((found.error for found in several if found.error is not None), None)
+    return Found(joined, missing, any(found.keeps for found in several), error)
 
 
-def drop_kept(names: Sequence[str]) -> None:
-    """Forget the local factors that some passes have left."""
-    for name in names:
+def end_session(session: str) -> None:
+    """Forget the local factors that the passes of a session have left, also those that are still under way."""
+    _ended.append(session)
+    for name in [name for name in _kept if _session_of(name) == session]:
         _kept.pop(name, None)
+
+
+def _session_of(name: str) -> str:
+    """Return the session of a pass, which its name begins with."""
+    return name.rpartition("-")[0]
 
 
 def versions() -> dict[str, str]:

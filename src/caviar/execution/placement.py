@@ -95,6 +95,12 @@ class Placement:
         """Addresses of the workers that chunks lie on."""
         return {placed.slot.address for placed in self._placed.values()}
 
+    def release(self) -> None:
+        """Let the workers forget the rows."""
+        for placed in self._placed.values():
+            placed.future.release()
+        self._placed = {}
+
     def _send(self, chunks: Sequence[Any], slots: dict[int, Slot]) -> None:
         batch: list[tuple[Any, Piece]] = []
         for chunk in chunks:
@@ -114,6 +120,8 @@ class Placement:
             [piece for _, piece in batch], workers=[address], direct=self._direct, hash=False
         )
         for (chunk, _), future in zip(batch, futures, strict=True):
+            if chunk.number in self._placed:
+                self._placed[chunk.number].future.release()
             self._placed[chunk.number] = _Placed(chunk, slots[chunk.number], future)
 
 
