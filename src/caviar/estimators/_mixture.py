@@ -21,7 +21,7 @@ from .._typing import AnyArray, Array
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
-from ._arguments import as_generator, n_threads, require_number, require_whole
+from ._arguments import as_generator, executor_of, require_number, require_whole
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
@@ -96,6 +96,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     n_init: int
     random_state: Any
     n_jobs: int | None
+    executor: Any
     verbose: bool | int | Callable[[Progress], None]
 
     posterior_: Posterior
@@ -199,7 +200,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 point=statement.point,
                 init=start,
                 sample_weight=sample_weight,
-                executor=n_threads(self.n_jobs),
+                executor=executor_of(self),
                 progress=self.verbose if callable(self.verbose) else bool(self.verbose),
             )
             for start in (statement.starts if given else ("auto",))
