@@ -90,6 +90,11 @@ class RowPass:
         own = (key for key, _ in self._part_derivatives)
         return tuple(dict.fromkeys([None, *self.factors, *self.compiled.parts, *own]))
 
+    @property
+    def parts_of_messages(self) -> set[Part]:
+        """The parts whose coefficients a block of rows needs besides the matrices."""
+        return {part for _, _, part, _ in self._messages}
+
     def _shares_precision(self, factor: LocalFactor) -> bool:
         """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""
         n_product, constant = self._products[factor]

@@ -52,8 +52,10 @@ class Shipment:
         return _unpacked, (stream.getvalue(),)
 
     def numbered_coefficients(self, coefficients: Coefficients) -> Coefficients:
-        """Return coefficients by number."""
-        return Coefficients(self._numbered(coefficients.matrices), self._numbered(coefficients.parts))
+        """Return by number the coefficients that rows need."""
+        wanted = self.rows.parts_of_messages
+        parts = {part: value for part, value in coefficients.parts.items() if part in wanted}
+        return Coefficients(self._numbered(coefficients.matrices), self._numbered(parts))
 
     def coefficients(self, numbered: Coefficients) -> Coefficients:
         """Return coefficients by what they belong to."""
