@@ -61,7 +61,7 @@ class Connection:
             except (OSError, MemoryError, EOFError) as error:
                 # of a message of another kind Dask may take the first bytes for its length
                 raise ClusterError(
-                    f"no scheduler answers at {where!r} within {self.timeout:g} seconds ({error}). Give the address "
+                    f"no scheduler answers at {where!r} within {self.timeout:g} s ({error}). Give the address "
                     f"that 'dask scheduler' prints, as in 'tcp://10.0.0.1:8786', and see that this machine may reach it"
                 ) from error
         with _interrupts_ignored():
@@ -101,7 +101,7 @@ class Connection:
                 self.client.wait_for_workers(1, timeout=self.timeout)
             except TimeoutError as error:
                 raise ClusterError(
-                    f"the cluster of {self.client!r} has no workers, and got none within {self.timeout:g} seconds; "
+                    f"the cluster of {self.client!r} has no workers, and got none within {self.timeout:g} s; "
                     f"start some, by 'dask worker {self._address()}' or with more n_workers"
                 ) from error
             found = self.ask()
@@ -119,7 +119,7 @@ class Connection:
             return dict(self.client.sync(self.client.scheduler.ncores, callback_timeout=self.timeout))
         except (TimeoutError, OSError) as error:
             raise ClusterError(
-                f"the scheduler at {self._address()} has not answered for {self.timeout:g} seconds; see whether it "
+                f"the scheduler at {self._address()} has not answered for {self.timeout:g} s; see whether it "
                 f"still runs, and fit again"
             ) from error
 
