@@ -387,9 +387,11 @@ def as_executor(executor: Any) -> Executor:
     """
     if isinstance(executor, str) or is_client(executor):
         return DaskExecutor(executor)
-    if executor is None or (isinstance(executor, Integral) and executor >= 1):
-        return Threads(None if executor is None else int(executor))
-    if not hasattr(executor, "session"):
+    if executor is None:
+        return Threads()
+    if isinstance(executor, Integral) and int(executor) >= 1:
+        return Threads(int(executor))
+    if isinstance(executor, Integral) or not hasattr(executor, "session"):
         raise ParameterError(
             f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
             f"scheduler; got {executor!r}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from ..language import Constant
@@ -63,13 +63,11 @@ class Shipment:
 
     def numbered_sums(self, sums: Sums) -> Sums:
         """Return sums by number, which are added like any other."""
-        return Sums(*map(self._numbered, (sums.fused, sums.parts, sums.log_partition, sums.entropy)))
+        return _sums(self._numbered, sums)
 
     def sums(self, numbered: Sums) -> Sums:
         """Return sums by what they belong to."""
-        return Sums(
-            *map(self._named, (numbered.fused, numbered.parts, numbered.log_partition, numbered.entropy))
-        )
+        return _sums(self._named, numbered)
 
     def numbered_states(self, states: list[dict[Any, Any]] | None) -> list[dict[Any, Any]] | None:
         """Return local states of blocks by number; None stays None."""
@@ -84,6 +82,11 @@ class Shipment:
 
     def _named(self, by_number: Mapping[Any, V]) -> dict[Any, V]:
         return {self._keys[number]: value for number, value in by_number.items()}
+
+
+def _sums(told: Callable[[Mapping[Any, Any]], dict[Any, Any]], sums: Sums) -> Sums:
+    """Return sums with their keys told in another way."""
+    return Sums(told(sums.fused), told(sums.parts), told(sums.log_partition), told(sums.entropy))
 
 
 class _Pickler(pickle.Pickler):

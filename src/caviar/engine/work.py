@@ -137,7 +137,7 @@ class SumStatic:
     rows: RowPass
     scratch: Scratch = field(default_factory=Scratch)
 
-    def __call__(self, source: RowSource, chunk: Chunk, carried: None) -> tuple[Sums, None]:
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
         """Return the sums over a chunk."""
         total = Sums.zero()
         for bounds in chunk.bounds:

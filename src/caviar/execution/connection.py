@@ -102,7 +102,7 @@ class Connection:
             except TimeoutError as error:
                 raise ClusterError(
                     f"the cluster of {self.client!r} has no workers, and got none within {self.timeout:g} s; "
-                    f"start some, by 'dask worker {self._address()}' or with more n_workers"
+                    f"start some, as by 'dask worker {self._address()}'"
                 ) from error
             found = self.ask()
         self._check_versions(set(found) - self._checked)
@@ -152,7 +152,7 @@ class Connection:
 
 
 def _check_address(where: str) -> None:
-    from distributed.comm import get_address_host_port
+    from distributed.comm.addressing import get_address_host_port
 
     try:
         get_address_host_port(where, strict=True)

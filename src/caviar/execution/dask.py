@@ -89,7 +89,8 @@ class DaskExecutor:
         return f"DaskExecutor({'' if self.client is None else repr(self.client)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        where = self.client.scheduler.address if is_client(self.client) else self.client
+        client: Any = self.client
+        where = client.scheduler.address if is_client(client) else client
         return _executor, (where, self.n_workers, self.timeout)
 
     def __deepcopy__(self, memory: Any) -> Self:
@@ -412,6 +413,6 @@ def _is_loss(error: Exception) -> bool:
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     return isinstance(error, (_Lost, CancelledError, KilledWorker, CommClosedError))
