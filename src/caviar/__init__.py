@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
+    from .engine.schedules import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
@@ -138,9 +140,12 @@ _HOME = {
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     "DaskExecutor": ".execution",
+    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
 
@@ -164,7 +169,9 @@ __all__ = [
     "Gamma",
     "GaussianMixture",
     "ImproperError",
+    "Incremental",
     "KnownVarianceMixture",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -187,6 +194,7 @@ __all__ = [
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",
+    "Stochastic",
     "StudentMixture",
     "TiedNormalGamma",
     "TiedNormalWishart",
@@ -199,6 +207,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 

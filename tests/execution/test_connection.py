@@ -16,9 +16,7 @@ ROWS = {"x": np.random.default_rng(0).normal(size=(13_000, 2))}
 def test_a_scheduler_that_does_not_answer():
     began = time.monotonic()
     executor = cv.DaskExecutor("tcp://127.0.0.1:1", timeout=1)
-    with pytest.raises(
-        cv.ClusterError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:1' within 1 s"
-    ):
+    with pytest.raises(cv.ClusterError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:1' within 1 s"):
         cv.models.gaussian_mixture(2, 2).fit(ROWS, executor=executor)
     assert time.monotonic() - began < 10
 

@@ -80,21 +80,3 @@ def test_constants_as_long_as_the_data_stay_with_their_rows():
     mean = cv.Normal("mean", 0, 1, plates=cv.Plate("component", 2))
     model = cv.Model(cv.Normal("x", mean[z], rng.gamma(2, size=30_000), plates=obs))
     assert max(sizes(model, {"x": rng.normal(size=30_000)})) < 20_000
-
-
-def test_a_cut_is_rows_of_its_own():
-    rows = ArrayRows({"x": np.arange(10)}, 10, np.arange(10.0), np.arange(10)[::-1])
-    cut = rows.cut(3, 7)
-    assert (cut.n_rows, cut.total_weight) == (4, 18.0)
-    np.testing.assert_array_equal(cut.read(1, 3)["x"], [4, 5])
-    np.testing.assert_array_equal(cut.weights(1, 3), [4.0, 5.0])
-    np.testing.assert_array_equal(cut.places(1, 3), [5, 4])
-
-
-def test_a_cut_of_a_file_in_memory_can_be_sent(tmp_path):
-    values = np.arange(12.0).reshape(6, 2)
-    values.tofile(tmp_path / "rows")
-    mapped = np.memmap(tmp_path / "rows", dtype=float, shape=(6, 2), mode="r")
-    cut = pickle.loads(pickle.dumps(ArrayRows({"x": mapped}, 6).cut(2, 4)))
-    assert type(cut.columns["x"]) is np.ndarray
-    np.testing.assert_array_equal(cut.columns["x"], values[2:4])

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError
+from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
 from .frame import Frame, frame_about
@@ -198,7 +199,7 @@ def _with_given_locals(
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    weights = plan.binding.row_weights
+    weights = in_memory(plan.binding.row_weights)
     expected: dict[LocalFactor, Array] = {}
     entropies: dict[LocalFactor, float] = {}
     for name, factor in given.items():
@@ -210,7 +211,7 @@ def _with_given_locals(
         entropy = distribution.entropy()
         (variable,) = factor.variables
         if variable in plan.binding.seen:
-            seen, plate = plan.binding.seen[variable], plan.binding.data_plate
+            seen, plate = in_memory(plan.binding.seen[variable]), plan.binding.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)

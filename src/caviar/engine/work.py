@@ -15,7 +15,17 @@ from .scratch import Scratch
 from .shipping import Shipment
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "Order", "RowSource", "SumStatic", "Work", "chunks_of", "rows_at"]
+__all__ = [
+    "Chunk",
+    "InferBlocks",
+    "Order",
+    "RowSource",
+    "SumStatic",
+    "Work",
+    "blocks_of",
+    "chunks_of",
+    "rows_at",
+]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -24,8 +34,8 @@ _MOST_CHUNKS = 128
 class RowSource(Protocol):
     """Where blocks of rows come from.
 
-    A source that can be sent has ``cut(start, stop)`` as well: these rows as a source of their own, whose pickle holds
-    them or tells where they are. One without it, as the sample that starts are made from, is summed where it is.
+    A source that can be sent has ``between(start, stop)`` as well: these rows as a source of their own, whose pickle
+    holds them or tells where they are. One without it, as the sample that starts are made from, is summed where it is.
     """
 
     @property
@@ -36,6 +46,11 @@ class RowSource(Protocol):
     @property
     def total_weight(self) -> float:
         """Sum of the weights of the rows."""
+        ...
+
+    @property
+    def rows_together(self) -> int:
+        """Rows that are read at the cost of one, as those of a row group of a file; 1 in memory."""
         ...
 
     def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
@@ -155,11 +170,19 @@ class SumStatic:
         return Order(None)
 
 
-def chunks_of(plan: Plan, source: RowSource) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks; they depend on the plan and the number of rows only."""
-    size, total = plan.rows.block_rows, source.n_rows
-    bounds = [(start, min(start + size, total)) for start in range(0, total, size)]
-    length = max(1, -(-len(bounds) // _MOST_CHUNKS))
+def blocks_of(plan: Plan, source: RowSource, most_rows: int | None = None) -> list[tuple[int, int]]:
+    """Return where the blocks of a source start and stop; they depend on the plan and the number of rows only.
+
+    They have as many rows as the plan likes best, and no more than ``most_rows``.
+    """
+    size, total = min(plan.rows.block_rows, most_rows or source.n_rows), source.n_rows
+    return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def chunks_of(plan: Plan, source: RowSource, fewest: int = 1) -> list[Chunk]:
+    """Return the rows of a source in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
+    bounds = blocks_of(plan, source, max(1, source.n_rows // fewest))
+    length = max(1, -(-len(bounds) // max(_MOST_CHUNKS, 2 * fewest)))
     starts = range(0, len(bounds), length)
     return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]
 

@@ -11,10 +11,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _errors as errors
 from .._errors import DataError
+from .._lazy import LazyRows, blocks_of
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
@@ -22,6 +23,7 @@ from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, executor_of, require_number, require_whole
+from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
@@ -59,7 +61,7 @@ class RowsToFit:
     Attributes
     ----------
     X
-        Rows, shape (N, D).
+        Rows, shape (N, D): an array, or rows that are read in blocks.
     y
         Labels as the user gave them.
     weights
@@ -76,7 +78,9 @@ class RowsToFit:
     @property
     def n_counting(self) -> int:
         """Number of rows with weight."""
-        return len(self.X) if self.weights is None else int(np.count_nonzero(self.weights))
+        if self.weights is None:
+            return len(self.X)
+        return sum(int(np.count_nonzero(block)) for _, block in blocks_of(self.weights))
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
@@ -123,8 +127,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return {"x": self._values(rows.X)}
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
-        """Return rows as an array of finite numbers, or NaN where an entry is missing, (N, D)."""
+        """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         _refuse_equal_names(X)
+        rows = lazy_rows(X)
+        if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
+            return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"):
             return _quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
@@ -140,7 +147,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry is missing.
+            Rows, shape (N, D); NaN where an entry is missing. An array, a table of pandas, Polars or Arrow, or one that
+            is read in blocks and need not fit in memory: of :func:`caviar.scan`, or a Dask array or DataFrame.
         y
             Ignored; it is there so that pipelines can pass one.
         sample_weight
@@ -166,20 +174,55 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None) -> Self:
         """Fit the mixture; see :meth:`fit`."""
-        X = self._validated(X, reset=True)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self._check_settings()
-        rows = RowsToFit(X, y, sample_weight, noise_covariance)
+        rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
-        posterior = self._best(statement, self._data(rows), sample_weight, generator)
+        posterior = self._best(statement, self._data(rows), rows.weights, generator)
         if posterior.status in _UNFINISHED:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to what the mixture was fitted to: its posterior is their prior.
+
+        The first call is a fit. The components that earlier rows were given to stay as they were found, so the order of
+        the rows matters, and the first ones should have rows of every component. ``elbo_`` is that of the last rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`; other rows than before.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, sample_weight=sample_weight)
+        rows = self._rows_to_fit(X, y, sample_weight, reset=False)
+        posterior = self.posterior_.update(
+            self._data(rows),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            sample_weight=rows.weights,
+            executor=executor_of(self),
+            progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+        )
+        self._keep(posterior)
+        return self
+
+    def _rows_to_fit(
+        self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None, *, reset: bool
+    ) -> RowsToFit:
+        """Return what the rows and settings are after they were checked."""
+        X = self._validated(X, reset=reset)
+        if sample_weight is not None:
+            sample_weight = checked_weights(sample_weight, X)
+        self._check_settings()
+        return RowsToFit(X, y, sample_weight, noise_covariance)
 
     def _best(
         self,
@@ -288,7 +331,10 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Rows, as for :meth:`fit`.
         """
         check_is_fitted(self)
-        return self._predictive.log_density(self._validated(X, reset=False))
+        rows = self._validated(X, reset=False)
+        if not isinstance(rows, LazyRows):
+            return self._predictive.log_density(rows)
+        return np.concatenate([self._predictive.log_density(block) for _, block in blocks_of(rows)])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log density of the rows, in nats a row.

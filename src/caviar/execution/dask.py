@@ -155,7 +155,7 @@ def _executor(client: str | None, n_workers: int | None, timeout: float) -> Dask
 
 def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]) -> bool:
     """Whether chunks are summed by workers: those of a source that can be cut, if they are not all of it in one."""
-    if not (hasattr(source, "cut") and hasattr(work, "order")):
+    if not (hasattr(source, "between") and hasattr(work, "order")):
         return False
     if any(own is not None for own in carried):
         return any(isinstance(own, _Kept) for own in carried)

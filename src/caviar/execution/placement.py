@@ -129,7 +129,7 @@ def _piece(source: Any, chunk: Any) -> Piece:
     """Return the rows of a chunk as a source of their own, and the chunk with its bounds there."""
     first, last = chunk.bounds[0][0], chunk.bounds[-1][1]
     own = replace(chunk, bounds=tuple((start - first, stop - first) for start, stop in chunk.bounds))
-    return Piece(source.cut(first, last), own)
+    return Piece(source.between(first, last), own)
 
 
 def whereabouts(client: Any, futures: Iterable[Any]) -> dict[str, tuple[str, ...]]:
