@@ -35,7 +35,7 @@ from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
 from .engine.start import data_start, given_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
-from .execution import Threads
+from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
@@ -120,7 +120,7 @@ class Model:
         data_plate: Plate | str | None = None,
         schedule: str | Schedule = "auto",
         prior: Posterior | None = None,
-        executor: Executor | int | None = None,
+        executor: Executor | int | str | Any = None,
         progress: bool | Callable[[Progress], None] = False,
         accelerate: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -168,7 +168,8 @@ class Model:
             and the ELBOs sum to theirs; elsewhere hidden variables of the earlier rows stay as they were found, and
             the order of the rows matters. The ELBO is that of the new rows.
         executor
-            Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
+            Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
+            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
@@ -467,14 +468,25 @@ def _rows_first(value: Any, axis: int) -> Any:
     return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
 
 
-def as_executor(executor: Executor | int | None) -> Executor:
-    """Return an executor: threads of this process unless one is given."""
-    if executor is None or isinstance(executor, int):
-        if executor is not None and executor < 1:
-            raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor}")
-        return Threads(executor)
-    if not hasattr(executor, "session"):
-        raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor!r}")
+def as_executor(executor: Any) -> Executor:
+    """Return an executor: threads of this process unless one is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+    """
+    if isinstance(executor, str) or is_client(executor):
+        return DaskExecutor(executor)
+    if executor is None:
+        return Threads()
+    if isinstance(executor, Integral) and int(executor) >= 1:
+        return Threads(int(executor))
+    if isinstance(executor, Integral) or not hasattr(executor, "session"):
+        raise ParameterError(
+            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
+            f"scheduler; got {executor!r}"
+        )
     return executor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -13,11 +13,13 @@ from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
+from .shipping import Shipment
 from .sums import Coefficients, LocalState, Rows, Sums
 
 __all__ = [
     "Chunk",
     "InferBlocks",
+    "Order",
     "RowSource",
     "SumStatic",
     "Work",
@@ -32,7 +34,11 @@ _MOST_CHUNKS = 128
 
 
 class RowSource(Protocol):
-    """Where blocks of rows come from."""
+    """Where blocks of rows come from.
+
+    A source that can be sent has ``between(start, stop)`` as well: these rows as a source of their own, whose pickle
+    holds them or tells where they are. One without it, as the sample that starts are made from, is summed where it is.
+    """
 
     @property
     def n_rows(self) -> int:
@@ -73,6 +79,11 @@ class Chunk:
 class Work(Protocol):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
+    @property
+    def rows(self) -> RowPass:
+        """What stays the same from pass to pass."""
+        ...
+
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
         """Return the sums over a chunk of a source, and what is carried over."""
         ...
@@ -80,6 +91,34 @@ class Work(Protocol):
     def spread(self, over: Over) -> Work:
         """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
         ...
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        ...
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return what of it changes from pass to pass, for those who have the shipment of the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Order:
+    """Work as it is sent, keys by number: coefficients to infer with, or None for the sums that never change."""
+
+    coefficients: Coefficients | None
+
+    def work(self, shipment: Shipment) -> Callable[[RowSource, Chunk, Any], tuple[Sums, Any]]:
+        """Return the work on a chunk of a source that was sent; sums and what is carried are by number."""
+        rows, scratch = shipment.rows, shipment.scratch
+        own: Work = SumStatic(rows, scratch)
+        if self.coefficients is not None:
+            own = InferBlocks(rows, shipment.coefficients(self.coefficients), scratch)
+
+        def work(source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+            sums, after = own(source, chunk, shipment.states(carried))
+            return shipment.numbered_sums(sums), shipment.numbered_states(after)
+
+        return work
 
 
 @dataclass(frozen=True)
@@ -114,6 +153,14 @@ class InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return replace(self, over=over)
 
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return the coefficients."""
+        return Order(shipment.numbered_coefficients(self.coefficients))
+
 
 @dataclass(frozen=True)
 class SumStatic:
@@ -122,7 +169,7 @@ class SumStatic:
     rows: RowPass
     scratch: Scratch = field(default_factory=Scratch)
 
-    def __call__(self, source: RowSource, chunk: Chunk, carried: None) -> tuple[Sums, None]:
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
         """Return the sums over a chunk."""
         total = Sums.zero()
         for bounds in chunk.bounds:
@@ -135,6 +182,14 @@ class SumStatic:
     def spread(self, over: Over) -> SumStatic:
         """Return this: it is done once."""
         return self
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return an order without coefficients."""
+        return Order(None)
 
 
 def blocks_of(plan: Plan, source: RowSource, most_rows: int | None = None) -> list[tuple[int, int]]:
