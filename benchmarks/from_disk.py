@@ -124,10 +124,8 @@ def main() -> None:
         return
     for name, meaning in SOURCES.items():
         print(f"{name:<15} {meaning}")
-    print(
     heading = f"{'rows':>10}  {'source':<15} {'s/iteration':>11} {'ratio':>6} {'CPU s':>6} {'ratio':>6} "
     print(f"\n{heading}{'s/fit':>7} {'ratio':>6} {'peak MiB':>9}")
-    )
     for n_rows in arguments.rows:
         with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
             folder = Path(name)

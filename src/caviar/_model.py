@@ -457,6 +457,9 @@ def rows_of(binding: Binding) -> ArrayRows:
     }
     rows = ArrayRows(columns, binding.n_rows, binding.row_weights)
     partial = [own.seen for node, own in binding.gaps.items() if binding.data_plate in node.plates]
+    if any(variable.summed for variable in binding.latent if binding.is_local(variable)):
+        # successive rows stay so; those of a block are sorted where it is summed
+        return rows
     return rows.in_order(order_of_patterns(partial)) if partial else rows
 
 

@@ -81,18 +81,19 @@ def local_distributions(
     found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
         paths = {} if plan.chain is None else {plan.chain.name: passes.path(plan, plan.chain, coefficients)}
-        for block in passes.natural_parameters(plan, passes.source, coefficients):
+        others = [factor for factor in plan.factors if factor is not plan.chain]
+        for block in passes.natural_parameters(plan, passes.source, coefficients) if others else ():
             for factor, natural in block.items():
                 if factor is plan.chain:
                     continue
                 for variable, distribution in factor.distributions(natural).items():
                     found.setdefault(variable, []).append(distribution)
     order = _inverse(passes.source.places(0, passes.source.n_rows))
-    others = {
+    by_row = {
         variable.name: _translated(plan, variable, _in_order(_joined(parts), order))
         for variable, parts in found.items()
     }
-    return {**found_anew, **paths, **others}
+    return {**found_anew, **paths, **by_row}
 
 
 def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:

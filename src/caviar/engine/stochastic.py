@@ -19,7 +19,7 @@ from .sample import Sample
 from .schedules import Stochastic
 from .state import Factors, begin, ready, statistics_of, updated_globals
 from .status import Status
-from .work import Chunk, blocks_of
+from .work import Chunk
 
 __all__ = ["wander", "wander_on"]
 
@@ -117,7 +117,7 @@ def _batches(plan: Plan, passes: Passes, schedule: Stochastic, rng: np.random.Ge
 
     Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
     """
-    blocks = blocks_of(plan, passes.source, schedule.batch_rows)
+    blocks = passes.blocks(plan, schedule.batch_rows)
     size = max(stop - start for start, stop in blocks)
     together = max(1, passes.source.rows_together // size)
     groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
