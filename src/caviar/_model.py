@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ._checkpointing import Keeper, fingerprints, flushing, keeper_of, terminating
+from ._checkpointing import Keeper, fingerprints, flushing, keeper_of
 from ._errors import ImproperError, ModelError, ParameterError
 from ._fit_warnings import warn_about
 from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
 from ._simulation import log_joint, simulate
+from ._termination import terminating
 from .data import ArrayRows, as_rows
 from .engine.binding import Binding, bind
 from .engine.ends import Ends
