@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from invariants.registry import CASES
+from invariants.registry import CASES, Case
 
 import caviar as cv
 from caviar.data import ArrayRows
@@ -37,9 +37,27 @@ def sizes(model, data):
     return [len(pickle.dumps(work.shipment(), protocol=5)) for work, *_ in seen.works.values()]
 
 
-@pytest.mark.parametrize("name", list(CASES))
+def hidden_markov_model(rng, n):
+    return {"x": rng.normal(size=(n, 2)), "starts": np.arange(n) % 100 == 0}
+
+
+def gappy(rng, n):
+    x = rng.normal(size=(n, 3))
+    return {"x": np.where(rng.random((n, 3)) < 0.2, np.nan, x)}
+
+
+MORE = {
+    "successive states": Case(
+        lambda: cv.models.gaussian_hidden_markov_model(2, 3, with_starts=True),
+        hidden_markov_model,
+    ),
+    "vectors missing in part": Case(lambda: cv.models.normal_wishart_mixture(3, 2), gappy),
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *MORE])
 def test_work_that_was_sent_gives_the_same_bits(name):
-    for work, source, chunks, carried in works_of(CASES[name], 300).values():
+    for work, source, chunks, carried in works_of({**CASES, **MORE}[name], 300).values():
         sent = pickle.loads(pickle.dumps((work.shipment(), work.order(work.shipment())), protocol=5))
         shipment, order = sent
         assert len(pickle.dumps(shipment)) < 20_000
