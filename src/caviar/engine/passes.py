@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from .._pairwise import pairwise_sum
+from .._typing import Array
 from .chain import ChainFactor, Path
 from .locals import LocalFactor
+from .memoized import Memoized
 from .plan import Plan
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
+from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, chunks_of, rows_at
 
-__all__ = ["Executor", "Passes", "RowSource", "rows_at"]
+__all__ = ["Executor", "Passes"]
 
 T = TypeVar("T")
-
-_MOST_CHUNKS = 128
-"""Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
-
-
-class RowSource(Protocol):
-    """Where blocks of rows come from."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def total_weight(self) -> float:
-        """Sum of the weights of the rows."""
-        ...
-
-    def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
-        """Return the named columns from row ``start`` to ``stop``."""
-        ...
-
-    def weights(self, start: int, stop: int) -> Array | None:
-        """Return the weights of these rows, or None where every row counts once."""
-        ...
-
-    def places(self, start: int, stop: int) -> slice | AnyArray:
-        """Return the places of these rows in what is given or found for each row."""
-        ...
 
 
 class Executor(Protocol):
@@ -56,12 +30,18 @@ class Executor(Protocol):
         """Hold what is needed for many maps."""
         ...
 
-    def map(self, function: Callable[[int], T], n_blocks: int) -> Iterator[T]:
-        """Yield the function of 0, 1, ..., in order."""
+    def map(self, function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
+        """Yield the function of 0, 1, ..., in order, computed in this process."""
         ...
 
-    def sum(self, values: Iterator[Sums]) -> Sums:
-        """Return the sum of a stream, in an order that depends on its length only; values may be overwritten."""
+    def sum(
+        self, work: Work, source: RowSource, chunks: Sequence[Chunk], carried: Sequence[Any]
+    ) -> tuple[Sums, list[Any]]:
+        """Return the sum of the work over chunks of rows, and what it carries over to the next one, a chunk each.
+
+        The order of the additions depends on the number of chunks only. What is carried stays where the rows are: it is
+        opaque to the caller, None before the first time.
+        """
         ...
 
 
@@ -75,32 +55,30 @@ class Passes:
         self.source = source
         self.executor = executor
         self._scratch = Scratch()
-        self.local_state: list[LocalState] | None = None
-        """Local factors of the last pass, by block, where the next one starts from them; replaced, never changed."""
+        self.carried: dict[int, Any] = {}
+        """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
         self._static: tuple[Plan, Sums] | None = None
         self._unchanging: tuple[Plan, Summary] | None = None
+        self._n_batches = 0
+        self._memoized: Memoized | None = None
 
-    def _bounds(self, plan: Plan, source: RowSource) -> list[tuple[int, int]]:
-        size, total = plan.rows.block_rows, source.n_rows
-        return [(start, min(start + size, total)) for start in range(0, total, size)]
+    def memoize(self, n_batches: int) -> None:
+        """From now on keep the sums of each of so many batches of rows apart; 0 keeps none."""
+        self._n_batches, self._memoized = n_batches, None
 
-    def _sum(self, plan: Plan, source: RowSource, function: Callable[[int, Rows], Sums]) -> Sums:
-        """Return the sum of a function of the blocks: in order within a chunk, along a tree over chunks."""
-        bounds = self._bounds(plan, source)
-        length = -(-len(bounds) // _MOST_CHUNKS)
+    def n_batches(self, plan: Plan) -> int:
+        """Batches whose sums are kept apart: no more than there are chunks of rows."""
+        return min(self._n_batches, len(chunks_of(plan, self.source)))
 
-        def chunk(number: int) -> Sums:
-            total = Sums.zero()
-            for block in range(number * length, min((number + 1) * length, len(bounds))):
-                rows = rows_at(source, bounds[block])
-                if rows.n_rows:
-                    total.add(function(block, rows))
-            return total
+    def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
+        """Return the sums over all rows with the local factors at their optimum for these coefficients.
 
-        return self.executor.sum(self.executor.map(chunk, -(-len(bounds) // length)))
-
-    def summarize(self, plan: Plan, coefficients: Coefficients) -> Summary:
-        """Return the sums over all rows with the local factors at their optimum for these coefficients."""
+        Parameters
+        ----------
+        batch
+            The only batch whose local factors are brought to their optimum, where sums are kept by batch: the others
+            stay as their last pass left them.
+        """
         static = self._static_sums(plan)
         if not plan.factors:
             if self._unchanging is None or self._unchanging[0] is not plan:
@@ -108,18 +86,26 @@ class Passes:
             return self._unchanging[1]
         if plan.chain is not None:
             return self._summarize_chain(plan, plan.chain, coefficients, static)
-        n_blocks = len(self._bounds(plan, self.source))
-        before = self.local_state if self.local_state is not None else [{}] * n_blocks
-        after: list[LocalState] = [{}] * n_blocks
+        chunks = chunks_of(plan, self.source)
+        n_batches = self.n_batches(plan)
+        if not n_batches:
+            return plan.rows.summary(self._infer_and_sum(plan, coefficients, chunks), static, coefficients)
+        renewed = range(n_batches) if batch is None else (batch,)
+        if batch is None or self._memoized is None or self._memoized.plan is not plan:
+            self._memoized, renewed = Memoized(plan, n_batches), range(n_batches)
+        memoized = self._memoized
+        for number in renewed:
+            sums = self._infer_and_sum(plan, coefficients, chunks[number::n_batches])
+            memoized.replace(number, plan.rows.with_entropies(sums, coefficients))
+        return plan.rows.summary(memoized.total, static, coefficients)
 
-        def block(number: int, rows: Rows) -> Sums:
-            sums, after[number] = plan.rows.summarize(rows, coefficients, before[number], self._scratch)
-            return sums
-
-        sums = self._sum(plan, self.source, block)
+    def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
+        work = InferBlocks(plan.rows, coefficients, self._scratch)
+        carried = [self.carried.get(chunk.number) for chunk in chunks]
+        sums, after = self.executor.sum(work, self.source, chunks, carried)
         if plan.rows.keeps_locals:
-            self.local_state = after
-        return plan.rows.summary(sums, static, coefficients)
+            self.carried = {**self.carried, **dict(zip((c.number for c in chunks), after, strict=True))}
+        return sums
 
     def _summarize_chain(
         self, plan: Plan, chain: ChainFactor, coefficients: Coefficients, static: Sums
@@ -128,11 +114,11 @@ class Passes:
         smoothing = self.path(plan, chain, coefficients).smoothing
         expected = chain.expected(smoothing)
 
-        def block(_: int, rows: Rows) -> Sums:
+        def block(rows: Rows) -> Sums:
             given: LocalState = {chain: expected[:, rows.where].copy()}
             return plan.rows.summarize(rows, coefficients, {}, self._scratch, given)[0]
 
-        summary = plan.rows.summary(self._sum(plan, self.source, block), static, coefficients)
+        summary = plan.rows.summary(self._sum_here(plan, self.source, block), static, coefficients)
         parts = {**summary.parts, **chain.sums(smoothing)}
         entropy = smoothing.entropy + summary.entropies.get(chain, 0.0)
         return Summary(parts, {**summary.entropies, chain: entropy})
@@ -140,13 +126,11 @@ class Passes:
     def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
         """Return the distribution of a chain's states over all rows of the source: an (N, E) array is made."""
         natural = np.empty((self.source.n_rows, chain.n_rows))
-        bounds = self._bounds(plan, self.source)
 
-        def block(number: int) -> None:
-            rows = rows_at(self.source, bounds[number], every=True)
+        def block(rows: Rows) -> None:
             natural[rows.where] = plan.rows.natural_of(chain, rows, coefficients, self._scratch).T
 
-        for _ in self.executor.map(block, len(bounds)):
+        for _ in self._map_here(plan, self.source, block):
             pass
         return chain.path(natural, coefficients.parts)
 
@@ -159,23 +143,18 @@ class Passes:
     def _sum_static(self, plan: Plan, source: RowSource) -> Sums:
         if not plan.rows.has_static:
             return Sums.zero()
-        return self._sum(plan, source, lambda _, rows: plan.rows.sum_static(rows, self._scratch))
+        chunks = chunks_of(plan, source)
+        return self.executor.sum(SumStatic(plan.rows, self._scratch), source, chunks, [None] * len(chunks))[0]
 
     def forget(self) -> None:
         """Forget the local factors of the last pass."""
-        self.local_state = None
+        self.carried = {}
 
     def natural_parameters(
         self, plan: Plan, source: RowSource, coefficients: Coefficients
     ) -> Iterator[dict[LocalFactor, Array]]:
         """Yield the natural parameters of every local factor, block by block."""
-        bounds = self._bounds(plan, source)
-
-        def block(number: int) -> dict[LocalFactor, Array]:
-            rows = rows_at(source, bounds[number], every=True)
-            return plan.rows.infer(rows, coefficients, self._scratch)
-
-        yield from self.executor.map(block, len(bounds))
+        yield from self._map_here(plan, source, lambda rows: self.infer(plan, rows, coefficients))
 
     def infer(self, plan: Plan, rows: Rows, coefficients: Coefficients) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for some rows."""
@@ -199,25 +178,35 @@ class Passes:
         chain, in_order = plan.chain, source is self.source
         marginals = None if chain is None or not in_order else np.empty((source.n_rows, chain.n_rows))
 
-        def block(_: int, rows: Rows) -> Sums:
+        def block(rows: Rows) -> Sums:
             state = give(rows)
             if chain is not None and marginals is not None:
                 marginals[rows.where] = state[chain].T
             return plan.rows.sums_of(rows, state, coefficients, self._scratch)
 
-        sums = self._sum(plan, source, block)
+        sums = self._sum_here(plan, source, block)
         summary = plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
         if chain is not None:
             summary.parts.update(chain.sums_given(marginals))
         return summary
 
+    def _sum_here(self, plan: Plan, source: RowSource, function: Callable[[Rows], Sums]) -> Sums:
+        """Return the sum of a function of the blocks, computed in this process."""
+        chunks = chunks_of(plan, source)
 
-def rows_at(source: RowSource, bounds: tuple[int, int], *, every: bool = False) -> Rows:
-    """Return a block of rows, without those of weight zero unless ``every`` row is wanted."""
-    columns, weights, where = source.read(*bounds), source.weights(*bounds), source.places(*bounds)
-    if every or weights is None or weights.all():
-        return Rows(columns, weights, bounds[1] - bounds[0], where)
-    kept = np.flatnonzero(weights)
-    columns = {name: rows[kept] for name, rows in columns.items()}
-    places = bounds[0] + kept if isinstance(where, slice) else where[kept]
-    return Rows(columns, weights[kept], len(kept), places)
+        def chunk(number: int) -> Sums:
+            total = Sums.zero()
+            for bounds in chunks[number].bounds:
+                rows = rows_at(source, bounds)
+                if rows.n_rows:
+                    total.add(function(rows))
+            return total
+
+        return pairwise_sum(self.executor.map(chunk, len(chunks)))
+
+    def _map_here(self, plan: Plan, source: RowSource, function: Callable[[Rows], T]) -> Iterator[T]:
+        """Yield a function of the blocks, every row in them, computed in this process."""
+        bounds = [own for chunk in chunks_of(plan, source) for own in chunk.bounds]
+        yield from self.executor.map(
+            lambda number: function(rows_at(source, bounds[number], every=True)), len(bounds)
+        )

@@ -423,12 +423,16 @@ class RowPass:
             assert part.feature is not None
             full = part.feature.unpack(fused[part.factor][part.rows, columns])
             parts[part] = full.reshape(part.shape)
+        return Summary(parts, self.with_entropies(sums, coefficients).entropy)
+
+    def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
+        """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""
         entropies = dict(sums.entropy)
         for factor, log_partition in sums.log_partition.items():
             entropies[factor] = log_partition - float(
                 np.vdot(coefficients.matrices[factor], sums.fused[factor])
             )
-        return Summary(parts, entropies)
+        return Sums(sums.fused, sums.parts, {}, entropies)
 
 
 def _weighted(values: Array, weights: Array | None, seen: AnyArray | None = None) -> float:

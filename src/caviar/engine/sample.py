@@ -18,7 +18,7 @@ from scipy.sparse import issparse, vstack
 from .._typing import AnyArray, Array
 from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name
-from .passes import RowSource
+from .work import RowSource
 
 __all__ = ["Sample", "sample_of"]
 

@@ -28,7 +28,7 @@ from .label_matching import named_by_labels
 from .locals import CategoricalFactor, GatedFactor, LocalFactor
 from .matching import matched
 from .partly_known import PartlyKnown
-from .passes import Passes, RowSource
+from .passes import Passes
 from .plan import Plan
 from .point import PointMass
 from .priors import prior_draw, prior_start
@@ -38,6 +38,7 @@ from .settling import settled
 from .state import statistics_of
 from .sums import LocalState, Rows
 from .trials import Start, best_of
+from .work import RowSource
 
 __all__ = ["Start", "data_start", "given_start"]
 

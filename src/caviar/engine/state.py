@@ -165,7 +165,7 @@ def _moved(after: State, natural: Array, passes: Passes) -> State | None:
 
     Local factors that a pass would start from are then as they were.
     """
-    plan, arrays, before = after.plan, dict(after.arrays), passes.local_state
+    plan, arrays, before = after.plan, dict(after.arrays), passes.carried
     naturals, q, start = {}, {}, 0
     try:
         for variable in plan.order:
@@ -184,7 +184,7 @@ def _moved(after: State, natural: Array, passes: Passes) -> State | None:
     found = replace(_complete(plan, q, arrays, coefficients, passes), natural=naturals, fell_at=after.fell_at)
     if found.elbo >= after.elbo:
         return found
-    passes.local_state = before
+    passes.carried = before
     return None
 
 

@@ -81,6 +81,13 @@ class Sums:
         _add_numbers(self.log_partition, other.log_partition)
         _add_numbers(self.entropy, other.entropy)
 
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums over both; neither is changed."""
+        total = Sums.zero()
+        total.add(self)
+        total.add(other)
+        return total
+
 
 @dataclass(frozen=True)
 class Summary:

@@ -1,5 +1,5 @@
 """Where blocks are mapped: in this process, over threads."""
 
-from .threads import Threads, pairwise_sum
+from .threads import Threads
 
-__all__ = ["Threads", "pairwise_sum"]
+__all__ = ["Threads"]

@@ -4,56 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Threads", "pairwise_sum"]
+from .._pairwise import Additive, pairwise_sum
+
+__all__ = ["Threads"]
 
 T = TypeVar("T")
-
-
-class Additive(Protocol):
-    """Something that another of its kind can be added to, in place."""
-
-    def add(self, other: Self) -> None:
-        """Add ``other`` to this."""
-        ...
-
-
 A = TypeVar("A", bound=Additive)
-
-
-def _added(total: A, other: A) -> A:
-    total.add(other)
-    return total
-
-
-def pairwise_sum(values: Iterator[T], add: Callable[[T, T], T]) -> T:
-    """Return the sum of a stream along a balanced tree, holding O(log n) partial sums.
-
-    A binary counter: partial sums of equal size are added as soon as there are two of them. The order of
-    additions depends on the number of values only.
-
-    Examples
-    --------
-    >>> pairwise_sum(iter([1, 2, 3, 4, 5]), lambda a, b: a + b)
-    15
-    """
-    partial: list[tuple[int, T]] = []
-    for value in values:
-        level = 0
-        while partial and partial[-1][0] == level:
-            value = add(partial.pop()[1], value)
-            level += 1
-        partial.append((level, value))
-    total = partial.pop()[1]
-    while partial:
-        total = add(partial.pop()[1], total)
-    return total
 
 
 class Threads:
@@ -80,24 +43,39 @@ class Threads:
                     self._pool.shutdown(cancel_futures=True)
                     self._pool = None
 
-    def map(self, function: Callable[[int], T], n_blocks: int) -> Iterator[T]:
+    def map(self, function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
         """Yield ``function(0), function(1), ...`` in order; a few are computed ahead."""
-        if n_blocks == 1 or self.n_threads == 1:
-            yield from map(function, range(n_blocks))
+        if n_tasks == 1 or self.n_threads == 1:
+            yield from map(function, range(n_tasks))
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="caviar")
         ahead: deque[Future[T]] = deque()
-        for block in range(n_blocks):
-            ahead.append(self._pool.submit(function, block))
+        for task in range(n_tasks):
+            ahead.append(self._pool.submit(function, task))
             if len(ahead) > 2 * self.n_threads:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
 
-    def sum(self, values: Iterator[A]) -> A:
-        """Return the sum of a stream along a balanced tree; its values are added to in place."""
-        return pairwise_sum(values, _added)
+    def sum(
+        self,
+        work: Callable[[Any, Any, Any], tuple[A, Any]],
+        source: Any,
+        chunks: Sequence[Any],
+        carried: Sequence[Any],
+    ) -> tuple[A, list[Any]]:
+        """Return the sum of ``work(source, chunk, carried)[0]`` over chunks, and what each call carries over.
+
+        The sum runs along a balanced tree, whatever the number of threads.
+        """
+        after: list[Any] = [None] * len(chunks)
+
+        def chunk(number: int) -> A:
+            value, after[number] = work(source, chunks[number], carried[number])
+            return value
+
+        return pairwise_sum(self.map(chunk, len(chunks))), after
 
 
 _cached_controller: ThreadpoolController | None = None

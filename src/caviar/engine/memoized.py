@@ -1,0 +1,39 @@
+"""Memoized sums: those of each batch of rows as its last pass left them, and their total."""
+
+from __future__ import annotations
+
+from .plan import Plan
+from .sums import Sums
+
+__all__ = ["Memoized"]
+
+
+class Memoized:
+    """The sums of each batch, and along a binary tree those of neighbours, so that one can be replaced exactly.
+
+    The total of n batches is the sum of n numbers, not of all that was ever added and taken away: nothing is lost
+    however often they are replaced. A replacement costs log2(n) additions.
+
+    Hughes and Sudderth, "Memoized online variational inference for Dirichlet process mixture models" (2013).
+    """
+
+    def __init__(self, plan: Plan, n_batches: int) -> None:
+        self.plan = plan
+        self._first_leaf = 1 << max(n_batches - 1, 0).bit_length()
+        self._nodes: list[Sums | None] = [None] * (2 * self._first_leaf)
+
+    def replace(self, batch: int, sums: Sums) -> None:
+        """Put sums in the place of those of a batch."""
+        node = self._first_leaf + batch
+        self._nodes[node] = sums
+        while node > 1:
+            node //= 2
+            children = [own for own in self._nodes[2 * node : 2 * node + 2] if own is not None]
+            self._nodes[node] = children[0] if len(children) == 1 else children[0].plus(children[1])
+
+    @property
+    def total(self) -> Sums:
+        """The sums of all batches; not to be changed."""
+        total = self._nodes[1]
+        assert total is not None
+        return total

@@ -1,0 +1,121 @@
+"""Units of work: chunks of blocks of rows, and what is done with each of them wherever its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._typing import AnyArray, Array
+from .plan import Plan
+from .row_pass import RowPass
+from .scratch import Scratch
+from .sums import Coefficients, LocalState, Rows, Sums
+
+__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "chunks_of", "rows_at"]
+
+_MOST_CHUNKS = 128
+"""Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
+
+
+class RowSource(Protocol):
+    """Where blocks of rows come from."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of the rows."""
+        ...
+
+    def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
+        """Return the named columns from row ``start`` to ``stop``."""
+        ...
+
+    def weights(self, start: int, stop: int) -> Array | None:
+        """Return the weights of these rows, or None where every row counts once."""
+        ...
+
+    def places(self, start: int, stop: int) -> slice | AnyArray:
+        """Return the places of these rows in what is given or found for each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A run of blocks: its number, and where its blocks start and stop."""
+
+    number: int
+    bounds: tuple[tuple[int, int], ...]
+
+
+class Work(Protocol):
+    """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+        """Return the sums over a chunk of a source, and what is carried over."""
+        ...
+
+
+@dataclass(frozen=True)
+class InferBlocks:
+    """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
+
+    rows: RowPass
+    coefficients: Coefficients
+    scratch: Scratch = field(default_factory=Scratch)
+
+    def __call__(
+        self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
+    ) -> tuple[Sums, list[LocalState] | None]:
+        """Return the sums over a chunk, and the local factors of its blocks."""
+        total, after = Sums.zero(), []
+        for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
+            rows, state = rows_at(source, bounds), before
+            if rows.n_rows:
+                sums, state = self.rows.summarize(rows, self.coefficients, before, self.scratch)
+                total.add(sums)
+            after.append(state)
+        return total, after if self.rows.keeps_locals else None
+
+
+@dataclass(frozen=True)
+class SumStatic:
+    """The sums that no local factor enters."""
+
+    rows: RowPass
+    scratch: Scratch = field(default_factory=Scratch)
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: None) -> tuple[Sums, None]:
+        """Return the sums over a chunk."""
+        total = Sums.zero()
+        for bounds in chunk.bounds:
+            rows = rows_at(source, bounds)
+            if rows.n_rows:
+                total.add(self.rows.sum_static(rows, self.scratch))
+        return total, None
+
+
+def chunks_of(plan: Plan, source: RowSource) -> list[Chunk]:
+    """Return the rows of a source in chunks of blocks; they depend on the plan and the number of rows only."""
+    size, total = plan.rows.block_rows, source.n_rows
+    bounds = [(start, min(start + size, total)) for start in range(0, total, size)]
+    length = max(1, -(-len(bounds) // _MOST_CHUNKS))
+    starts = range(0, len(bounds), length)
+    return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]
+
+
+def rows_at(source: RowSource, bounds: tuple[int, int], *, every: bool = False) -> Rows:
+    """Return a block of rows, without those of weight zero unless ``every`` row is wanted."""
+    columns, weights, where = source.read(*bounds), source.weights(*bounds), source.places(*bounds)
+    if every or weights is None or weights.all():
+        return Rows(columns, weights, bounds[1] - bounds[0], where)
+    kept = np.flatnonzero(weights)
+    columns = {name: rows[kept] for name, rows in columns.items()}
+    places = bounds[0] + kept if isinstance(where, slice) else where[kept]
+    return Rows(columns, weights[kept], len(kept), places)
