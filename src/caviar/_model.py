@@ -17,7 +17,8 @@ from ._progress import reporter
 from ._randomness import generator
 from ._simulation import log_joint, simulate
 from .data import ArrayRows
-from .engine.binding import Binding, bind
+from .engine.binding import Binding
+from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
@@ -167,7 +168,15 @@ class Model:
             are collinear to double precision.
         """
         _check_settings(max_iter, tol, n_restarts)
-        binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
+        binding = bind_rows(
+            self.nodes,
+            self.leaves,
+            data,
+            data_plate=data_plate,
+            sample_weight=sample_weight,
+            factors=factors,
+            named=(*point, *(order or ())),
+        )
         plan = self._plan(binding, point, factors, order)
         passes = Passes(rows_of(binding), as_executor(executor))
         settings = Settings(
@@ -329,12 +338,14 @@ class _Evaluator:
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
-        binding = bind(
+        binding = bind_rows(
             self.model.nodes,
             self.model.leaves,
             data,
             data_plate=self.data_plate,
             sample_weight=sample_weight,
+            factors=self.factors,
+            named=self.point,
         )
         return self.model._plan(binding, self.point, self.factors), Passes(rows_of(binding), Threads())
 
@@ -357,6 +368,8 @@ def rows_of(binding: Binding) -> ArrayRows:
     """Return the rows of bound data: every known array along the data plate, with that plate first."""
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
+    if isinstance(binding, DocumentBinding):
+        return ArrayRows({binding.pattern.word.name: binding.counts}, binding.n_rows, binding.row_weights)
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
     masks = (*binding.masks.items(), *binding.seen.items())
     known += [(node, mask_name(node.name), mask) for node, mask in masks]

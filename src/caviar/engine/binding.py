@@ -18,7 +18,7 @@ from .missing import as_unmasked, at_column_means, filled, observed_rows, partia
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
-__all__ = ["Binding", "as_values", "bind", "check_known_slots", "check_support"]
+__all__ = ["Binding", "as_values", "as_weights", "bind", "check_known_slots", "check_support"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
@@ -159,7 +159,7 @@ def bind(
     weights = flat.counts
     if sample_weight is not None:
         _refuse_nested_weights(nodes)
-        weights = _as_weights(sample_weight, n_rows)
+        weights = as_weights(sample_weight, n_rows)
     gaps = {node: gaps_of(values[node], entries, weights) for node, entries in partial.items()}
     values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
     for node in masks:
@@ -466,7 +466,8 @@ def _refuse_nested_weights(nodes: Sequence[Node]) -> None:
         )
 
 
-def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
+def as_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """Return weights of rows as they were given, checked."""
     if sample_weight is None:
         return None
     try:

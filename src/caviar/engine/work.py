@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._typing import AnyArray, Array
+from .block_pass import BlockPass
 from .plan import Plan
-from .row_pass import RowPass
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Sums
 
@@ -66,7 +66,7 @@ class Work(Protocol):
 class InferBlocks:
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
 
-    rows: RowPass
+    rows: BlockPass
     coefficients: Coefficients
     scratch: Scratch = field(default_factory=Scratch)
 
@@ -88,7 +88,7 @@ class InferBlocks:
 class SumStatic:
     """The sums that no local factor enters."""
 
-    rows: RowPass
+    rows: BlockPass
     scratch: Scratch = field(default_factory=Scratch)
 
     def __call__(self, source: RowSource, chunk: Chunk, carried: None) -> tuple[Sums, None]:

@@ -26,7 +26,7 @@ from scipy.special import digamma, gammaln
 from ..._typing import AnyArray, Array
 from ..scratch import Scratch
 
-__all__ = ["Found", "TopicWords", "ascend_documents", "bounds_of_proportions"]
+__all__ = ["Found", "TopicWords", "ascend_documents", "bounds_of_proportions", "expected_log_of"]
 
 _GROUP_NUMBERS = 1 << 18
 """Numbers (words of documents x topics) that are worked on at once: 2 MB, which a cache holds."""
@@ -200,7 +200,7 @@ class _Group:
     def _settled_in_logs(self, prior: Array, concentration: Array, most: int, tol: float) -> Array:
         close = tol * self.counts.sum(axis=1)
         for _ in range(most):
-            shares, _ = self._in_logs(_expected_log(concentration))
+            shares, _ = self._in_logs(expected_log_of(concentration))
             after = prior + np.einsum("dl,dlk->dk", self.counts, shares)
             settled = (np.abs(after - concentration).max(axis=1) <= close).all()
             concentration = after
@@ -219,7 +219,7 @@ class _Group:
 
     def finish(self, concentration: Array, found: Found) -> list[tuple[AnyArray, Array, AnyArray]]:
         """Write what follows from these concentrations; return shares of words that took logarithms."""
-        expected_log = _expected_log(concentration)
+        expected_log = expected_log_of(concentration)
         highest = expected_log.max(axis=1)
         theta = np.exp(expected_log - highest[:, None])
         found.theta[self.docs] = theta
@@ -248,7 +248,8 @@ def _updated(concentration: Array, prior: Array, counts: Array, scaled: Array) -
     return after
 
 
-def _expected_log(concentration: Array) -> Array:
+def expected_log_of(concentration: Array) -> Array:
+    """Return the expected log proportions (B, K) of concentrations (B, K)."""
     return digamma(concentration) - digamma(concentration.sum(axis=1, keepdims=True))
 
 
@@ -257,6 +258,6 @@ def bounds_of_proportions(concentration: Array, prior: Array) -> Array:
 
     Shape (B,), for concentrations of shape (B, K).
     """
-    expected_log = _expected_log(concentration)
+    expected_log = expected_log_of(concentration)
     own = gammaln(concentration).sum(axis=1) - gammaln(concentration.sum(axis=1))
     return own - (gammaln(prior).sum() - gammaln(prior.sum())) + ((prior - concentration) * expected_log).sum(axis=1)
