@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ._posterior import Posterior
     from ._prediction import Prediction
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
+    from .engine.schedules import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
@@ -134,6 +135,7 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
@@ -158,6 +160,7 @@ __all__ = [
     "Gamma",
     "GaussianMixture",
     "ImproperError",
+    "Incremental",
     "KnownVarianceMixture",
     "LinearGaussianChain",
     "LostDigitsWarning",
@@ -181,6 +184,7 @@ __all__ = [
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",
+    "Stochastic",
     "StudentMixture",
     "TiedNormalGamma",
     "TiedNormalWishart",

@@ -67,8 +67,8 @@ class Passes:
         self._n_batches, self._memoized = n_batches, None
 
     def n_batches(self, plan: Plan) -> int:
-        """Batches whose sums are kept apart: no more than there are chunks of rows."""
-        return min(self._n_batches, len(chunks_of(plan, self.source)))
+        """Return the number of batches whose sums are kept apart: no more than there are rows."""
+        return min(self._n_batches, len(self._chunks(plan)))
 
     def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
@@ -86,7 +86,7 @@ class Passes:
             return self._unchanging[1]
         if plan.chain is not None:
             return self._summarize_chain(plan, plan.chain, coefficients, static)
-        chunks = chunks_of(plan, self.source)
+        chunks = self._chunks(plan)
         n_batches = self.n_batches(plan)
         if not n_batches:
             return plan.rows.summary(self._infer_and_sum(plan, coefficients, chunks), static, coefficients)
@@ -98,6 +98,29 @@ class Passes:
             sums = self._infer_and_sum(plan, coefficients, chunks[number::n_batches])
             memoized.replace(number, plan.rows.with_entropies(sums, coefficients))
         return plan.rows.summary(memoized.total, static, coefficients)
+
+    def _chunks(self, plan: Plan) -> list[Chunk]:
+        return chunks_of(plan, self.source, max(1, self._n_batches))
+
+    def summarize_share(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Summary:
+        """Return the sums over some chunks as if all rows were like theirs; nothing is carried over to another pass.
+
+        Some of their rows must have a weight above zero.
+        """
+        weight = self.weight(chunks)
+        static = self._static_sums(plan)
+        work = InferBlocks(plan.rows, coefficients, self._scratch)
+        sums, _ = self.executor.sum(work, self.source, chunks, [None] * len(chunks))
+        whole = plan.rows.with_entropies(sums, coefficients).scaled(self.source.total_weight / weight)
+        return plan.rows.summary(whole, static, coefficients)
+
+    def weight(self, chunks: Sequence[Chunk]) -> float:
+        """Return the weight of the rows of some chunks."""
+        total = 0.0
+        for start, stop in (bounds for chunk in chunks for bounds in chunk.bounds):
+            weights = self.source.weights(start, stop)
+            total += float(stop - start if weights is None else weights.sum())
+        return total
 
     def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
         work = InferBlocks(plan.rows, coefficients, self._scratch)

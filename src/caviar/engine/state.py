@@ -18,7 +18,17 @@ from .passes import Passes
 from .plan import Plan
 from .sums import Coefficients
 
-__all__ = ["ROUNDING", "Factors", "State", "advance", "begin", "ready", "statistics_of"]
+__all__ = [
+    "ROUNDING",
+    "Factors",
+    "State",
+    "advance",
+    "advance_by_batch",
+    "begin",
+    "ready",
+    "statistics_of",
+    "updated_globals",
+]
 
 Factors: TypeAlias = Mapping[Variable, Any]
 
@@ -105,6 +115,34 @@ def advance(
     With a ``memory`` of the moves before, the globals may go further than to their updates, where that raises the
     objective by more than these do before the pass: so it rises in each step, whatever is proposed.
     """
+    step = _globals_step(state, passes)
+    if memory is not None:
+        further, memory = _further(step.before, step.after, passes, memory, change_per_row)
+        if further is not None:
+            return further, memory
+    return _update_locals(step, passes), memory
+
+
+def advance_by_batch(state: State, passes: Passes, batch: int) -> State:
+    """Return the state after each global factor was updated in turn, and the local factors of one batch of the rows.
+
+    The objective is that of all rows, the local factors of the other batches as their last pass left them; so it rises.
+    """
+    return _update_locals(_globals_step(state, passes), passes, batch)
+
+
+@dataclass(frozen=True)
+class _GlobalsStep:
+    """Globals updated, and what a pass needs of them; what is lost in rounding counts as no fall."""
+
+    before: State
+    after: State
+    coefficients: Coefficients
+    loss: float
+    slack: float
+
+
+def _globals_step(state: State, passes: Passes) -> _GlobalsStep:
     # an error of a logit that is tolerated is one of the objective, times the rows
     slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
     before = state
@@ -122,14 +160,7 @@ def advance(
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
-    if memory is not None:
-        further, memory = _further(state, after, passes, memory, change_per_row)
-        if further is not None:
-            return further, memory
-    # the entropy of the labels has no more digits than the terms that it was found beside
-    size = before.objective.scale
-    slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
-    return _update_locals(after, coefficients, passes, slack, loss * passes.source.total_weight), memory
+    return _GlobalsStep(before, after, coefficients, loss, slack)
 
 
 def _further(
@@ -203,6 +234,11 @@ def _recentred(state: State, passes: Passes) -> State | None:
     return _complete(plan, q, arrays, plan.rows.coefficients(arrays), passes)
 
 
+def updated_globals(state: State) -> State:
+    """Return the state with each global factor updated in turn, the sums over rows as they are."""
+    return _update_globals(state, 0.0)
+
+
 def _update_globals(state: State, slack: float) -> State:
     """Return the state with each global factor updated in turn, the sums over rows as they are.
 
@@ -225,23 +261,25 @@ def _fall(name: str, amount: float) -> str:
     return f"'{name}' lowered the objective by {amount:.3g}"
 
 
-def _update_locals(
-    state: State, coefficients: Coefficients, passes: Passes, slack: float, inexact: float
-) -> State:
-    """Return the state with the local factors at their optimum; a fall by ``slack`` or by rounding is none.
+def _update_locals(step: _GlobalsStep, passes: Passes, batch: int | None = None) -> State:
+    """Return the state with the local factors (of one batch) at their optimum; a fall by rounding is none.
 
-    Where reference points move, the objective is computed anew; the one before may have been ``inexact`` by so much.
+    Where reference points move, the objective is computed anew; the one before may have been inexact.
     """
-    plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), coefficients)
+    state = step.after
+    # the entropy of the labels has no more digits than the terms that it was found beside
+    size = step.before.objective.scale
+    slack = max(step.slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
+    plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), step.coefficients)
     before, fell_at = state.elbo, state.fell_at
     if plan is state.plan:
-        summary = passes.summarize(plan, coefficients)
+        summary = passes.summarize(plan, coefficients, batch)
         arrays.update(summary.parts)
         objective = state.objective
         objective.set_rows(arrays, summary)
     else:
         objective = _complete(plan, q, arrays, coefficients, passes).objective
-        slack = max(slack, inexact)
+        slack = max(slack, step.loss * passes.source.total_weight)
     if objective.value < before - ROUNDING * objective.scale - slack:
         names = ",".join(factor.name for factor in plan.factors)
         fell_at = fell_at or _fall(names, before - objective.value)

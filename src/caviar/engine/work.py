@@ -14,7 +14,7 @@ from .plan import Plan
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "chunks_of", "rows_at"]
+__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "blocks_of", "chunks_of", "rows_at"]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -31,6 +31,11 @@ class RowSource(Protocol):
     @property
     def total_weight(self) -> float:
         """Sum of the weights of the rows."""
+        ...
+
+    @property
+    def rows_together(self) -> int:
+        """Rows that are read at the cost of one, as those of a row group of a file; 1 in memory."""
         ...
 
     def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
@@ -101,11 +106,19 @@ class SumStatic:
         return total, None
 
 
-def chunks_of(plan: Plan, source: RowSource) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks; they depend on the plan and the number of rows only."""
-    size, total = plan.rows.block_rows, source.n_rows
-    bounds = [(start, min(start + size, total)) for start in range(0, total, size)]
-    length = max(1, -(-len(bounds) // _MOST_CHUNKS))
+def blocks_of(plan: Plan, source: RowSource, most_rows: int | None = None) -> list[tuple[int, int]]:
+    """Return where the blocks of a source start and stop; they depend on the plan and the number of rows only.
+
+    They have as many rows as the plan likes best, and no more than ``most_rows``.
+    """
+    size, total = min(plan.rows.block_rows, most_rows or source.n_rows), source.n_rows
+    return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def chunks_of(plan: Plan, source: RowSource, fewest: int = 1) -> list[Chunk]:
+    """Return the rows of a source in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
+    bounds = blocks_of(plan, source, max(1, source.n_rows // fewest))
+    length = max(1, -(-len(bounds) // max(_MOST_CHUNKS, 2 * fewest)))
     starts = range(0, len(bounds), length)
     return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]
 

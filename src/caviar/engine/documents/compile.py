@@ -27,7 +27,8 @@ def compile_documents(binding: DocumentBinding, frame: Frame) -> tuple[Compiled,
     pattern = binding.pattern
     above = tuple(nodes_above([pattern.topics]))
     values = {node: value for node, value in binding.values.items() if node in above}
-    own = compile_terms(Binding(above, binding.sizes, None, values, known=binding.known), frame, ())
+    stated = Binding(above, binding.sizes, None, values, known=binding.known, beliefs=binding.beliefs)
+    own = compile_terms(stated, frame, ())
     (term,) = terms_of(pattern.word)
     (chosen,) = (operand for operand in term.operands if operand.node is pattern.topics)
     part = Part(tuple(binding.size(axis) for axis in chosen.axes), None, None, None)
