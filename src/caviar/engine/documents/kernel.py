@@ -175,42 +175,49 @@ class _Group:
         return group
 
     def settled(self, prior: Array, concentration: Array, most: int, tol: float) -> Array:
-        """Return the concentrations (G, K) of the proportions after so many updates, or when all have settled."""
-        counts, scaled, found = self.counts, self.scaled, concentration.copy()
-        close = tol * counts.sum(axis=1)
-        active = np.arange(len(found))
-        now = found
+        """Return the concentrations (G, K) of the proportions after so many updates, each until it has settled.
+
+        A document stays where it settled while others go on, so that nothing depends on what it is put beside.
+        """
+        close = tol * self.counts.sum(axis=1)
+        found, now = concentration.copy(), concentration
+        counts, scaled = self.counts, self.scaled
+        active, is_open = np.arange(len(found)), np.ones(len(found), dtype=bool)
         for _ in range(most):
             after = _updated(now, prior, counts, scaled)
             if after is None:
-                found[active] = now
-                return self._settled_in_logs(prior, found, most, tol)
-            moving = np.abs(after - now).max(axis=1) > close[active]
-            now = after
-            if not moving.any():
-                break
-            if 2 * np.count_nonzero(moving) <= len(active):
-                # the settled ones leave
-                found[active] = now
-                active, now = active[moving], now[moving]
-                counts, scaled = counts[moving], scaled[moving]
-        found[active] = now
+                found[active[is_open]] = self._settled_in_logs(active[is_open], prior, now[is_open], most, tol)
+                return found
+            is_moving = np.abs(after - now).max(axis=1) > close[active]
+            settled = is_open & ~is_moving
+            found[active[settled]] = after[settled]
+            now, is_open = after, is_open & is_moving
+            n_open = np.count_nonzero(is_open)
+            if not n_open:
+                return found
+            if 2 * n_open <= len(active):
+                counts, scaled = counts[is_open], scaled[is_open]
+                active, now, is_open = active[is_open], now[is_open], np.ones(n_open, dtype=bool)
+        found[active[is_open]] = now[is_open]
         return found
 
-    def _settled_in_logs(self, prior: Array, concentration: Array, most: int, tol: float) -> Array:
-        close = tol * self.counts.sum(axis=1)
+    def _settled_in_logs(self, docs: AnyArray, prior: Array, concentration: Array, most: int, tol: float) -> Array:
+        """Return the same for documents of the group in which a product of exponentials underflows."""
+        counts, words, found = self.counts[docs], self.words[docs], concentration.copy()
+        active = np.arange(len(docs))
         for _ in range(most):
-            shares, _ = self._in_logs(expected_log_of(concentration))
-            after = prior + np.einsum("dl,dlk->dk", self.counts, shares)
-            settled = (np.abs(after - concentration).max(axis=1) <= close).all()
-            concentration = after
-            if settled:
+            now = found[active]
+            shares, _ = self._in_logs(words[active], expected_log_of(now))
+            after = prior + np.einsum("dl,dlk->dk", counts[active], shares)
+            found[active] = after
+            active = active[np.abs(after - now).max(axis=1) > tol * counts[active].sum(axis=1)]
+            if not len(active):
                 break
-        return concentration
+        return found
 
-    def _in_logs(self, expected_log: Array) -> tuple[Array, Array]:
+    def _in_logs(self, words: AnyArray, expected_log: Array) -> tuple[Array, Array]:
         """Return the probabilities of the topics of each word, (G, L, K), and the log normalisers (G, L)."""
-        log_words = np.moveaxis(self.topics.expected_log[:, self.words], 0, -1) - self.topics.highest[self.words, None]
+        log_words = np.moveaxis(self.topics.expected_log[:, words], 0, -1) - self.topics.highest[words, None]
         logits = log_words + expected_log[:, None, :]
         top = logits.max(axis=-1, keepdims=True)
         shares = np.exp(logits - top)
@@ -229,7 +236,7 @@ class _Group:
             logs = np.log(normalisers) + highest[:, None]
             found.log_normalisers[self.docs] = np.einsum("dl,dl->d", self.counts, logs)
             return []
-        shares, logs = self._in_logs(expected_log)
+        shares, logs = self._in_logs(self.words, expected_log)
         found.log_normalisers[self.docs] = np.einsum("dl,dl->d", self.counts, logs)
         owners = np.broadcast_to(self.docs[:, None], self.words.shape)[self.inside]
         return [(self.words[self.inside], (self.counts[..., None] * shares)[self.inside], owners)]
