@@ -150,7 +150,7 @@ def given_start(plan: Plan, init: Mapping[str, Any], passes: Passes) -> Start:
     if not labelled:
         return plan, q
     if isinstance(plan.binding, DocumentBinding):
-        give = given_tokens(plan, plan.binding, labelled)
+        give = given_tokens(plan, plan.binding, labelled, fixed)
     else:
         give = GivenLocals(plan, q, labelled, passes)
     return _globals_from(plan, q, give, passes.source, passes, frozenset(fixed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,16 +54,22 @@ def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
 
 
 def given_tokens(
-    plan: Plan, binding: DocumentBinding, values: Mapping[Variable, Any]
+    plan: Plan, binding: DocumentBinding, values: Mapping[Variable, Any], fixed: Collection[Variable] = ()
 ) -> Callable[[Rows], LocalState]:
     """Return the topics of the tokens of any block of documents, from given ones or from given proportions.
 
     Raises
     ------
     ParameterError
-        If values do not fit their variable, or both are given.
+        If values do not fit their variable, or both are given, or the topics are.
     """
     pattern = binding.pattern
+    if fixed:
+        name = next(iter(values)).name
+        raise ParameterError(
+            f"init gives '{pattern.topics.name}', and documents begin at the optimum given these: leave out '{name}', or "
+            f"fit with data_plate='{pattern.token.name}', where the proportions are global"
+        )
     if len(values) > 1:
         raise ParameterError(
             f"init gives both '{pattern.proportions.name}' and '{pattern.assignment.name}': topics follow from either "
