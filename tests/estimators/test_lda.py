@@ -60,7 +60,12 @@ def test_proportions_are_those_of_scikit_learn_at_the_same_topics() -> None:
     counts = documents(1)
     lda = fitted(counts)
     peer = Peer(
-        4, doc_topic_prior=0.3, topic_word_prior=0.1, mean_change_tol=1e-12, max_doc_update_iter=5000, max_iter=0
+        4,
+        doc_topic_prior=0.3,
+        topic_word_prior=0.1,
+        mean_change_tol=1e-12,
+        max_doc_update_iter=5000,
+        max_iter=0,
     ).fit(counts)
     peer.components_ = lda.components_
     peer.exp_dirichlet_component_ = lda.exp_dirichlet_component_
@@ -94,7 +99,13 @@ def test_dense_and_sparse_counts_in_any_form_are_the_same() -> None:
         ),
         shape=counts.shape,
     )
-    for form in (counts.toarray(), counts.tocsc(), pieces, sparse.csr_matrix(counts), counts.toarray().astype(int)):
+    for form in (
+        counts.toarray(),
+        counts.tocsc(),
+        pieces,
+        sparse.csr_matrix(counts),
+        counts.toarray().astype(int),
+    ):
         np.testing.assert_allclose(fitted(form).components_, expected.components_, rtol=1e-12)
 
 

@@ -69,6 +69,7 @@ class Plan:
         self._keys: dict[Variable, list[Hashable]] = {
             variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
         }
+        self.compiled: Compiled
         self.compiled, by_hand = compiled_rows(binding, frame, self.factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)

@@ -96,8 +96,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Notes
     -----
-    A pass takes time in proportion to K times the counts above zero; nothing of documents x vocabulary x topics is made.
-    Memory beyond the data: documents x K for ``"batch"``, topics x words for each of a few batches.
+    A pass takes time in proportion to K times the counts above zero; nothing of documents x vocabulary x topics is
+    made. Memory beyond the data: documents x K for ``"batch"``, topics x words for each of a few batches.
 
     Blei, Ng and Jordan (2003); Hoffman, Blei and Bach (2010) for online steps.
 
@@ -105,7 +105,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     --------
     >>> import caviar as cv
     >>> counts = [[6, 4, 0, 0], [5, 5, 0, 0], [0, 0, 5, 5], [0, 0, 2, 8], [5, 5, 6, 4]]
-    >>> lda = cv.LatentDirichletAllocation(2, doc_topic_prior=0.1, topic_word_prior=0.01, random_state=0).fit(counts)
+    >>> lda = cv.LatentDirichletAllocation(2, doc_topic_prior=0.1, topic_word_prior=0.01, random_state=0).fit(
+    ...     counts
+    ... )
     >>> proportions = lda.transform(counts)
     >>> np.sort(proportions[[0, 2, 4]]).round(1)
     array([[0. , 1. ],
@@ -174,13 +176,17 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         counts = self._validated(X, reset=True)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = _check_sample_weight(
+                sample_weight, counts, dtype=np.float64, ensure_non_negative=True
+            )
         schedule = self._check_settings()
         k, n_words = self.n_components, counts.shape[1]
         priors = (self.doc_topic_prior, self.topic_word_prior)
         alpha, eta = (1 / k if prior is None else prior for prior in priors)
         self.doc_topic_prior_ = as_broadcast("doc_topic_prior", alpha, (k,), "one for each topic", above=0)
-        self.topic_word_prior_ = as_broadcast("topic_word_prior", eta, (n_words,), "one for each word", above=0)
+        self.topic_word_prior_ = as_broadcast(
+            "topic_word_prior", eta, (n_words,), "one for each word", above=0
+        )
         model = latent_dirichlet_allocation(
             k, n_words, concentration=self.doc_topic_prior_, word_concentration=self.topic_word_prior_
         )
@@ -196,7 +202,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             executor=n_threads(self.n_jobs),
             progress=self.verbose if callable(self.verbose) else bool(self.verbose),
         )
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and not isinstance(schedule, StochasticSteps):
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and not isinstance(
+            schedule, StochasticSteps
+        ):
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=2)
         self._keep(posterior)
@@ -222,7 +230,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self.fit(X, y, sample_weight=sample_weight)
         counts = self._validated(X, reset=False)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = _check_sample_weight(
+                sample_weight, counts, dtype=np.float64, ensure_non_negative=True
+            )
         self._check_settings()
         if not counts.nnz:
             return self
@@ -294,8 +304,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X
             Counts of the words that are seen.
         held_out
-            Counts of those that are to be told, of the same shape. Without it each word of ``X``, whole numbers, is held
-            out with probability one half.
+            Counts of those that are to be told, of the same shape. Without it each word of ``X``, whole numbers, is
+            held out with probability one half.
         random_state
             Of that division.
 
@@ -320,7 +330,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if rest.shape != seen.shape:
             raise DataError(f"held_out must have the shape of X, {seen.shape}; got {rest.shape}")
         if not rest.nnz:
-            raise DataError("no word is held out, so there is none to be told; give documents with more words")
+            raise DataError(
+                "no word is held out, so there is none to be told; give documents with more words"
+            )
         concentration = self._concentrations(seen)
         proportions = concentration / concentration.sum(axis=1, keepdims=True)
         topics = np.ascontiguousarray(self.posterior_["topics"].mean.T)
@@ -334,7 +346,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _concentrations(self, counts: csr_array) -> Array:
         """Return the concentrations of the proportions of documents, shape (documents, K)."""
         if not counts.nnz:
-            return np.tile(np.broadcast_to(self.doc_topic_prior_, (len(self.components_),)), (counts.shape[0], 1))
+            return np.tile(
+                np.broadcast_to(self.doc_topic_prior_, (len(self.components_),)), (counts.shape[0], 1)
+            )
         return self.posterior_.local({"word": counts})["proportions"].concentration
 
     def _score(self, counts: csr_array) -> float:
@@ -376,7 +390,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             ensure_non_negative=True,
         )
         counts = csr_array(X)
-        if counts is X or np.shares_memory(counts.data, getattr(X, "data", None) if hasattr(X, "indptr") else ()):
+        if counts is X or np.shares_memory(
+            counts.data, getattr(X, "data", None) if hasattr(X, "indptr") else ()
+        ):
             counts = counts.copy()
         counts.sum_duplicates()
         counts.eliminate_zeros()

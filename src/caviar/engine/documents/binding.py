@@ -74,8 +74,8 @@ def bind_rows(
     data_plate
         The plate of rows that a user wants; that of the tokens leaves every token a row.
     factors, named
-        Groups of local factors, and names of globals, that a user asked for: where the proportions are among these, every
-        token is a row too, and the proportions of all documents together are global.
+        Groups of local factors, and names of globals, that a user asked for: where the proportions are among these,
+        every token is a row too, and the proportions of all documents together are global.
     """
     pattern = pattern_of(nodes, leaves)
     if pattern is None or factors is not None or pattern.proportions.name in named:

@@ -23,7 +23,7 @@ def document_factors(binding: DocumentBinding) -> list[LocalFactor]:
 
 
 def compile_documents(binding: DocumentBinding, frame: Frame) -> tuple[Compiled, Part]:
-    r"""Return the compiled model, and the part :math:`\sum_d n_{dv} r_{dvk}`, topics x words, that documents give it."""
+    r"""Return the compiled model, and the part :math:`\sum_d n_{dv} r_{dvk}`, topics x words, that it needs."""
     pattern = binding.pattern
     above = tuple(nodes_above([pattern.topics]))
     values = {node: value for node, value in binding.values.items() if node in above}
@@ -33,7 +33,5 @@ def compile_documents(binding: DocumentBinding, frame: Frame) -> tuple[Compiled,
     (chosen,) = (operand for operand in term.operands if operand.node is pattern.topics)
     part = Part(tuple(binding.size(axis) for axis in chosen.axes), None, None, None)
     factors = [Factor((pattern.topics, chosen.statistic), chosen.axes), Factor(part, chosen.axes)]
-    meeting = GlobalTerm(
-        pattern.word, Contraction(term.coefficient, factors, [], chosen.axes, binding.size)
-    )
+    meeting = GlobalTerm(pattern.word, Contraction(term.coefficient, factors, [], chosen.axes, binding.size))
     return Compiled((meeting, *own.terms), (part,), (), {}, {}, {}), part

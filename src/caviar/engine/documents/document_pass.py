@@ -1,4 +1,4 @@
-"""One pass over a block of documents: proportions and topics of tokens at their optimum, and what topics need of them."""
+"""One pass over a block of documents: proportions and tokens at their optimum, and what topics need of them."""
 
 from __future__ import annotations
 
@@ -131,9 +131,7 @@ class DocumentPass:
         start, most = before, self.effort.next
         if start is None:
             start, most = self.even(counts), self.effort.first
-        return ascend_documents(
-            counts, words, self.prior, start, scratch, most=most, tol=self.effort.tol
-        )
+        return ascend_documents(counts, words, self.prior, start, scratch, most=most, tol=self.effort.tol)
 
     def _sums(self, rows: Rows, counts: Any, found: Found) -> Sums:
         bounds = bounds_of_proportions(found.concentration, self.prior)
@@ -149,7 +147,7 @@ class DocumentPass:
 
     def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Scratch) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
-        counts = rows.columns[self._word]
+        counts: Any = rows.columns[self._word]
         owners = np.repeat(np.arange(rows.n_rows), np.diff(counts.indptr))
         weights = counts.data if rows.weights is None else counts.data * rows.weights[owners]
         by_word = csr_array(

@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from ..._errors import ParameterError
 from ..._typing import Array
-from ...families import Categorical
+from ...families import Categorical, Dirichlet
 from ..given_factors import refuse_other_labels
 from ..objective import Objective
 from ..passes import Passes
@@ -59,7 +59,7 @@ def objective_of_documents(
 ) -> float:
     """Return the objective of factors of the topics, with given ones of the proportions or tokens, or of both.
 
-    Those that are not given are at their optimum. All documents at once: of E counts above zero an array (E, K) is made.
+    Those that are not given are at their optimum. All documents at once, in an array counts x topics.
     """
     rows, arrays = plan.rows, statistics_of(plan, q)
     assert isinstance(rows, DocumentPass)
@@ -100,7 +100,7 @@ def _probabilities(binding: DocumentBinding, given: Any) -> Array | None:
     if given is None:
         return None
     pattern, tokens = binding.pattern, binding.tokens
-    refuse_other_labels(pattern.assignment.name, given, (tokens.n_rows, pattern.assignment.categories))
+    refuse_other_labels(pattern.assignment.name, given, (tokens.n_rows, pattern.assignment.categories or 1))
     entries = binding.entries()
     places = np.zeros(binding.counts.nnz, dtype=np.intp)
     places[entries] = np.arange(len(entries))
@@ -119,7 +119,7 @@ def _concentration(binding: DocumentBinding, given: Any) -> Array | None:
         return None
     variable = binding.pattern.proportions
     shape = (binding.n_rows, variable.dimension)
-    if not isinstance(given, variable.family) or given.concentration.shape != shape:
+    if not isinstance(given, Dirichlet) or given.concentration.shape != shape:
         raise ParameterError(
             f"a factor of '{variable.name}' is a Dirichlet of caviar.families with concentrations of shape {shape}, as "
             f"posterior.local(data)['{variable.name}']; got {given!r}"

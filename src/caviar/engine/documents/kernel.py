@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln
 
 from ..._typing import AnyArray, Array
@@ -117,7 +116,9 @@ def ascend_documents(
     """
     n_docs, n_topics = concentration.shape
     lengths = np.diff(counts.indptr)
-    found = Found(concentration.copy(), np.zeros((n_docs, n_topics)), np.zeros(counts.nnz), np.zeros(n_docs), None)
+    found = Found(
+        concentration.copy(), np.zeros((n_docs, n_topics)), np.zeros(counts.nnz), np.zeros(n_docs), None
+    )
     empty = lengths == 0
     if most:
         found.concentration[empty] = prior
@@ -154,7 +155,13 @@ class _Group:
     """A few documents side by side: words and counts padded to a common length with the word 0, zero times."""
 
     def __init__(
-        self, docs: AnyArray, places: AnyArray, inside: AnyArray, words: AnyArray, counts: Array, topics: TopicWords
+        self,
+        docs: AnyArray,
+        places: AnyArray,
+        inside: AnyArray,
+        words: AnyArray,
+        counts: Array,
+        topics: TopicWords,
     ) -> None:
         self.docs, self.places, self.inside, self.words = docs, places, inside, words
         self.counts, self.topics = counts, topics
@@ -170,7 +177,9 @@ class _Group:
         words = np.where(inside, counts.indices[places], 0)
         group = cls(docs, places, inside, words, np.where(inside, counts.data[places], 0.0), topics)
         n_topics = topics.scaled.shape[1]
-        group.scaled = scratch.array("words of documents", (words.size, n_topics)).reshape(*words.shape, n_topics)
+        group.scaled = scratch.array("words of documents", (words.size, n_topics)).reshape(
+            *words.shape, n_topics
+        )
         np.take(topics.scaled, words, axis=0, out=group.scaled, mode="clip")
         return group
 
@@ -186,7 +195,9 @@ class _Group:
         for _ in range(most):
             after = _updated(now, prior, counts, scaled)
             if after is None:
-                found[active[is_open]] = self._settled_in_logs(active[is_open], prior, now[is_open], most, tol)
+                found[active[is_open]] = self._settled_in_logs(
+                    active[is_open], prior, now[is_open], most, tol
+                )
                 return found
             is_moving = np.abs(after - now).max(axis=1) > close[active]
             settled = is_open & ~is_moving
@@ -201,7 +212,9 @@ class _Group:
         found[active[is_open]] = now[is_open]
         return found
 
-    def _settled_in_logs(self, docs: AnyArray, prior: Array, concentration: Array, most: int, tol: float) -> Array:
+    def _settled_in_logs(
+        self, docs: AnyArray, prior: Array, concentration: Array, most: int, tol: float
+    ) -> Array:
         """Return the same for documents of the group in which a product of exponentials underflows."""
         counts, words, found = self.counts[docs], self.words[docs], concentration.copy()
         active = np.arange(len(docs))
@@ -267,4 +280,8 @@ def bounds_of_proportions(concentration: Array, prior: Array) -> Array:
     """
     expected_log = expected_log_of(concentration)
     own = gammaln(concentration).sum(axis=1) - gammaln(concentration.sum(axis=1))
-    return own - (gammaln(prior).sum() - gammaln(prior.sum())) + ((prior - concentration) * expected_log).sum(axis=1)
+    return (
+        own
+        - (gammaln(prior).sum() - gammaln(prior.sum()))
+        + ((prior - concentration) * expected_log).sum(axis=1)
+    )

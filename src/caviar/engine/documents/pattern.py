@@ -46,10 +46,10 @@ class Pattern:
 def pattern_of(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Pattern | None:
     """Return the variables of the pattern if a model is one of documents, and nothing else; or None."""
     variables = [node for node in nodes if isinstance(node, Variable)]
-    if len(leaves) != 1 or len(variables) != 4 or not isinstance(leaves[0], Categorical):
+    if len(leaves) != 1 or len(variables) != 4:
         return None
     (word,) = leaves
-    if len(word.plates) != 1 or word.plates[0].within is None:
+    if not isinstance(word, Categorical) or len(word.plates) != 1 or word.plates[0].within is None:
         return None
     (token,) = word.plates
     choice = word.slots["probabilities"]

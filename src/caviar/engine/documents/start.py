@@ -36,7 +36,7 @@ def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     pass left them.
     """
     (topics,) = plan.order
-    shape = tuple(plan.binding.sizes[plate] for plate in topics.plates) + (topics.dimension or 1,)
+    shape = (*(plan.binding.sizes[plate] for plate in topics.plates), topics.dimension or 1)
     drawn = rng.gamma(_NEARNESS, 1.0 / _NEARNESS, shape)
     drawn = np.maximum(drawn, np.finfo(float).tiny)
     if topics in plan.point:
@@ -67,8 +67,8 @@ def given_tokens(
     if fixed:
         name = next(iter(values)).name
         raise ParameterError(
-            f"init gives '{pattern.topics.name}', and documents begin at the optimum given these: leave out '{name}', or "
-            f"fit with data_plate='{pattern.token.name}', where the proportions are global"
+            f"init gives '{pattern.topics.name}', and documents begin at the optimum given these: leave out '{name}', "
+            f"or fit with data_plate='{pattern.token.name}', where the proportions are global"
         )
     if len(values) > 1:
         raise ParameterError(
@@ -95,7 +95,7 @@ def _of_tokens(binding: DocumentBinding, value: Any) -> Array:
     """Return probabilities (E, K) of the entries of the counts: the means of those of their tokens."""
     variable, tokens = binding.pattern.assignment, binding.tokens
     array = _numbers(variable, value)
-    n_topics = variable.categories
+    n_topics = variable.categories or 1
     if array.shape == (tokens.n_rows,):
         problem = variable.problem_with(array)
         if problem:
@@ -104,8 +104,8 @@ def _of_tokens(binding: DocumentBinding, value: Any) -> Array:
     if array.shape != (tokens.n_rows, n_topics):
         n = tokens.n_rows
         raise ParameterError(
-            f"init of '{variable.name}' must have shape ({n},) for labels or ({n}, {n_topics}) for probabilities, a row "
-            f"for each token, or for each count above zero; got {array.shape}"
+            f"init of '{variable.name}' must have shape ({n},) for labels or ({n}, {n_topics}) for probabilities, a "
+            f"row for each token, or for each count above zero; got {array.shape}"
         )
     if (array < 0).any() or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-6):
         raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
