@@ -28,7 +28,7 @@ from .engine.passes import Executor, Passes
 from .engine.plan import Plan
 from .engine.priors import prior_start
 from .engine.sample import Sample, sample_of
-from .engine.schedules import Incremental, Schedule, Stochastic, as_schedule
+from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
 from .engine.start import data_start, given_start
 from .engine.status import Status
 from .engine.stochastic import wander
@@ -115,7 +115,7 @@ class Model:
         init: str | Mapping[str, Any] = "auto",
         sample_weight: Any = None,
         data_plate: Plate | str | None = None,
-        schedule: str | Schedule = "batch",
+        schedule: str | Schedule = "auto",
         prior: Posterior | None = None,
         executor: Executor | int | None = None,
         progress: bool | Callable[[Progress], None] = False,
@@ -155,7 +155,8 @@ class Model:
         schedule
             When the globals are updated: ``"batch"``, once a pass over the rows; ``"incremental"`` or
             :class:`Incremental`, after each of several batches of them, with the exact ELBO all the same;
-            ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another.
+            ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another. ``"auto"`` is
+            incremental for large tables and batch for others.
         prior
             The posterior of this model given other rows, that takes the place of the priors of its globals: streaming.
             The start is there, too. Where no variable of the rows is hidden, all rows at once have the same posterior,
@@ -167,7 +168,8 @@ class Model:
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
             Whether an iteration may move the globals beyond their updates where that raises the objective further.
-            It ends at the same fixed points in fewer passes; without, every iteration is the textbook's.
+            It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
+            is batch).
 
         Raises
         ------
@@ -205,7 +207,7 @@ class Model:
             tol,
             n_restarts=n_restarts,
             accelerate=accelerate,
-            n_batches=schedule.n_batches if isinstance(schedule, Incremental) else 0,
+            n_batches=n_batches_of(schedule, plan, passes.source.n_rows, accelerate=accelerate),
         )
         results = self._restarts(plan, passes, init, seed, settings, progress, schedule)
         best = max(results, key=_rank)

@@ -7,6 +7,7 @@ from invariants.registry import CASES
 import caviar as cv
 from caviar.engine import loop
 from caviar.engine.memoized import Memoized
+from caviar.engine.schedules import as_schedule, n_batches_of
 from caviar.engine.sums import Sums
 
 N_ROWS = 3_000
@@ -25,28 +26,32 @@ def elbos(monkeypatch):
     found = []
     step = loop.advance_by_batch
 
-    def recorded(state, passes, batch):
-        after = step(state, passes, batch)
-        found.append(after.elbo)
+    def recorded(now, *arguments):
+        found.append(now.after.elbo)
+        after = step(now, *arguments)
+        found.append(after.after.elbo)
         return after
 
     monkeypatch.setattr(loop, "advance_by_batch", recorded)
     return found
 
 
+@pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
-def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, elbos):
+def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, accelerate, elbos):
     case = CASES[name]
     data = case.draw(np.random.default_rng(1), N_ROWS)
-    posterior = case.fit(data, schedule=cv.Incremental(5), max_iter=3)
+    posterior = case.fit(data, schedule=cv.Incremental(5), max_iter=4, accelerate=accelerate)
     rises = np.diff(elbos)
     assert (rises >= -1e-9 * np.abs(elbos[-1])).all()
-    if len(elbos):
-        assert posterior.elbo == pytest.approx(elbos[-1], rel=1e-12)
-    # with the local factors of all batches at their optimum the objective can only be higher
-    assert posterior.elbo_at(
-        {name: posterior[name] for name in posterior}, data
-    ) >= posterior.elbo - 1e-8 * abs(posterior.elbo)
+    # a last pass brings the local factors of all batches to their optimum
+    assert posterior.elbo >= max(elbos, default=posterior.elbo) - 1e-9 * abs(posterior.elbo)
+    exact = posterior.elbo_at({name: posterior[name] for name in posterior}, data)
+    if name == "measured-apart":
+        # local factors taken apart settle as far as their sweeps go
+        assert exact >= posterior.elbo
+    else:
+        assert posterior.elbo == pytest.approx(exact, rel=1e-7)
 
 
 def test_it_ends_at_the_fixed_point_of_batch_ascent():
@@ -59,15 +64,35 @@ def test_it_ends_at_the_fixed_point_of_batch_ascent():
     np.testing.assert_allclose(incremental["theta"].mean[0], batch["theta"].mean[0], rtol=1e-6, atol=1e-8)
 
 
-def test_it_needs_fewer_passes_than_batch_ascent_to_the_same_objective():
+@pytest.mark.parametrize(("accelerate", "share"), [(False, 0.6), (True, 0.4)])
+def test_it_needs_fewer_passes_than_batch_ascent_to_the_same_objective(accelerate, share):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40_000, 3)) + rng.choice([-1.2, 0.0, 1.2], 40_000)[:, None]
     model = cv.models.normal_wishart_mixture(3, 3)
     start = {"z": rng.integers(0, 3, len(X))}
     batch = model.fit({"x": X}, init=start, max_iter=30, accelerate=False)
-    incremental = model.fit({"x": X}, init=start, max_iter=30, schedule=cv.Incremental(32))
+    incremental = model.fit(
+        {"x": X}, init=start, max_iter=30, schedule=cv.Incremental(32), accelerate=accelerate
+    )
     passes = int(np.argmax(incremental.elbo_trace >= batch.elbo))
-    assert 0 < passes <= 0.6 * batch.n_iter
+    assert 0 < passes <= share * batch.n_iter
+
+
+def test_a_large_table_is_fitted_incrementally_and_a_small_one_in_one_batch():
+    plan = plan_of(cv.models.normal_wishart_mixture(16, 32), {"x": three_clusters(100, d=16)})
+    auto = as_schedule("auto")
+    assert n_batches_of(auto, plan, 3_000, accelerate=True) == 0
+    # two products of 32 x 153 numbers a row: 4e9 operations
+    assert n_batches_of(auto, plan, 200_000, accelerate=True) == 13
+    assert n_batches_of(auto, plan, 100_000_000, accelerate=True) == 32
+    assert n_batches_of(auto, plan, 200_000, accelerate=False) == 0
+    assert n_batches_of(as_schedule("batch"), plan, 200_000, accelerate=True) == 0
+    assert n_batches_of(as_schedule("incremental"), plan, 3_000, accelerate=False) == 16
+
+
+def plan_of(model, data):
+    posterior = model.fit(data, init="prior", max_iter=0)
+    return posterior._evaluator.bind(data)[0]
 
 
 def test_threads_do_not_change_a_bit():
@@ -107,5 +132,5 @@ def test_numbers_of_batches_out_of_range_are_refused(number):
 
 
 def test_an_unknown_schedule_is_refused():
-    with pytest.raises(cv.ParameterError, match="schedule is 'batch', 'incremental', 'stochastic'"):
+    with pytest.raises(cv.ParameterError, match="schedule is 'auto', 'batch', 'incremental', 'stochastic'"):
         cv.models.normal_gamma().fit({"x": [1.0, 2.0]}, schedule="online")

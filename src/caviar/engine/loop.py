@@ -19,7 +19,17 @@ from .collapse import has_collapsed
 from .frame import refuse_far_priors
 from .passes import Passes
 from .plan import Plan
-from .state import ROUNDING, Factors, State, advance, advance_by_batch, begin
+from .state import (
+    ROUNDING,
+    Factors,
+    State,
+    Updated,
+    advance,
+    advance_by_batch,
+    begin,
+    updated,
+    with_optimal_locals,
+)
 from .status import Status
 
 __all__ = ["Progress", "Result", "Settings", "ascend", "result_of"]
@@ -113,10 +123,11 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
     trace, change = [state.elbo], np.inf
     memory = Memory() if settings.accelerate and not settings.n_batches else None
     status = Status.MAX_ITER
+    batches = _Batches(accelerate=settings.accelerate)
     try:
         while len(trace) <= settings.max_iter:
             if settings.n_batches:
-                after, stopped = _step_by_batches(state, passes)
+                after, stopped = batches.step(state, passes)
             else:
                 after, memory, stopped = _step(state, passes, memory, change)
             if after is None:
@@ -138,6 +149,9 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
             else:
                 # a move beyond the updates may gain less than they do: only a plain sweep tells that all has settled
                 memory = None
+        if settings.n_batches and status in (Status.CONVERGED, Status.MAX_ITER):
+            state = with_optimal_locals(state, passes)
+            trace[-1] = state.elbo
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     return result_of(state, trace, status)
@@ -168,16 +182,32 @@ def result_of(state: State, trace: list[float], status: Status) -> Result:
     )
 
 
-def _step_by_batches(state: State, passes: Passes) -> tuple[State | None, Status | None]:
-    """Return the state after a step for each batch, None if it is not finite, and the reason to stop, if any."""
-    for batch in range(passes.n_batches(state.plan)):
-        after, _, stopped = _checked(
-            state, lambda state, batch=batch: (advance_by_batch(state, passes, batch), None)
-        )
-        if after is None or stopped is not None:
-            return after, stopped
-        state = after
-    return state, None
+class _Batches:
+    """A pass over batches of the rows, the globals updated after each, and where each batch was visited last."""
+
+    def __init__(self, *, accelerate: bool) -> None:
+        self._accelerate = accelerate
+        self._last_time: dict[int, State] = {}
+        self._now: Updated | None = None
+
+    def step(self, state: State, passes: Passes) -> tuple[State | None, Status | None]:
+        """Return the state after all batches, None if it is not finite, and the reason to stop, if there is one."""
+        for batch in range(passes.n_batches(state.plan)):
+            after, _, stopped = _checked(
+                state, lambda state, batch=batch: (self._visit(state, passes, batch), None)
+            )
+            if after is None or stopped is not None:
+                return after, stopped
+            state = after
+        return state, None
+
+    def _visit(self, state: State, passes: Passes, batch: int) -> State:
+        now = self._now or updated(state, passes)
+        last_time = self._last_time.get(batch)
+        if self._accelerate:
+            self._last_time[batch] = now.after
+        self._now = advance_by_batch(now, passes, batch, last_time)
+        return self._now.after
 
 
 def _step(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -43,6 +44,16 @@ class Executor(Protocol):
         opaque to the caller, None before the first time.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is kept of a batch of rows between two passes over it."""
+
+    memoized: Memoized | None
+    batch: int
+    sums: Sums | None
+    carried: dict[int, Any]
 
 
 class Passes:
@@ -98,6 +109,17 @@ class Passes:
             sums = self._infer_and_sum(plan, coefficients, chunks[number::n_batches])
             memoized.replace(number, plan.rows.with_entropies(sums, coefficients))
         return plan.rows.summary(memoized.total, static, coefficients)
+
+    def held(self, batch: int) -> Held:
+        """Return the sums and local factors that are kept of a batch."""
+        sums = None if self._memoized is None else self._memoized.of(batch)
+        return Held(self._memoized, batch, sums, self.carried)
+
+    def put_back(self, held: Held) -> None:
+        """Have the sums and local factors of a batch as they were."""
+        self._memoized, self.carried = held.memoized, held.carried
+        if held.memoized is not None and held.sums is not None:
+            held.memoized.replace(held.batch, held.sums)
 
     def _chunks(self, plan: Plan) -> list[Chunk]:
         return chunks_of(plan, self.source, max(1, self._n_batches))

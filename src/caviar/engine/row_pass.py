@@ -103,6 +103,12 @@ class RowPass:
         sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
 
+    @property
+    def operations_a_row(self) -> float:
+        """Operations of the matrix products for one row: two products, each a multiplication and an addition."""
+        tables = self.compiled.tables.items()
+        return sum(4.0 * factor.n_rows * table.n_dense for factor, table in tables if factor is not None)
+
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
         return [centres for centres in self.centres.get(factor, ()) if centres.is_used]
 

@@ -11,7 +11,8 @@ import numpy as np
 from .._errors import ImproperError
 from .._typing import Array, Statistics
 from ..language import Variable
-from .acceleration import Memory, Place, accepted, proposal, refused, seen, updated
+from . import acceleration
+from .acceleration import Memory, Place, accepted, proposal, refused, seen
 from .centres import TOLERATED_LOSS
 from .objective import Objective
 from .passes import Passes
@@ -22,15 +23,21 @@ __all__ = [
     "ROUNDING",
     "Factors",
     "State",
+    "Updated",
     "advance",
     "advance_by_batch",
     "begin",
     "ready",
     "statistics_of",
+    "updated",
     "updated_globals",
+    "with_optimal_locals",
 ]
 
 Factors: TypeAlias = Mapping[Variable, Any]
+
+_AHEAD = 0.45
+"""Share of the way of the last pass that globals are carried on for the local factors of a batch; see the design."""
 
 ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
@@ -115,7 +122,7 @@ def advance(
     With a ``memory`` of the moves before, the globals may go further than to their updates, where that raises the
     objective by more than these do before the pass: so it rises in each step, whatever is proposed.
     """
-    step = _globals_step(state, passes)
+    step = updated(state, passes)
     if memory is not None:
         further, memory = _further(step.before, step.after, passes, memory, change_per_row)
         if further is not None:
@@ -123,17 +130,9 @@ def advance(
     return _update_locals(step, passes), memory
 
 
-def advance_by_batch(state: State, passes: Passes, batch: int) -> State:
-    """Return the state after each global factor was updated in turn, and the local factors of one batch of the rows.
-
-    The objective is that of all rows, the local factors of the other batches as their last pass left them; so it rises.
-    """
-    return _update_locals(_globals_step(state, passes), passes, batch)
-
-
 @dataclass(frozen=True)
-class _GlobalsStep:
-    """Globals updated, and what a pass needs of them; what is lost in rounding counts as no fall."""
+class Updated:
+    """A state whose globals were updated, and what a pass needs of them; what is lost in rounding counts as no fall."""
 
     before: State
     after: State
@@ -142,7 +141,8 @@ class _GlobalsStep:
     slack: float
 
 
-def _globals_step(state: State, passes: Passes) -> _GlobalsStep:
+def updated(state: State, passes: Passes) -> Updated:
+    """Return the state after each global factor was updated in turn, the sums over rows as they are."""
     # an error of a logit that is tolerated is one of the objective, times the rows
     slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
     before = state
@@ -160,7 +160,63 @@ def _globals_step(state: State, passes: Passes) -> _GlobalsStep:
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
-    return _GlobalsStep(before, after, coefficients, loss, slack)
+    return Updated(before, after, coefficients, loss, slack)
+
+
+def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: State | None = None) -> Updated:
+    """Return the state after the local factors of one batch of the rows, and then each global factor, were updated.
+
+    The objective is that of all rows, the local factors of the other batches as their last pass left them; so it rises.
+
+    Parameters
+    ----------
+    last_time
+        The state that this batch was visited in a pass ago, where moves beyond the updates are wanted. The sums of the
+        batches are half a pass old on average, and so are the globals that follow from them. So the local factors are
+        found for globals carried on by a share of the way that they have come since; where that lowers the objective,
+        for the globals as they are.
+    """
+    if last_time is not None:
+        further = _advance_beyond(now, passes, batch, last_time)
+        if further is not None:
+            return further
+    return updated(_update_locals(now, passes, batch), passes)
+
+
+def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: State) -> Updated | None:
+    """Return the state after one batch, its local factors for globals further on; None if the objective falls."""
+    state, plan = now.after, now.after.plan
+    if last_time.plan is not plan or not state.natural or not last_time.natural:
+        return None
+    arrays = dict(state.arrays)
+    try:
+        for variable in plan.order:
+            pairs = zip(state.natural[variable], last_time.natural[variable], strict=True)
+            further = tuple(new + _AHEAD * (new - old) for new, old in pairs)
+            arrays.update(plan.statistics(variable, plan.factor(variable, further)))
+    except ImproperError:
+        return None
+    held = passes.held(batch)
+    summary = passes.summarize(plan, plan.rows.coefficients(arrays), batch)
+    arrays = {**state.arrays, **summary.parts}
+    objective = state.objective.copy()
+    objective.set_rows(arrays, summary)
+    try:
+        found = updated(State(plan, state.q, arrays, objective, state.fell_at, state.natural), passes)
+    except ImproperError:
+        found = None
+    if found is not None and found.after.elbo >= state.elbo:
+        return found
+    passes.put_back(held)
+    return None
+
+
+def with_optimal_locals(state: State, passes: Passes) -> State:
+    """Return the state with the local factors of all rows at their optimum, the globals as they are."""
+    found = _complete(
+        state.plan, state.q, dict(state.arrays), state.plan.rows.coefficients(state.arrays), passes
+    )
+    return replace(found, natural=state.natural, fell_at=state.fell_at)
 
 
 def _further(
@@ -172,7 +228,7 @@ def _further(
         return None, Memory()
     memory, natural = proposal(seen(memory, place, update), change_per_row)
     if natural is None:
-        return None, updated(memory)
+        return None, acceleration.updated(memory)
     found = _moved(after, natural, passes)
     return found, refused(memory) if found is None else accepted(memory)
 
@@ -261,7 +317,7 @@ def _fall(name: str, amount: float) -> str:
     return f"'{name}' lowered the objective by {amount:.3g}"
 
 
-def _update_locals(step: _GlobalsStep, passes: Passes, batch: int | None = None) -> State:
+def _update_locals(step: Updated, passes: Passes, batch: int | None = None) -> State:
     """Return the state with the local factors (of one batch) at their optimum; a fall by rounding is none.
 
     Where reference points move, the objective is computed anew; the one before may have been inexact.
