@@ -101,7 +101,7 @@ def ours(split: Split, k: int, quick: bool) -> Iterator[Row]:
 
         return fit
 
-    for rounds in (3, 5, 8, 12):
+    for rounds in (4, 6, 8, 12):
         yield timed(f"caviar, {rounds + 1} passes", fitting(rounds, max_iter=0), split)
     for passes in (0, 10) if quick else (0, 10, 30):
         yield timed(f"caviar, {ROUNDS + 1 + passes} passes", fitting(ROUNDS, max_iter=passes), split)

@@ -90,6 +90,22 @@ def test_a_block_is_that_of_a_literal_loop(seed: int, sweeps: int) -> None:
     np.testing.assert_allclose(bounds, [own[2] for own in literal], rtol=1e-11, atol=1e-11)
 
 
+def test_stretched_updates_settle_at_the_same_places_sooner() -> None:
+    counts = counts_of(12, documents=30, length=80)
+    log_topics = log_mean(np.random.default_rng(3).gamma(0.5, 1.0, (TOPICS, WORDS)) + 0.05)
+    rows, words = sparse.csr_array(counts), TopicWords.of(log_topics)
+    start = ALPHA + counts.sum(axis=1)[:, None] / TOPICS
+
+    def concentration(most: int, stretch: float) -> np.ndarray:
+        settings = {"most": most, "tol": 0.0, "stretch": stretch}
+        return ascend_documents(rows, words, ALPHA, start, Scratch(), **settings).concentration
+
+    settled = concentration(3_000, 1.0)
+    np.testing.assert_allclose(concentration(3_000, 1.6), settled, rtol=1e-7)
+    plain, stretched = (np.abs(concentration(10, s) - settled).mean() for s in (1.0, 1.6))
+    assert stretched < 0.7 * plain
+
+
 def test_logarithms_take_over_where_products_of_exponentials_underflow() -> None:
     """A document is all in one topic and its word all in another: e^-1000 times 1 and 1 times e^-1000."""
     log_topics = np.full((2, 4), -1500.0)

@@ -22,6 +22,11 @@ class BlockPass(Protocol):
         ...
 
     @property
+    def operations_a_row(self) -> float:
+        """Operations for one row, by which it is told whether batches of rows are worth an update of the globals."""
+        ...
+
+    @property
     def keeps_locals(self) -> bool:
         """Whether a pass starts from the local factors that the last one left."""
         ...

@@ -37,14 +37,18 @@ class Effort:
         Updates at most where one has.
     tol
         Change of a concentration, relative to the words of its document, that counts as none.
+    stretch
+        How many times the way of each of the first updates is gone; see :func:`.kernel.ascend_documents`. With the
+        settings here, 100 topics of 2,246 articles predict as well after half of the work as with 20 plain updates.
     """
 
-    first: int = 20
+    first: int = 10
     next: int = 10
     tol: float = 1e-3
+    stretch: float = 1.6
 
 
-_THOROUGH = Effort(2_000, 2_000, 1e-10)
+_THOROUGH = Effort(2_000, 2_000, 1e-10, 1.0)
 
 
 class DocumentPass:
@@ -96,6 +100,11 @@ class DocumentPass:
         wanted = 64 * round(self._part.shape[1] / _WORDS_A_DOCUMENT / 64)
         return min(max(wanted, _FEWEST_DOCUMENTS), _MOST_DOCUMENTS)
 
+    @property
+    def operations_a_row(self) -> float:
+        """0, so that batches are a user's choice: each holds sums of the size of all topics and words."""
+        return 0.0
+
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the documents need of the topics."""
         words = TopicWords.of(arrays[self._topics])
@@ -128,10 +137,12 @@ class DocumentPass:
         return self._sums(rows, counts, found), {self.proportions: found.concentration}
 
     def _ascend(self, counts: Any, words: TopicWords, before: Array | None, scratch: Scratch) -> Found:
-        start, most = before, self.effort.next
-        if start is None:
-            start, most = self.even(counts), self.effort.first
-        return ascend_documents(counts, words, self.prior, start, scratch, most=most, tol=self.effort.tol)
+        effort = self.effort
+        most, stretch = (effort.next, 1.0) if before is not None else (effort.first, effort.stretch)
+        start = self.even(counts) if before is None else before
+        return ascend_documents(
+            counts, words, self.prior, start, scratch, most=most, tol=effort.tol, stretch=stretch
+        )
 
     def _sums(self, rows: Rows, counts: Any, found: Found) -> Sums:
         bounds = bounds_of_proportions(found.concentration, self.prior)

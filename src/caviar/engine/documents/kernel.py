@@ -96,6 +96,7 @@ def ascend_documents(
     *,
     most: int,
     tol: float,
+    stretch: float = 1.0,
 ) -> Found:
     """Return the factors of documents after coordinate ascent.
 
@@ -113,6 +114,9 @@ def ascend_documents(
         Updates of the proportions at most; with 0 they stay as they are.
     tol
         An entry of a concentration that changes by less than this, relative to the words of its document, has settled.
+    stretch
+        How many times the way to the next update is gone. Beyond 1 documents settle in fewer updates, without a bound
+        that rises in each; below 2 they settle at the same places.
     """
     n_docs, n_topics = concentration.shape
     lengths = np.diff(counts.indptr)
@@ -125,7 +129,7 @@ def ascend_documents(
     apart = []
     for docs in _groups(lengths, n_topics):
         group = _Group.of(counts, docs, topics, scratch)
-        own = group.settled(prior, found.concentration[docs], most, tol)
+        own = group.settled(prior, found.concentration[docs], most, tol, stretch)
         found.concentration[docs] = own
         apart += group.finish(own, found)
     if apart:
@@ -183,7 +187,9 @@ class _Group:
         np.take(topics.scaled, words, axis=0, out=group.scaled, mode="clip")
         return group
 
-    def settled(self, prior: Array, concentration: Array, most: int, tol: float) -> Array:
+    def settled(
+        self, prior: Array, concentration: Array, most: int, tol: float, stretch: float = 1.0
+    ) -> Array:
         """Return the concentrations (G, K) of the proportions after so many updates, each until it has settled.
 
         A document stays where it settled while others go on, so that nothing depends on what it is put beside.
@@ -199,6 +205,8 @@ class _Group:
                     active[is_open], prior, now[is_open], most, tol
                 )
                 return found
+            if stretch != 1.0:
+                after = np.maximum(now + stretch * (after - now), prior)
             is_moving = np.abs(after - now).max(axis=1) > close[active]
             settled = is_open & ~is_moving
             found[active[settled]] = after[settled]
