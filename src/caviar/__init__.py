@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ._errors import (
         CaviarError,
         CaviarWarning,
+        CheckpointError,
+        CheckpointWarning,
+        ClusterError,
         CollapseWarning,
         ConjugacyError,
         ConvergenceWarning,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.schedules import Incremental, Stochastic
     from .estimators import (
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
         compare_mixtures,
         load,
     )
+    from .execution import DaskExecutor
     from .language import (
         Bernoulli,
         Beta,
@@ -81,6 +86,9 @@ if TYPE_CHECKING:
 _ERRORS = (
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -137,10 +145,13 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    "DaskExecutor": ".execution",
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
 
@@ -151,10 +162,14 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
+    "DaskExecutor",
     "Data",
     "DataError",
     "Dirichlet",
@@ -165,6 +180,7 @@ __all__ = [
     "Incremental",
     "KnownVarianceMixture",
     "LatentDirichletAllocation",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -200,6 +216,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from typing import Protocol
 
 from .._typing import Array
+from .chain import ChainFactor
 from .locals import LocalFactor
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
@@ -29,6 +30,21 @@ class BlockPass(Protocol):
     @property
     def keeps_locals(self) -> bool:
         """Whether a pass starts from the local factors that the last one left."""
+        ...
+
+    @property
+    def chain(self) -> ChainFactor | None:
+        """The local factor along which successive rows depend on each other, or None."""
+        ...
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
+        ...
+
+    @property
+    def parts_of_messages(self) -> Set[Hashable]:
+        """The parts of the coefficients that a block of rows needs besides the matrices."""
         ...
 
     @property

@@ -21,7 +21,7 @@ from .binding import Binding
 from .block_pass import BlockPass
 from .by_hand import compiled_rows
 from .centres import Centres, centres_of
-from .chain import ChainFactor, chain_of
+from .chain import ChainFactor
 from .compile import Compiled
 from .contraction import Contraction, Factor
 from .frame import Frame
@@ -79,7 +79,7 @@ class Plan:
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
         partial = partial_vectors_of(self.compiled, binding)
         self.rows: BlockPass = by_hand or RowPass(self.compiled, self.factors, self.centres, partial)
-        self.chain: ChainFactor | None = chain_of(self.factors)
+        self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
                 f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' stands in a term with another local "

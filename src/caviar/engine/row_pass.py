@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .._typing import AnyArray, Array
 from .centres import Centres
+from .chain import ChainFactor, chain_of
 from .compile import Compiled, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
@@ -52,6 +54,7 @@ class RowPass:
     ) -> None:
         self.compiled = compiled
         self.factors = tuple(factors)
+        self.chain: ChainFactor | None = chain_of(self.factors)
         self.centres = centres
         self.partial = partial
         summed: set[Hashable] = {
@@ -77,6 +80,22 @@ class RowPass:
             if part.feature is not None
         ]
         self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
+        compiled = replace(self.compiled, terms=(), sources={}, users={})
+        return {**vars(self), "compiled": compiled, "_part_derivatives": []}
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
+        own = (key for key, _ in self._part_derivatives)
+        return tuple(dict.fromkeys([None, *self.factors, *self.compiled.parts, *own]))
+
+    @property
+    def parts_of_messages(self) -> set[Part]:
+        """The parts whose coefficients a block of rows needs besides the matrices."""
+        return {part for _, _, part, _ in self._messages}
 
     def _shares_precision(self, factor: LocalFactor) -> bool:
         """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""

@@ -65,6 +65,7 @@ def _estimator_of(document: Mapping[str, Any]) -> Saveable:
     if name not in _CLASSES:
         raise ValueError(f"it holds a {name!r:.60}, and this version knows {', '.join(_CLASSES)}")
     estimator = _CLASSES[name]()
-    estimator.set_params(**document["parameters"])
+    # a file from elsewhere does not say what to connect to
+    estimator.set_params(**{**document["parameters"], "executor": None})
     estimator._restore(document)
     return estimator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ _WORDS_A_DOCUMENT = 16
 """Words of the vocabulary for each document of a block: adding up topics x words then costs little beside it."""
 
 _FEWEST_DOCUMENTS, _MOST_DOCUMENTS = 128, 4_096
+
+_COEFFICIENTS = ("expected_log", "highest", "scaled")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class DocumentPass:
 
     keeps_locals = True
     has_static = False
+    chain = None
 
     def __init__(
         self,
@@ -93,6 +96,16 @@ class DocumentPass:
     def thorough(self) -> DocumentPass:
         """Return the same pass that brings every document to its optimum."""
         return self.with_effort(_THOROUGH)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
+        return (self.proportions, self.tokens, self._part, self._raw, self._apart, *_COEFFICIENTS)
+
+    @property
+    def parts_of_messages(self) -> Set[Hashable]:
+        """The parts of the coefficients that a block of rows needs: all."""
+        return set(_COEFFICIENTS)
 
     @property
     def block_rows(self) -> int:
