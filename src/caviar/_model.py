@@ -20,7 +20,8 @@ from ._randomness import generator
 from ._simulation import log_joint, simulate
 from ._termination import terminating
 from .data import ArrayRows, as_rows
-from .engine.binding import Binding, bind
+from .engine.binding import Binding
+from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
@@ -205,7 +206,8 @@ class Model:
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
         _check_settings(max_iter, tol, n_restarts)
-        binding = _bound(self, data, sample_weight, data_plate)
+        named = (*point, *(order or ()))
+        binding = _bound(self, data, sample_weight, data_plate, factors, named)
         plan = self._plan(binding, point, factors, order)
         if prior is not None:
             plan = plan.believing(self._beliefs(prior, plan))
@@ -408,7 +410,7 @@ class _Evaluator:
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
-        binding = _bound(self.model, data, sample_weight, self.data_plate)
+        binding = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         plan = self.model._plan(binding, self.point, self.factors)
         if self.prior is not None:
             plan = plan.believing(self.prior.beliefs(plan))
@@ -425,12 +427,27 @@ class _Evaluator:
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
 
 
-def _bound(model: Model, data: Any, sample_weight: Any, data_plate: Plate | str | None) -> Binding:
+def _bound(
+    model: Model,
+    data: Any,
+    sample_weight: Any,
+    data_plate: Plate | str | None,
+    factors: Sequence[Sequence[str]] | None,
+    named: Sequence[str],
+) -> Binding:
     """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
     weight = as_rows(sample_weight)
-    return bind(model.nodes, model.leaves, data, data_plate=data_plate, sample_weight=weight)
+    return bind_rows(
+        model.nodes,
+        model.leaves,
+        data,
+        data_plate=data_plate,
+        sample_weight=weight,
+        factors=factors,
+        named=named,
+    )
 
 
 def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
@@ -447,6 +464,8 @@ def rows_of(binding: Binding) -> ArrayRows:
     """Return the rows of bound data: every known array along the data plate, with that plate first."""
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
+    if isinstance(binding, DocumentBinding):
+        return ArrayRows({binding.pattern.word.name: binding.counts}, binding.n_rows, binding.row_weights)
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
     masks = (*binding.masks.items(), *binding.seen.items())
     known += [(node, mask_name(node.name), mask) for node, mask in masks]

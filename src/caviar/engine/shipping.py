@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from ..language import Constant
-from .row_pass import RowPass
+from .block_pass import BlockPass
 from .scratch import Scratch
 from .sums import Coefficients, Sums
 
@@ -40,7 +40,7 @@ class Shipment:
         Work buffers, of each process its own.
     """
 
-    def __init__(self, rows: RowPass, keys: tuple[Hashable, ...] | None = None) -> None:
+    def __init__(self, rows: BlockPass, keys: tuple[Hashable, ...] | None = None) -> None:
         self.rows = rows
         self.scratch = Scratch()
         self._keys = rows.keys if keys is None else keys

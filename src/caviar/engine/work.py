@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._typing import AnyArray, Array
+from .block_pass import BlockPass
 from .plan import Plan
-from .row_pass import RowPass
 from .scratch import Scratch
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 from .shipping import Shipment
@@ -80,7 +80,7 @@ class Work(Protocol):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
     @property
-    def rows(self) -> RowPass:
+    def rows(self) -> BlockPass:
         """What stays the same from pass to pass."""
         ...
 
@@ -125,7 +125,7 @@ class Order:
 class InferBlocks:
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
 
-    rows: RowPass
+    rows: BlockPass
     coefficients: Coefficients
     scratch: Scratch = field(default_factory=Scratch)
     over: Over = one_by_one
@@ -166,7 +166,7 @@ class InferBlocks:
 class SumStatic:
     """The sums that no local factor enters."""
 
-    rows: RowPass
+    rows: BlockPass
     scratch: Scratch = field(default_factory=Scratch)
 
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
