@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import models as models
     from . import report as report
     from . import testing as testing
+    from ._diagnostics import Diagnosis
     from ._errors import (
         CaviarError,
         CaviarWarning,
@@ -149,6 +150,7 @@ _HOME = {
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "LazyTable": ".data",
+    "Diagnosis": "._diagnostics",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
     "scan": ".data",
@@ -172,6 +174,7 @@ __all__ = [
     "DaskExecutor",
     "Data",
     "DataError",
+    "Diagnosis",
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",
