@@ -445,9 +445,9 @@ class Posterior:
         seed: int | np.random.Generator | None = None,
         coords: Mapping[str, Any] | None = None,
     ) -> Any:
-        r"""Return draws of this posterior as what the installed ArviZ works on: InferenceData, or DataTree since version 1.
+        r"""Return draws of this posterior as what the installed ArviZ works on.
 
-        Its ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
+        That is InferenceData, or since its version 1 a DataTree. Its ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
         there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
 
         Parameters

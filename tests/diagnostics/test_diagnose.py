@@ -8,7 +8,7 @@ import caviar as cv
 
 pytest.importorskip("arviz")
 
-from caviar._diagnostics.arviz import smoothed  # noqa: E402
+from caviar._diagnostics.arviz import smoothed
 
 
 def exact_regression():

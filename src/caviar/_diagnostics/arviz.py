@@ -28,10 +28,10 @@ def _loaded(*names: str) -> Any:
         for name in names:
             try:
                 return import_module(name)
-            except ModuleNotFoundError as error:
-                missing = error
-    message = f'diagnostics need ArviZ ({missing}); install it by pip install "caviar[arviz]"'
-    raise ImportError(message) from missing
+            except ModuleNotFoundError:
+                continue
+    message = f'diagnostics need ArviZ (no module {names[0]!r}); install it by pip install "caviar[arviz]"'
+    raise ImportError(message)
 
 
 def smoothed(log_weights: Array) -> tuple[Array, float]:

@@ -40,8 +40,8 @@ class Diagnosis:
     ----------
     pareto_k
         The shape k: below 0.5 q is close to the posterior; below 0.7 it is near enough for its draws to be
-        corrected by the weights; from 0.7 on it is not, and its means, and its variances above all, are not to be relied
-        on. Where all weights are equal to rounding it is 0.
+        corrected by the weights; from 0.7 on it is not: its variances are not to be relied on, and its means are to be
+        checked. Where all weights are equal to rounding it is 0.
     log_weights
         Of each draw, shape (n_draws,), in nats; not normalised.
     log_evidence
@@ -56,8 +56,9 @@ class Diagnosis:
 
     References
     ----------
-    Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Yes, but did it work?: Evaluating variational inference", *ICML* 2018;
-    A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry, "Pareto smoothed importance sampling", *JMLR* 25 (2024).
+    Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Yes, but did it work?: Evaluating variational inference", *ICML*
+    2018; A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry, "Pareto smoothed importance sampling", *JMLR* 25
+    (2024).
     """
 
     pareto_k: float
@@ -113,8 +114,8 @@ def diagnosis_of(
     reason = why_inexact(plan)
     if reason:
         raise ModelError(
-            f"the weights of draws from q need p(x, globals): {reason}. Where factors= took a joint factor apart, leave "
-            f"it out; caviar.testing.check_model checks the fit in another way"
+            f"the weights of draws from q need p(x, globals): {reason}. Where factors= took a joint factor apart, "
+            f"leave it out; caviar.testing.check_model checks the fit in another way"
         )
     draws = draws_of(factors, n_draws, rng)
     log_joint = draws.log_joint(plan, passes)

@@ -36,7 +36,7 @@ class Draws:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the values of one draw after another by name."""
         for number in range(len(self.log_q)):
-            yield {name: _each(value, lambda part: part[number]) for name, value in self.values.items()}
+            yield {name: _nth(value, number) for name, value in self.values.items()}
 
     def log_joint(self, plan: Plan, passes: Passes) -> Array:
         """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
@@ -49,13 +49,13 @@ def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Dr
     log_q = np.zeros(n)
     for name, factor in factors.items():
         if isinstance(factor, PartlyKnown):
-            each = [factor.log_density(_each(values[name], lambda part: part[i])) for i in range(n)]
+            each = [factor.log_density(_nth(values[name], i)) for i in range(n)]
             log_q += np.reshape(each, (n, -1)).sum(axis=1)
         elif not isinstance(factor, PointMass):
             log_q += factor.log_density(values[name]).reshape(n, -1).sum(axis=1)
     return Draws(values, log_q)
 
 
-def _each(value: Any, of: Any) -> Any:
-    """Return a function of an array, or of both of a pair."""
-    return type(value)(*(of(part) for part in value)) if isinstance(value, tuple) else of(value)
+def _nth(value: Any, number: int) -> Any:
+    """Return one of several draws, of an array or of both of a pair."""
+    return type(value)(*(part[number] for part in value)) if isinstance(value, tuple) else value[number]

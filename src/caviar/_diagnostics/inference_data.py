@@ -142,7 +142,7 @@ def _observed(value: Any) -> AnyArray:
     if issparse(value):
         return value.toarray()
     if isinstance(value, np.ma.MaskedArray):
-        return value.astype(np.float64).filled(np.nan)
+        return np.ma.filled(value.astype(np.float64), np.nan)
     return np.asarray(value)
 
 
