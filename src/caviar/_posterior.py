@@ -447,7 +447,8 @@ class Posterior:
     ) -> Any:
         r"""Return draws of this posterior as what the installed ArviZ works on.
 
-        That is InferenceData, or since its version 1 a DataTree. Its ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
+        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
+        ``loo`` and so on take it. Draws of q are independent, so
         there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
 
         Parameters

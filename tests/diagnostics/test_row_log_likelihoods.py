@@ -155,3 +155,30 @@ def test_a_chain_is_integrated_out_and_its_rows_have_no_density_of_their_own():
     each += np.log(values["transition"][paths[:, :-1], paths[:, 1:]]).sum(axis=1)
     prior = stats.norm.logpdf(values["mean"]).sum()  # the Dirichlets of ones have density 1
     assert log_joint_at(plan, values, passes) == pytest.approx(logsumexp(each) + prior, rel=1e-10)
+
+
+def topic_model() -> cv.Model:
+    document, topic = cv.Plate("document"), cv.Plate("topic", 2)
+    token = cv.Plate("token", within=document)
+    proportions = cv.Dirichlet("proportions", [1.0, 1.0], plates=document)
+    topics = cv.Dirichlet("topics", np.ones(6), plates=topic)
+    z = cv.Categorical("z", proportions, plates=token)
+    return cv.Model(cv.Categorical("word", topics[z], plates=token))
+
+
+def test_proportions_of_documents_that_are_global_leave_topics_to_integrate_out():
+    counts = np.random.default_rng(0).poisson(1.0, (5, 6))
+    words = [np.repeat(np.arange(6), row) for row in counts]
+    values, plan, passes = one_draw(topic_model().fit({"word": words}, seed=0), {"word": words}, 1)
+    if "proportions" not in values:
+        assert "a factor each" in why_no_rows(plan)
+        return
+    rows = counts * np.log(values["proportions"] @ values["topics"])
+    prior = 2 * np.log(120.0)  # of the topics, uniform on five dimensions; that of the proportions is 1
+    assert log_joint_at(plan, values, passes) == pytest.approx(rows.sum() + prior, rel=1e-10)
+
+
+def test_proportions_of_documents_that_are_hidden_are_refused():
+    data = {"word": csr_array(np.random.default_rng(0).poisson(1.0, (5, 6)))}
+    _, plan, _ = one_draw(topic_model().fit(data, seed=0), data, 1)
+    assert "a factor each" in why_no_rows(plan)

@@ -34,6 +34,8 @@ __all__ = ["log_joint_at", "row_log_likelihoods", "why_inexact", "why_no_rows"]
 
 def why_inexact(plan: Plan) -> str:
     """Return why the local variables cannot be integrated out exactly given the globals; nothing if they can."""
+    if not isinstance(plan.rows, RowPass):
+        return "the proportions of a document and the topics of its words, both hidden, have a factor each"
     if not plan.rows.keeps_locals:
         return ""
     names = " and ".join(f"'{factor.name}'" for factor in plan.factors)
@@ -49,8 +51,6 @@ def why_no_rows(plan: Plan) -> str:
         return "the model has no plate with rows of data"
     if plan.chain is not None:
         return f"the rows of '{plan.chain.name}' depend on their neighbours"
-    if not isinstance(plan.rows, RowPass):
-        return "the rows of this model are documents, whose words share their proportions"
     return why_inexact(plan)
 
 
