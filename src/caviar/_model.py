@@ -218,6 +218,7 @@ class Model:
             best,
             _Evaluator(self, tuple(point), factors, binding.data_plate, prior),
             [result.elbo for result in results],
+            [result.trace for result in results],
         )
 
     def simulate(

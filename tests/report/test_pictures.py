@@ -10,7 +10,7 @@ from matplotlib.patches import Polygon
 import caviar as cv
 from caviar.estimators._uncertainty import mean_marginal
 from caviar.report import draw, save_picture
-from caviar.report.colours import blend, colours_of
+from caviar.plot.colours import blend, colours_of
 
 FAITHFUL = cv.datasets.load_faithful()
 GALAXIES = cv.datasets.load_galaxies()
