@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import densities as densities
     from . import families as families
     from . import models as models
+    from . import plot as plot
     from . import report as report
     from . import testing as testing
     from ._errors import (
@@ -140,7 +141,7 @@ _HOME = {
     "Posterior": "._posterior",
     "Prediction": "._prediction",
 }
-_MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
+_MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 
 __all__ = [
     "BayesianGaussianMixture",

@@ -9,8 +9,8 @@ from matplotlib.patches import Polygon
 
 import caviar as cv
 from caviar.estimators._uncertainty import mean_marginal
-from caviar.report import draw, save_picture
 from caviar.plot.colours import blend, colours_of
+from caviar.report import draw, save_picture
 
 FAITHFUL = cv.datasets.load_faithful()
 GALAXIES = cv.datasets.load_galaxies()

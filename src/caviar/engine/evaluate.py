@@ -137,8 +137,12 @@ def points_at(plan: Plan, values: Mapping[str, Any]) -> dict[str, PointMass]:
     for name, value in values.items():
         if name not in latent:
             known = ", ".join(repr(other) for other in latent)
-            raise ParameterError(f"given= names {name!r}, which is no global variable of the posterior; it has {known}")
-        parts = tuple(np.asarray(part, dtype=np.float64) for part in value) if isinstance(value, tuple) else None
+            raise ParameterError(
+                f"given= names {name!r}, which is no global variable of the posterior; it has {known}"
+            )
+        parts = (
+            tuple(np.asarray(part, dtype=np.float64) for part in value) if isinstance(value, tuple) else None
+        )
         point = np.asarray(value, dtype=np.float64) if parts is None else families.MeanPrecision(*parts)
         points[name] = PointMass.of(latent[name], point)
         refuse_other_factor(plan, latent[name], points[name])

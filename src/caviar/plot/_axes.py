@@ -63,7 +63,9 @@ def new_axes(ax: Any, size: tuple[float, float]) -> Axes:
     if ax is None:
         return _figure(size).add_subplot()
     if not isinstance(ax, Axes):
-        raise ParameterError(f"ax= is one Matplotlib Axes, such as plt.subplots()[1]; got {type(ax).__name__}")
+        raise ParameterError(
+            f"ax= is one Matplotlib Axes, such as plt.subplots()[1]; got {type(ax).__name__}"
+        )
     return ax
 
 

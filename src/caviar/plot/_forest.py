@@ -88,7 +88,9 @@ def forest(
     ax.set_axisbelow(True)
     ax.set_xlabel(figures.name)
     has_intervals = figures.lower is not None
-    ax.set_title(f"{figures.name}: mean and {level:.0%} interval" if has_intervals else f"{figures.name}: points")
+    ax.set_title(
+        f"{figures.name}: mean and {level:.0%} interval" if has_intervals else f"{figures.name}: points"
+    )
     return ax
 
 
@@ -97,18 +99,20 @@ def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
     posterior = posterior_of(fitted)
     if variable is None and len(posterior) > 1:
         known = ", ".join(repr(name) for name in posterior)
-        raise ParameterError(f"forest draws one variable; choose one of {known}, as forest(posterior, 'name')")
+        raise ParameterError(
+            f"forest draws one variable; choose one of {known}, as forest(posterior, 'name')"
+        )
     name = next(iter(posterior)) if variable is None else variable
     found = figures_of(posterior, name, level)
     if len(found) > 1:
         parts = " or ".join(repr(figures.name) for figures in found)
-        raise ParameterError(f"{name!r} is a joint factor, whose parts have units of their own; choose {parts}")
+        raise ParameterError(
+            f"{name!r} is a joint factor, whose parts have units of their own; choose {parts}"
+        )
     return found[0]
 
 
-def _entries(
-    figures: Figures, names: Mapping[str, Sequence[str]]
-) -> list[tuple[str, float, float, float]]:
+def _entries(figures: Figures, names: Mapping[str, Sequence[str]]) -> list[tuple[str, float, float, float]]:
     """Return label, mean and ends of each entry."""
     shape, n_plates = figures.mean.shape, len(figures.plates)
     variable = figures.name.partition(".")[0]
@@ -119,16 +123,14 @@ def _entries(
     along = [names_along(plate, size, names) for plate, size in zip(figures.plates, shape, strict=False)]
     key = figures.name if figures.name in names else variable
     along += [names_along(key, size, names) for size in shape[n_plates:]]
-    said = [
-        plate if plate not in names and len(shape) > 1 else "" for plate in figures.plates
-    ] + [""] * (len(shape) - n_plates)
+    said = [plate if plate not in names and len(shape) > 1 else "" for plate in figures.plates] + [""] * (
+        len(shape) - n_plates
+    )
     entries = []
     for index in np.ndindex(shape):
         if len(shape) - n_plates == 2 and index[-1] > index[-2]:
             continue
         parts = [f"{word} {own[i]}".strip() for word, own, i in zip(said, along, index, strict=True)]
-        ends = (
-            float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper)
-        )
+        ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
         entries.append((", ".join(parts) or figures.name, float(figures.mean[index]), *ends))
     return entries

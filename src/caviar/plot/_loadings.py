@@ -89,13 +89,17 @@ def loadings(
         _draw_cells(grid[0, 0], figures, labels)
     else:
         width = 0.6 + 0.07 * max(map(len, labels)) + 1.9 * n_factors
-        grid = new_grid(axes, (1, n_factors), (max(4.2, width), 0.26 * n_columns + 1.2), sharey=True, sharex=True)
+        grid = new_grid(
+            axes, (1, n_factors), (max(4.2, width), 0.26 * n_columns + 1.2), sharey=True, sharex=True
+        )
         for k in range(n_factors):
             _draw_factor(grid[0, k], figures, k)
         grid[0, 0].set_yticks(range(n_columns), labels)
         grid[0, 0].set_ylim(n_columns - 0.4, -0.6)
         if axes is None:
-            grid[0, 0].figure.suptitle(f"Loadings: mean and {level:.0%} interval; hollow where it holds 0", fontsize=10)
+            grid[0, 0].figure.suptitle(
+                f"Loadings: mean and {level:.0%} interval; hollow where it holds 0", fontsize=10
+            )
     return grid[0]
 
 
@@ -126,7 +130,9 @@ def _draw_cells(ax: Axes, figures: Figures, labels: Sequence[str]) -> None:
     """Draw a table of cells, in colours with their lightest at 0, and the numbers that say the sign in grey too."""
     n_columns, n_factors = figures.mean.shape
     largest = float(np.abs(figures.mean).max()) or 1.0
-    image = ax.imshow(figures.mean, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    image = ax.imshow(
+        figures.mean, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
+    )
     if figures.mean.size <= _MOST_CELLS:
         weak = _holds_zero(figures)
         for index in np.ndindex(figures.mean.shape):

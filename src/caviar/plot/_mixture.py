@@ -112,7 +112,9 @@ def rows_of(mixture: Mixture, X: Any) -> Array:
     if hasattr(X, "columns") and hasattr(mixture.estimator, "feature_names_in_"):
         missing = [name for name in own if name not in list(map(str, X.columns))]
         if missing:
-            raise DataError(f"the table lacks the columns {', '.join(missing)}, which the mixture was fitted to")
+            raise DataError(
+                f"the table lacks the columns {', '.join(missing)}, which the mixture was fitted to"
+            )
         X = X[list(own)]
     try:
         rows = np.asarray(X, dtype=np.float64)
@@ -121,7 +123,9 @@ def rows_of(mixture: Mixture, X: Any) -> Array:
     if rows.ndim == 1 and len(own) == 1:
         rows = rows[:, np.newaxis]
     if rows.ndim != 2 or rows.shape[1] != len(own) or len(rows) == 0:
-        raise DataError(f"expected rows with the columns {', '.join(own)}; got an array of shape {rows.shape}")
+        raise DataError(
+            f"expected rows with the columns {', '.join(own)}; got an array of shape {rows.shape}"
+        )
     return rows
 
 

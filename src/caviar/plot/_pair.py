@@ -10,6 +10,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Polygon
+from matplotlib.patheffects import withStroke
 
 from .._typing import AnyArray, Array
 from ._axes import ink, muted
@@ -74,9 +75,11 @@ def draw_pair(
         outline = ellipse(centre, radius * mixture.covariances[k][block])
         outlines.append(outline)
         face = (*colour, 0.10 if responsibilities is not None else 0.0)
-        ax.add_patch(Polygon(outline, facecolor=face, edgecolor="white", lw=3.0, zorder=3))
-        edge = Polygon(outline, fill=False, edgecolor=(*colour * 0.75, 1), lw=1.6, ls=line_of(k), zorder=3.1)
-        ax.add_patch(edge)
+        spread = Polygon(
+            outline, facecolor=face, edgecolor=(*colour * 0.75, 1), lw=1.6, ls=line_of(k), zorder=3
+        )
+        spread.set_path_effects([withStroke(linewidth=3.2, foreground="#ffffffb0")])
+        ax.add_patch(spread)
         _draw_mean(ax, centre, None if regions is None else regions[k])
     ax.margins(0.06)
     if numbered:
@@ -110,7 +113,9 @@ def _apart(outlines: list[Array]) -> list[Array]:
         if not others:
             places.append(candidates[candidates[:, 1].argmax()])
             continue
-        far = np.linalg.norm((candidates[:, None] - np.concatenate(others)[None]) / scale, axis=-1).min(axis=1)
+        far = np.linalg.norm((candidates[:, None] - np.concatenate(others)[None]) / scale, axis=-1).min(
+            axis=1
+        )
         # at the top of its outline, unless something else is there
         preference = 0.05 * (candidates[:, 1] - outline[:, 1].min()) / max(np.ptp(outline[:, 1]), 1e-300)
         places.append(candidates[(np.minimum(far, 0.08) + preference).argmax()])
@@ -121,7 +126,9 @@ def number(ax: Axes, label: int, place: AnyArray) -> None:
     """Write the number of a component."""
     box = {"boxstyle": "circle,pad=0.22", "fc": "white", "ec": muted(), "lw": 0.6}
     x, y = (float(coordinate) for coordinate in place)
-    ax.annotate(str(label), (x, y), ha="center", va="center", fontsize=8.5, color="#222222", bbox=box, zorder=7)
+    ax.annotate(
+        str(label), (x, y), ha="center", va="center", fontsize=8.5, color="#222222", bbox=box, zorder=7
+    )
 
 
 def keys(mixture: Mixture, level: float) -> list[Line2D]:

@@ -38,7 +38,7 @@ def pairs(
     r"""Return a picture of a fitted mixture of Gaussians and rows in every pair of columns.
 
     On the diagonal a histogram of each column below the predictive density, divided among the components. Below it the
-    rows, with two ellipses for each component: the outline holds its rows with probability ``level`` if they are Normal,
+    rows, with two ellipses for each component: the outline holds its rows with probability ``level`` if Normal,
     :math:`(x - m_k)' \Sigma_k^{-1} (x - m_k) \le -2 \log(1 - \text{level})`, and the small filled one, or a cross where
     means are points, its mean under the posterior.
 
@@ -87,11 +87,32 @@ def pairs(
     rows = rows_of(mixture, X)
     shown = _chosen(mixture, columns)
     size = len(shown)
+    side = (3.0 if size == 2 else 2.2 if size <= 4 else 1.75) * size
+    grid = new_grid(axes, (size, size), (max(side, 5.6), max(side, 5.0)), sharex="col")
+    draw_pairs(grid, mixture, rows, shown, level=level, max_points=max_points, hexagons=hexagons)
+    if axes is None:
+        say_aside(grid, mixture, level)
+        grid[0, 0].figure.suptitle("The components, and the rows", fontsize=10)
+    else:
+        grid[-1, 0].legend(handles=keys(mixture, level), loc="best", fontsize="small")
+    return grid
+
+
+def draw_pairs(
+    grid: AnyArray,
+    mixture: Mixture,
+    rows: Array,
+    shown: Sequence[int],
+    *,
+    level: float,
+    max_points: int,
+    hexagons: bool | None = None,
+) -> None:
+    """Draw columns into axes, (columns, columns)."""
     in_hexagons = len(rows) > 20 * max_points if hexagons is None else hexagons
     points = rows if in_hexagons else thinned(rows, max_points)
     shares = None if in_hexagons else mixture.responsibilities(points)
-    side = (3.0 if size == 2 else 2.2 if size <= 4 else 1.75) * size
-    grid = new_grid(axes, (size, size), (max(side, 5.6), max(side, 5.0)), sharex="col")
+    numbered = len(shown) <= 4 and len(mixture.drawn) <= _MOST_KEYS
     for i, row in enumerate(shown):
         for j, column in enumerate(shown):
             if j > i:
@@ -99,11 +120,8 @@ def pairs(
             elif i == j:
                 _draw_column(grid[i, j], mixture, rows, row)
             else:
-                numbered = size <= 4 and len(mixture.drawn) <= _MOST_KEYS
                 draw_pair(grid[i, j], mixture, points, shares, (column, row), level=level, numbered=numbered)
     _label(grid, [mixture.names[column] for column in shown])
-    _say(grid, mixture, level, own_figure=axes is None)
-    return grid
 
 
 def _chosen(mixture: Mixture, columns: Sequence[int | str] | None) -> list[int]:
@@ -166,12 +184,18 @@ def _label(grid: AnyArray, names: Sequence[str]) -> None:
     grid[0, 0].set_ylabel("density")
 
 
-def _say(grid: AnyArray, mixture: Mixture, level: float, *, own_figure: bool) -> None:
+def say_aside(grid: AnyArray, mixture: Mixture, level: float) -> None:
     """Say in the empty corner which colour, marker and line is which component, and what the ellipses hold."""
     drawn = sorted(mixture.drawn)
     handles = [
         Line2D(
-            [], [], color=tuple(mixture.colours[k] * 0.85), marker=marker_of(k), ls=line_of(k), ms=5, label=f"component {k}"
+            [],
+            [],
+            color=tuple(mixture.colours[k] * 0.85),
+            marker=marker_of(k),
+            ls=line_of(k),
+            ms=5,
+            label=f"component {k}",
         )
         for k in drawn[:_MOST_KEYS]
     ]
@@ -179,11 +203,6 @@ def _say(grid: AnyArray, mixture: Mixture, level: float, *, own_figure: bool) ->
         handles.append(Line2D([], [], ls="", label=f"and {len(drawn) - _MOST_KEYS} more"))
     handles += keys(mixture, level)
     handles.append(Line2D([], [], color=ink(), lw=1.0, label="predictive density"))
-    if not own_figure:
-        grid[-1, 0].legend(handles=handles[-3:], loc="best", fontsize="small")
-        return
-    figure = grid[0, 0].figure
-    figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(0.995, 0.955), handlelength=3.2)
-    n_components = len(mixture.weights)
-    used = f", {len(drawn)} in use" if len(drawn) < n_components else ""
-    figure.suptitle(f"{n_components} component{'s' * (n_components != 1)}{used}, and the rows", fontsize=10)
+    grid[0, 0].figure.legend(
+        handles=handles, loc="upper right", bbox_to_anchor=(0.995, 0.955), handlelength=3.2
+    )

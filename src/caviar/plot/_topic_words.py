@@ -77,14 +77,18 @@ def topic_words(
         )
     n_topics, n_vocabulary = figures.mean.shape
     if len(vocabulary) != n_vocabulary:
-        raise ParameterError(f"'{variable}' is over {n_vocabulary} words, but the vocabulary has {len(vocabulary)}")
+        raise ParameterError(
+            f"'{variable}' is over {n_vocabulary} words, but the vocabulary has {len(vocabulary)}"
+        )
     if n_words < 1:
         raise ParameterError(f"n_words must be at least 1; got {n_words!r}")
     shown = _chosen(fitted, variable, topics, n_topics)
     n_across = min(4, len(shown))
     n_down = -(-len(shown) // n_across)
     shape = (n_down, n_across) if axes is None else (1, len(shown))
-    grid = new_grid(axes, shape, (1.85 * n_across + 0.4, (0.2 * n_words + 0.55) * n_down + 0.5), sharex=True).ravel()
+    grid = new_grid(
+        axes, shape, (1.85 * n_across + 0.4, (0.2 * n_words + 0.55) * n_down + 0.5), sharex=True
+    ).ravel()
     for ax, k in zip(grid, shown, strict=False):
         _draw_topic(ax, figures, k, vocabulary, min(n_words, n_vocabulary))
     for ax in grid[len(shown) :]:
@@ -119,12 +123,22 @@ def _draw_topic(ax: Axes, figures: Figures, k: int, vocabulary: Sequence[str], n
     colour = colours_of(1)[0]
     ax.barh(lines, figures.mean[k, best], height=0.82, color=(*colour, 0.28), zorder=1)
     if figures.lower is not None and figures.upper is not None:
-        ax.hlines(lines, figures.lower[k, best], figures.upper[k, best], color=tuple(colour * 0.7), lw=1.1, zorder=2)
+        ax.hlines(
+            lines, figures.lower[k, best], figures.upper[k, best], color=tuple(colour * 0.7), lw=1.1, zorder=2
+        )
     inset = ax.get_yaxis_transform()
     for line, word in zip(lines, best, strict=True):
         box = {"facecolor": "white", "alpha": 0.6, "edgecolor": "none", "pad": 0.6}
         ax.text(
-            0.02, line, str(vocabulary[word]), transform=inset, va="center", fontsize=8.5, color=ink(), bbox=box, zorder=3
+            0.02,
+            line,
+            str(vocabulary[word]),
+            transform=inset,
+            va="center",
+            fontsize=8.5,
+            color=ink(),
+            bbox=box,
+            zorder=3,
         )
     ax.set_ylim(n_words - 0.4, -0.6)
     ax.set_title(f"topic {k}")

@@ -62,7 +62,11 @@ def weights(
     """
     level = check_level(level)
     posterior = posterior_of(fitted)
-    if variable == "weights" and variable not in posterior and np.ndim(getattr(fitted, "weights_", None)) == 1:
+    if (
+        variable == "weights"
+        and variable not in posterior
+        and np.ndim(getattr(fitted, "weights_", None)) == 1
+    ):
         mean, ends = np.asarray(fitted.weights_), None  # known ones are no variable of the posterior
     else:
         figures = figures_of(posterior, variable, level)[0]
@@ -77,7 +81,14 @@ def weights(
     ax = new_axes(ax, (max(3.6, 0.45 * len(mean) + 1.6), 3.2))
     colours = colours_of(len(mean))
     for k in range(len(mean)):
-        ax.bar(k, mean[k], width=0.72, facecolor=(*colours[k], 0.55), edgecolor=colours[k] * 0.7, hatch=hatch_of(k))
+        ax.bar(
+            k,
+            mean[k],
+            width=0.72,
+            facecolor=(*colours[k], 0.55),
+            edgecolor=colours[k] * 0.7,
+            hatch=hatch_of(k),
+        )
     if ends is not None:
         at = np.arange(len(mean))
         ax.vlines(at, *ends, color="white", lw=5, zorder=3)
