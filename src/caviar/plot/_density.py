@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
@@ -154,12 +155,14 @@ def _draw_curve(
     """Draw a histogram of the rows of one column, the density with its band, and what components have of it."""
     density_ = np.exp(mixture.predictive.log_density(grid[:, np.newaxis]))
     bins = int(np.clip(2 * math.sqrt(len(x)), 8, 60))
-    ax.hist(x, bins=bins, density=True, color="#dedede", edgecolor="white", lw=0.5, zorder=1)
+    ax.hist(x, bins=bins, density=True, color="#e6e6e6", edgecolor="#bcbcbc", lw=0.6, zorder=1)
     (curve,) = ax.plot(grid, density_, color=ink(), lw=1.7, zorder=4, label="predictive density")
     handles: list[Any] = [curve]
     if band is not None:
         label = f"density, {level:.0%} band"
-        handles.append(ax.fill_between(grid, *band, color=ink(), alpha=0.18, lw=0, zorder=1.5, label=label))
+        face, edge = to_rgba(ink(), 0.15), to_rgba(ink(), 0.7)
+        style = {"facecolor": face, "edgecolor": edge, "lw": 0.8, "ls": (0, (1, 1.5))}
+        handles.append(ax.fill_between(grid, *band, zorder=1.5, label=label, **style))
     if components and len(mixture.drawn) > 1:
         shares = density_[:, np.newaxis] * mixture.predictive.responsibilities(grid[:, np.newaxis])
         for k in mixture.drawn:
@@ -194,9 +197,9 @@ def _draw_below(ax: Axes, mixture: Mixture, x: Array, height: float, level: floa
 def _draw_regions(ax: Axes, mixture: Mixture, rows: Array) -> None:
     """Draw the rows, and the smallest regions with given probabilities."""
     points = thinned(rows[~np.isnan(rows).any(axis=1)], _MOST_ROWS)
-    x, y = (_grid(points[:, column])[::2] for column in (0, 1))
-    spread = [(2 * axis[0] - axis[len(axis) // 4], 2 * axis[-1] - axis[-len(axis) // 4]) for axis in (x, y)]
-    x, y = (np.linspace(*ends, 240) for ends in spread)
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = np.where(high > low, high - low, 1.0) / 2
+    x, y = (np.linspace(*ends, _GRID) for ends in zip(low - margin, high + margin, strict=True))
     across, along = np.meshgrid(x, y)
     density_ = np.exp(mixture.predictive.log_density(np.column_stack([across.ravel(), along.ravel()])))
     levels = _levels(density_, (x[1] - x[0]) * (y[1] - y[0]))
@@ -212,6 +215,9 @@ def _draw_regions(ax: Axes, mixture: Mixture, rows: Array) -> None:
         x, y, density_.reshape(across.shape), levels, colors=[ink()], linestyles=_REGION_LINES, linewidths=1.0
     )
     draw_points(ax, points, mixture.responsibilities(points), mixture.colours)
+    is_inside = (density_ >= levels[0]).reshape(across.shape)
+    ax.set_xlim(*_limits(x[is_inside.any(axis=0)], points[:, 0]))
+    ax.set_ylim(*_limits(y[is_inside.any(axis=1)], points[:, 1]))
     ax.set_xlabel(mixture.names[0])
     ax.set_ylabel(mixture.names[1])
     ax.set_title("Predictive density of the mixture, and the rows")
@@ -221,6 +227,13 @@ def _draw_regions(ax: Axes, mixture: Mixture, rows: Array) -> None:
             for share, style in zip(_SHARES[::-1], _REGION_LINES[::-1], strict=True)
         ]
     )
+
+
+def _limits(region: Array, points: Array) -> tuple[float, float]:
+    """Return the ends of an axis that has room for the largest region and all points."""
+    low, high = min(region.min(), points.min()), max(region.max(), points.max())
+    margin = 0.05 * (high - low)
+    return float(low - margin), float(high + margin)
 
 
 def _levels(density_: Array, cell: float) -> list[float]:

@@ -23,6 +23,7 @@ def forest(
     *,
     level: float = 0.95,
     names: Mapping[str, Sequence[str]] | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
     max_entries: int = 60,
     ax: Axes | None = None,
 ) -> Axes:
@@ -39,6 +40,9 @@ def forest(
         Of the central credible intervals.
     names
         Name of a plate -> what its places are called; name of the variable -> what the entries of one value are called.
+    only
+        Name of a plate, or of the variable -> those of its places, by what they are called, that are drawn; as one
+        column of many with units of their own.
     max_entries
         More entries are refused.
     ax
@@ -66,11 +70,11 @@ def forest(
     """
     level = check_level(level)
     figures = _the_one(fitted, variable, level)
-    entries = _entries(figures, dict(names or {}))
+    entries = _entries(figures, _named(fitted, figures, names), dict(only or {}))
     if len(entries) > max_entries:
         raise ParameterError(
             f"'{figures.name}' has {len(entries)} entries, too many for one picture; pass max_entries={len(entries)} "
-            f"to have them all the same, or read them with posterior.summary(max_rows=None)"
+            f"to have them all the same, only= for a part, or read them with posterior.summary(max_rows=None)"
         )
     ax = new_axes(ax, (5.6, 0.24 * len(entries) + 1.1))
     colour = colours_of(1)[0] * 0.85
@@ -112,23 +116,46 @@ def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
     return found[0]
 
 
-def _entries(figures: Figures, names: Mapping[str, Sequence[str]]) -> list[tuple[str, float, float, float]]:
+def _named(
+    fitted: Any, figures: Figures, names: Mapping[str, Sequence[str]] | None
+) -> dict[str, Sequence[str]]:
+    """Return the names of the entries; of a fitted mixture those of the columns that the fit saw are known."""
+    variable = figures.name.partition(".")[0]
+    known = list(map(str, getattr(fitted, "feature_names_in_", ())))
+    event = figures.mean.shape[len(figures.plates) :]
+    own = {variable: known} if event and event[-1] == len(known) else {}
+    return {**own, **dict(names or {})}
+
+
+def _entries(
+    figures: Figures, names: Mapping[str, Sequence[str]], only: Mapping[str, Sequence[str]]
+) -> list[tuple[str, float, float, float]]:
     """Return label, mean and ends of each entry."""
     shape, n_plates = figures.mean.shape, len(figures.plates)
     variable = figures.name.partition(".")[0]
-    unknown = [name for name in names if name not in (*figures.plates, variable, figures.name)]
-    if unknown:
-        known = ", ".join(repr(name) for name in (*figures.plates, variable))
-        raise ParameterError(f"names= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}")
-    along = [names_along(plate, size, names) for plate, size in zip(figures.plates, shape, strict=False)]
-    key = figures.name if figures.name in names else variable
-    along += [names_along(key, size, names) for size in shape[n_plates:]]
-    said = [plate if plate not in names and len(shape) > 1 else "" for plate in figures.plates] + [""] * (
-        len(shape) - n_plates
-    )
+    axes = (*figures.plates, variable)
+    for argument, given in (("names", names), ("only", only)):
+        unknown = [name for name in given if name not in axes]
+        if unknown:
+            known = ", ".join(map(repr, axes))
+            raise ParameterError(
+                f"{argument}= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}"
+            )
+    keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
+    along = [names_along(key, size, names) for key, size in zip(keys, shape, strict=True)]
+    for key, wanted in only.items():
+        places = along[keys.index(key)] if key in keys else []
+        if not set(map(str, wanted)) <= set(places):
+            raise ParameterError(
+                f"only= lists {list(wanted)} of '{key}', which has {', '.join(places) or 'no places'}"
+            )
+    kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
+    said = [key if key in figures.plates and key not in names and len(shape) > 1 else "" for key in keys]
     entries = []
     for index in np.ndindex(shape):
         if len(shape) - n_plates == 2 and index[-1] > index[-2]:
+            continue
+        if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
             continue
         parts = [f"{word} {own[i]}".strip() for word, own, i in zip(said, along, index, strict=True)]
         ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))

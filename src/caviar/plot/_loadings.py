@@ -137,7 +137,7 @@ def _draw_cells(ax: Axes, figures: Figures, labels: Sequence[str]) -> None:
         weak = _holds_zero(figures)
         for index in np.ndindex(figures.mean.shape):
             value = float(figures.mean[index])
-            number = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+            number = f"{round(value, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")
             colour = "white" if abs(value) > 0.6 * largest else "#222222"
             text = f"({number})" if weak[index] else number
             ax.text(index[1], index[0], text, ha="center", va="center", fontsize=7.5, color=colour)
@@ -148,6 +148,6 @@ def _draw_cells(ax: Axes, figures: Figures, labels: Sequence[str]) -> None:
     ax.tick_params(length=0)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
     bar.set_label("loading", color=ink())
-    bar.outline.set_visible(False)  # pyright: ignore
+    bar.outline.set_visible(False)
     title = "Loadings" if figures.lower is None else "Loadings; in brackets where the interval holds 0"
     ax.set_title(title)

@@ -93,6 +93,7 @@ def pairs(
     if axes is None:
         say_aside(grid, mixture, level)
         grid[0, 0].figure.suptitle("The components, and the rows", fontsize=10)
+        grid[0, 0].figure.align_ylabels(grid[:, 0])
     else:
         grid[-1, 0].legend(handles=keys(mixture, level), loc="best", fontsize="small")
     return grid
@@ -160,7 +161,7 @@ def _draw_column(ax: Axes, mixture: Mixture, rows: Array, column: int) -> None:
     density = np.exp(marginal.log_density(grid))
     shares = density[:, np.newaxis] * marginal.responsibilities(grid)
     if len(x):
-        ax.hist(x, bins=24, density=True, color="#d9d9d9", edgecolor="white", lw=0.4, zorder=1)
+        ax.hist(x, bins=24, density=True, color="#dedede", edgecolor="white", lw=0.4, zorder=1)
     for k in mixture.drawn:
         colour = mixture.colours[k]
         ax.fill_between(grid[:, 0], shares[:, k], color=tuple(colour), alpha=0.22, lw=0, zorder=2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -63,9 +62,9 @@ def posterior_of(fitted: Any) -> Posterior:
     )
 
 
-def check_level(level: Any) -> float:
+def check_level(level: float) -> float:
     """Return a level of intervals after checking it."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
     return float(level)
 

@@ -34,6 +34,7 @@ def responsibilities(
     variable: str | None = None,
     over_data: bool | None = None,
     names: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Return a picture of the probability of each component for each row.
@@ -54,6 +55,8 @@ def responsibilities(
         Whether to draw over the data; by default wherever that is possible.
     names
         Of the components; by default their numbers.
+    columns
+        What to write at the axes where rows are drawn over the data; by default the names that the fit saw.
     ax
         Axes to draw into; by default those of a new figure.
 
@@ -78,13 +81,10 @@ def responsibilities(
     """
     mixture = None
     if hasattr(fitted, "posterior_"):
-        mixture = mixture_of(fitted, None)
+        mixture = mixture_of(fitted, columns)
         rows = rows_of(mixture, X)
         is_narrow = len(mixture.names) <= 2
-        shares = (
-            np.empty((0, len(mixture.weights))) if over_data or (over_data is None and is_narrow) else None
-        )
-        shares = mixture.responsibilities(rows) if shares is None else shares
+        shares = mixture.responsibilities(rows)
     else:
         rows, is_narrow = np.empty((0, 0)), False
         shares = _hidden(posterior_of(fitted), X, variable)
@@ -180,8 +180,8 @@ def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
         _stack(ax, edges, np.concatenate([shown, shown[-1:]]), step=True)
         ax.set_ylim(0, 1)
         ax.set_ylabel("probability")
-        used = np.flatnonzero(shares.max(axis=0) > 0.01)
-        handles = [_patch(int(k), labels[k]) for k in used]
+        used = np.flatnonzero(shares.max(axis=0) > 0.01).tolist()
+        handles = [_patch(k, labels[k]) for k in used]
         ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
         extent = (0, n_rows, n_components - 0.5, -0.5)

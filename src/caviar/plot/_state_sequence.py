@@ -139,7 +139,8 @@ def _edges(time: Sequence[float] | None, n_rows: int) -> Array:
     if n_rows == 1:
         return at[0] + np.array([-0.5, 0.5])
     middle = (at[1:] + at[:-1]) / 2
-    return np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
+    ends = [2 * at[0] - middle[0], 2 * at[-1] - middle[-1]]
+    return np.array([ends[0], *middle, ends[1]], dtype=np.float64)
 
 
 def _draw_data(
@@ -173,34 +174,29 @@ def _draw_data(
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _runs(path: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return where runs of equal states begin, and where they end."""
-    changes = np.flatnonzero(np.diff(path)) + 1
-    return np.concatenate([[0], changes]), np.concatenate([changes, [len(path)]])
+def _runs(path: AnyArray, edges: Array) -> list[tuple[int, float, float]]:
+    """Return state, begin and length of each run of equal states."""
+    changes = (np.flatnonzero(np.diff(path)) + 1).tolist()
+    begins, ends = [0, *changes], [*changes, len(path)]
+    return [
+        (int(path[b]), float(edges[b]), float(edges[e] - edges[b])) for b, e in zip(begins, ends, strict=True)
+    ]
 
 
 def _draw_path(ax: Axes, path: AnyArray, labels: Sequence[str], edges: Array) -> None:
     """Draw the most probable path as a strip."""
-    begins, ends = _runs(path)
-    whole = edges[-1] - edges[0]
-    for k in np.unique(path):
+    runs = _runs(path, edges)
+    whole = float(edges[-1] - edges[0])
+    for k in sorted({state for state, *_ in runs}):
         colour = colours_of(k + 1)[k]
-        spans = [(edges[b], edges[e] - edges[b]) for b, e in zip(begins, ends, strict=True) if path[b] == k]
+        spans = [(begin, length) for state, begin, length in runs if state == k]
         face, edge = (*colour, 0.55), tuple(colour * 0.7)
         ax.broken_barh(spans, (0, 1), facecolor=face, edgecolor=edge, hatch=hatch_of(k), lw=0)
-        for begin, length in spans:
-            if length > whole * (0.012 * len(labels[k]) + 0.012):
-                box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
-                ax.text(
-                    begin + length / 2,
-                    0.5,
-                    labels[k],
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color="#222222",
-                    bbox=box,
-                )
+    box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
+    for k, begin, length in runs:
+        if length > whole * 0.012 * (len(labels[k]) + 1):
+            at = begin + length / 2
+            ax.text(at, 0.5, labels[k], ha="center", va="center", fontsize=8, color="#222222", bbox=box)
     ax.set_ylim(0, 1)
     ax.set_ylabel("path", rotation=0, ha="right", va="center")
     hide_frame(ax, "left", "bottom", "right", "top")
@@ -212,7 +208,7 @@ def _draw_shares(ax: Axes, shares: Array, used: Sequence[int], labels: Sequence[
     for line, k in enumerate(used):
         colour = colours_of(k + 1)[k]
         base = line + 0.45
-        ax.fill_between(edges, base, base - 0.9 * heights[:, k], step="post", facecolor=tuple(colour), lw=0)
+        ax.fill_between(edges, base, base - 0.9 * heights[:, k], step="post", facecolor=(*colour, 0.8), lw=0)
         ax.axhline(base, color=muted(), lw=0.4)
     ax.set_yticks(range(len(used)), [labels[k] for k in used])
     ax.set_ylim(len(used) - 0.45, -0.6)

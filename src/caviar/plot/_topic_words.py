@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ._axes import hide_frame, in_style, ink, new_grid
+from ._axes import in_style, new_grid
 from ._posterior_figures import Figures, check_level, figures_of, posterior_of
 from .colours import colours_of
 
@@ -61,11 +62,11 @@ def topic_words(
 
     Examples
     --------
-    >>> import numpy as np, caviar as cv
-    >>> counts = np.array([[9, 8, 0, 0], [7, 9, 0, 1], [0, 0, 8, 8], [0, 1, 9, 7]])
-    >>> posterior = cv.models.latent_dirichlet_allocation(2, 4).fit({"word": counts}, seed=0, n_restarts=4)
+    >>> import caviar as cv
+    >>> documents = [[0] * 9 + [1] * 8, [0] * 7 + [1] * 9 + [3], [2] * 8 + [3] * 8, [1] + [2] * 9 + [3] * 7]
+    >>> posterior = cv.models.latent_dirichlet_allocation(2, 4).fit({"word": documents}, seed=0, n_restarts=4)
     >>> axes = cv.plot.topic_words(posterior, ["goal", "ball", "vote", "law"], n_words=2)
-    >>> sorted(sorted(text.get_text() for text in ax.texts) for ax in axes)
+    >>> sorted(sorted(label.get_text() for label in ax.get_yticklabels()) for ax in axes)
     [['ball', 'goal'], ['law', 'vote']]
     """
     level = check_level(level)
@@ -87,7 +88,7 @@ def topic_words(
     n_down = -(-len(shown) // n_across)
     shape = (n_down, n_across) if axes is None else (1, len(shown))
     grid = new_grid(
-        axes, shape, (1.85 * n_across + 0.4, (0.2 * n_words + 0.55) * n_down + 0.5), sharex=True
+        axes, shape, (2.0 * n_across + 0.2, (0.2 * n_words + 0.55) * n_down + 0.5), sharex=True
     ).ravel()
     for ax, k in zip(grid, shown, strict=False):
         _draw_topic(ax, figures, k, vocabulary, min(n_words, n_vocabulary))
@@ -117,29 +118,17 @@ def _chosen(fitted: Any, variable: str, topics: Sequence[int] | None, n_topics: 
 
 
 def _draw_topic(ax: Axes, figures: Figures, k: int, vocabulary: Sequence[str], n_words: int) -> None:
-    """Draw the words of a topic as bars with the words upon them, and intervals at their ends."""
+    """Draw the words of a topic as bars, with intervals at their ends."""
     best = np.argsort(-figures.mean[k], kind="stable")[:n_words]
     lines = np.arange(n_words)
     colour = colours_of(1)[0]
-    ax.barh(lines, figures.mean[k, best], height=0.82, color=(*colour, 0.28), zorder=1)
+    ax.barh(lines, figures.mean[k, best], height=0.82, color=(*colour, 0.35), zorder=1)
     if figures.lower is not None and figures.upper is not None:
         ax.hlines(
-            lines, figures.lower[k, best], figures.upper[k, best], color=tuple(colour * 0.7), lw=1.1, zorder=2
+            lines, figures.lower[k, best], figures.upper[k, best], color=tuple(colour * 0.7), lw=1.6, zorder=2
         )
-    inset = ax.get_yaxis_transform()
-    for line, word in zip(lines, best, strict=True):
-        box = {"facecolor": "white", "alpha": 0.6, "edgecolor": "none", "pad": 0.6}
-        ax.text(
-            0.02,
-            line,
-            str(vocabulary[word]),
-            transform=inset,
-            va="center",
-            fontsize=8.5,
-            color=ink(),
-            bbox=box,
-            zorder=3,
-        )
+    ax.set_yticks(lines, [str(vocabulary[word]) for word in best])
     ax.set_ylim(n_words - 0.4, -0.6)
     ax.set_title(f"topic {k}")
-    hide_frame(ax, "left", "right", "top")
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_locator(MaxNLocator(3))

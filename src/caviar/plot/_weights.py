@@ -35,8 +35,8 @@ def weights(
         Name of the variable: a Dirichlet or StickBreaking without plates.
     level
         Of the central credible intervals. Those of :math:`\mathrm{Dir}(\alpha)` are of the marginals
-        :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; those of StickBreaking come from 4,000 draws. Points
-        (EM, MAP-EM) have none.
+        :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; those of StickBreaking come from 4,000 draws.
+        Points (EM, MAP-EM) have none.
     names
         Of the components; by default their numbers.
     ax
@@ -58,15 +58,11 @@ def weights(
     >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(cv.datasets.load_faithful().values)
     >>> ax = cv.plot.weights(mixture)
     >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
-    [0.64, 0.36]
+    [0.36, 0.64]
     """
     level = check_level(level)
     posterior = posterior_of(fitted)
-    if (
-        variable == "weights"
-        and variable not in posterior
-        and np.ndim(getattr(fitted, "weights_", None)) == 1
-    ):
+    if variable == "weights" and variable not in posterior and hasattr(fitted, "weights_"):
         mean, ends = np.asarray(fitted.weights_), None  # known ones are no variable of the posterior
     else:
         figures = figures_of(posterior, variable, level)[0]
@@ -92,13 +88,12 @@ def weights(
     if ends is not None:
         at = np.arange(len(mean))
         ax.vlines(at, *ends, color="white", lw=5, zorder=3)
-        ax.vlines(at, *ends, color=ink(), lw=2, zorder=4, label=f"{level:.0%} interval")
-        ax.legend()
+        ax.vlines(at, *ends, color=ink(), lw=2, zorder=4)
     ax.set_xticks(range(len(mean)), labels)
     if max(map(len, labels)) > 4:
         ax.tick_params(axis="x", rotation=35)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("component")
     ax.set_ylabel("weight (share of the rows)")
-    ax.set_title("Weights of the components")
+    ax.set_title("Weights of the components" + ("" if ends is None else f", with {level:.0%} intervals"))
     return ax
