@@ -132,12 +132,12 @@ def _chain(local: Mapping[str, Any], variable: str | None) -> MarkovChain:
 def _edges(time: Sequence[float] | None, n_rows: int) -> Array:
     """Return where each row begins and the last ends: halfway between the times of neighbours."""
     if time is None:
-        return np.arange(n_rows + 1) - 0.5
+        return np.arange(-0.5, n_rows, 1.0)
     at = np.asarray(time, dtype=np.float64)
     if at.shape != (n_rows,) or not np.all(np.diff(at) > 0):
         raise ParameterError(f"time= is a rising number for each of the {n_rows} rows; got shape {at.shape}")
     if n_rows == 1:
-        return at[0] + np.array([-0.5, 0.5])
+        return np.array([at[0] - 0.5, at[0] + 0.5])
     middle = (at[1:] + at[:-1]) / 2
     ends = [2 * at[0] - middle[0], 2 * at[-1] - middle[-1]]
     return np.array([ends[0], *middle, ends[1]], dtype=np.float64)
