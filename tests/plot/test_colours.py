@@ -1,8 +1,8 @@
 """Components can be told apart in grey and with each kind of colour blindness.
 
-The simulations are those for complete dichromacy (severity 1.0) of G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, "A
-physiologically-based model for simulation of color vision deficiency", IEEE Transactions on Visualization and Computer
-Graphics 15 (2009), 1291-1298, for linear RGB.
+The simulations are those for complete dichromacy (severity 1.0) of G. M. Machado, M. M. Oliveira and
+L. A. F. Fernandes, "A physiologically-based model for simulation of color vision deficiency", IEEE Transactions on
+Visualization and Computer Graphics 15 (2009), 1291-1298, for linear RGB.
 """
 
 import numpy as np

@@ -85,7 +85,7 @@ def loadings(
     labels = names_along("names", n_columns, {} if names is None else {"names": names})
     if n_factors > _MOST_PANELS if heat_map is None else heat_map:
         width = 1.8 + 0.07 * max(map(len, labels)) + 0.62 * n_factors
-        grid = new_grid(axes, (1, 1), (max(3.4, width), 0.28 * n_columns + 1.2))
+        grid = new_grid(axes, (1, 1), (max(4.6, width), 0.28 * n_columns + 1.2))
         _draw_cells(grid[0, 0], figures, labels)
     else:
         width = 0.6 + 0.07 * max(map(len, labels)) + 1.9 * n_factors

@@ -139,8 +139,8 @@ def _edges(time: Sequence[float] | None, n_rows: int) -> Array:
     if n_rows == 1:
         return np.array([at[0] - 0.5, at[0] + 0.5])
     middle = (at[1:] + at[:-1]) / 2
-    ends = [2 * at[0] - middle[0], 2 * at[-1] - middle[-1]]
-    return np.array([ends[0], *middle, ends[1]], dtype=np.float64)
+    ends = (2 * at[0] - middle[0], 2 * at[-1] - middle[-1])
+    return np.concatenate([ends[:1], middle, ends[1:]]).astype(np.float64)
 
 
 def _draw_data(

@@ -74,7 +74,7 @@ def weights(
             f"caviar.plot.forest(posterior, '{variable}') draws every entry"
         )
     labels = names_along("names", len(mean), {} if names is None else {"names": names})
-    ax = new_axes(ax, (max(3.6, 0.45 * len(mean) + 1.6), 3.2))
+    ax = new_axes(ax, (max(4.4, 0.45 * len(mean) + 1.6), 3.2))
     colours = colours_of(len(mean))
     for k in range(len(mean)):
         ax.bar(
