@@ -1,4 +1,4 @@
-"""With values of all globals ``log_predictive`` is the density of the model; its mean over draws is the predictive one."""
+"""With values of all globals ``log_predictive`` is the density there; its mean over draws is the predictive one."""
 
 import numpy as np
 import pytest

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Polygon
@@ -20,6 +22,10 @@ from .colours import blend, line_of, marker_of
 __all__ = ["draw_pair", "draw_points", "ellipse", "keys", "number"]
 
 _CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0, 2 * np.pi, 121))])
+
+
+_COUNTS = ListedColormap(colormaps["Greys"](np.linspace(0.2, 0.85, 256)))
+"""Greys from one row, which has to be seen, to many, on which black ellipses have to be."""
 
 
 def ellipse(centre: Array, matrix: Array) -> Array:
@@ -63,7 +69,7 @@ def draw_pair(
     """
     if responsibilities is None:
         shown = rows[~np.isnan(rows[:, pair]).any(axis=1)][:, pair]
-        ax.hexbin(*shown.T, gridsize=40, cmap="Greys", bins="log", mincnt=1, linewidths=0.1, zorder=1)
+        ax.hexbin(*shown.T, gridsize=40, cmap=_COUNTS, bins="log", mincnt=1, linewidths=0.1, zorder=1)
     else:
         draw_points(ax, rows[:, pair], responsibilities, mixture.colours)
     radius = -2 * math.log1p(-level)
