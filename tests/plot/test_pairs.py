@@ -141,3 +141,11 @@ def test_above_the_diagonal_nothing_is_drawn_and_edges_are_components_in_ink():
     spread, region = [patch for patch in axes[1, 0].patches if isinstance(patch, Polygon)][:2]
     assert region.get_facecolor() == to_rgba("#222222")
     assert spread.get_facecolor()[3] < 0.2
+
+
+def test_rows_and_columns_of_the_grid_share_their_ranges():
+    axes = cv.plot.pairs(penguins(), ROWS)
+    assert len({ax.get_ylim() for ax in axes[3, :3]}) == 1
+    assert len({ax.get_xlim() for ax in axes[:, 0]}) == 1
+    low, high = axes[3, 1].get_ylim()
+    assert low < np.nanmin(ROWS[:, 3]) < np.nanmax(ROWS[:, 3]) < high

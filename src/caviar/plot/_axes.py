@@ -16,10 +16,13 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 
-__all__ = ["STYLE", "hide_frame", "in_style", "ink", "muted", "new_axes", "new_grid"]
+__all__ = ["BARS", "BAR_EDGES", "STYLE", "hide_frame", "in_style", "ink", "muted", "new_axes", "new_grid"]
 
 STYLE = Path(__file__).with_name("caviar.mplstyle")
 """The style sheet of the library's pictures."""
+
+BARS, BAR_EDGES = (0.5, 0.5, 0.5, 0.22), (0.5, 0.5, 0.5, 0.5)
+"""Colours of histograms: grey that stands behind on white and on black."""
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import Array
-from ._axes import in_style, ink, muted, new_axes
+from ._axes import BAR_EDGES, BARS, in_style, ink, muted, new_axes
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points, number
 from ._posterior_figures import check_level
@@ -155,7 +155,7 @@ def _draw_curve(
     """Draw a histogram of the rows of one column, the density with its band, and what components have of it."""
     density_ = np.exp(mixture.predictive.log_density(grid[:, np.newaxis]))
     bins = int(np.clip(2 * math.sqrt(len(x)), 8, 60))
-    ax.hist(x, bins=bins, density=True, color="#e6e6e6", edgecolor="#bcbcbc", lw=0.6, zorder=1)
+    ax.hist(x, bins=bins, density=True, facecolor=BARS, edgecolor=BAR_EDGES, lw=0.6, zorder=1)
     (curve,) = ax.plot(grid, density_, color=ink(), lw=1.7, zorder=4, label="predictive density")
     handles: list[Any] = [curve]
     if band is not None:

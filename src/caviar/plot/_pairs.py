@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ._axes import hide_frame, in_style, ink, new_grid
+from ._axes import BAR_EDGES, BARS, hide_frame, in_style, ink, new_grid
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_pair, keys
 from ._posterior_figures import check_level
@@ -122,7 +122,22 @@ def draw_pairs(
                 _draw_column(grid[i, j], mixture, rows, row)
             else:
                 draw_pair(grid[i, j], mixture, points, shares, (column, row), level=level, numbered=numbered)
+    _align(grid)
     _label(grid, [mixture.names[column] for column in shown])
+
+
+def _align(grid: AnyArray) -> None:
+    """Give all axes of a column one range of x, and all pairs of a row one range of y."""
+    for own in range(len(grid)):
+        below = grid[own:, own]
+        low, high = np.transpose([ax.get_xlim() for ax in below])
+        for ax in below:
+            ax.set_xlim(low.min(), high.max())
+        beside = grid[own, :own]
+        if len(beside):
+            low, high = np.transpose([ax.get_ylim() for ax in beside])
+            for ax in beside:
+                ax.set_ylim(low.min(), high.max())
 
 
 def _chosen(mixture: Mixture, columns: Sequence[int | str] | None) -> list[int]:
@@ -161,7 +176,7 @@ def _draw_column(ax: Axes, mixture: Mixture, rows: Array, column: int) -> None:
     density = np.exp(marginal.log_density(grid))
     shares = density[:, np.newaxis] * marginal.responsibilities(grid)
     if len(x):
-        ax.hist(x, bins=24, density=True, color="#dedede", edgecolor="white", lw=0.4, zorder=1)
+        ax.hist(x, bins=24, density=True, facecolor=BARS, edgecolor=BAR_EDGES, lw=0.4, zorder=1)
     for k in mixture.drawn:
         colour = mixture.colours[k]
         ax.fill_between(grid[:, 0], shares[:, k], color=tuple(colour), alpha=0.22, lw=0, zorder=2)

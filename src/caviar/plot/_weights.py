@@ -87,7 +87,7 @@ def weights(
         )
     if ends is not None:
         at = np.arange(len(mean))
-        ax.vlines(at, *ends, color="white", lw=5, zorder=3)
+        ax.vlines(at, *ends, color=ax.get_facecolor(), lw=5, zorder=3)
         ax.vlines(at, *ends, color=ink(), lw=2, zorder=4)
     ax.set_xticks(range(len(mean)), labels)
     if max(map(len, labels)) > 4:
