@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ModelError,
         ParameterError,
         PlateError,
+        PrecisionWarning,
         VerificationError,
     )
     from ._model import Model
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         compare_mixtures,
         load,
     )
+    from .execution import Device
     from .language import (
         Bernoulli,
         Beta,
@@ -89,6 +91,7 @@ _ERRORS = (
     "ModelError",
     "ParameterError",
     "PlateError",
+    "PrecisionWarning",
     "VerificationError",
 )
 _LANGUAGE = (
@@ -134,6 +137,7 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    "Device": ".execution",
     "Model": "._model",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
@@ -153,6 +157,7 @@ __all__ = [
     "ConvergenceWarning",
     "Data",
     "DataError",
+    "Device",
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",
@@ -178,6 +183,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",

@@ -144,7 +144,8 @@ class Model:
         data_plate
             The plate that runs over rows; by default the data's plate without a declared size, or else the largest.
         executor
-            Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
+            Where blocks of rows are mapped: a number of threads, with results of the same bits, or an executor such as
+            :class:`Device`.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
@@ -170,6 +171,7 @@ class Model:
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
         plan = self._plan(binding, point, factors, order)
         passes = Passes(rows_of(binding), as_executor(executor))
+        passes.check(plan)
         settings = Settings(
             _MAX_ITER if max_iter is None else max_iter, tol, n_restarts=n_restarts, accelerate=accelerate
         )

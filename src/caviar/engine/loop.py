@@ -107,6 +107,10 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
     try:
         while len(trace) <= settings.max_iter:
             after, memory, stopped = _step(state, passes, memory, change)
+            if (after is None or stopped is not None) and passes.refine():
+                # in float32; what it means is asked again in float64
+                state, memory, change = _renewed(state, passes, settings, trace)
+                continue
             if after is None:
                 status = stopped or status
                 break
@@ -126,7 +130,11 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
             if stopped is not None:
                 status = stopped
                 break
-            if abs(change) >= settings.tol:
+            if passes.is_rough and change < settings.tol:
+                # sums in float32 are as far as they lead: the end of a fit is in float64
+                passes.refine()
+                state, memory, change = _renewed(state, passes, settings, trace)
+            elif abs(change) >= settings.tol:
                 memory = memory if memory is not None or not settings.accelerate else Memory()
             elif memory is None or not memory.has_moved:
                 status = Status.CONVERGED
@@ -136,6 +144,8 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
                 memory = None
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+    if passes.refine():
+        state = _renewed(state, passes, settings, trace)[0]
     terms = state.objective.by_factor()
     largest_in, largest = state.objective.largest()
     lost = float(np.finfo(float).eps * largest)
@@ -151,6 +161,15 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
         largest_in if lost > max(_TOLERATED_ERROR, ROUNDING * abs(state.elbo)) else "",
         lost,
     )
+
+
+def _renewed(
+    state: State, passes: Passes, settings: Settings, trace: list[float]
+) -> tuple[State, Memory | None, float]:
+    """Return a state after a pass in float64, which the trace then ends with; an empty memory; and no change yet."""
+    after = begin(state.plan, state.q, passes)
+    trace[-1] = after.elbo
+    return after, Memory() if settings.accelerate else None, np.inf
 
 
 def _step(

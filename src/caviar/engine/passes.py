@@ -11,6 +11,7 @@ import numpy as np
 from .._pairwise import pairwise_sum
 from .._typing import Array
 from .chain import ChainFactor, Path
+from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
@@ -24,7 +25,12 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Where blocks are mapped."""
+    """Where blocks are mapped.
+
+    An executor that moves blocks to a device says so by attributes that others need not have: ``moves_blocks`` (True),
+    ``is_single`` (whether it works in float32 until a pass has to be exact), ``block_rows(rows)``, the rows of a block
+    for a plan's :class:`RowPass`, and ``host``, an executor of this process for small samples.
+    """
 
     def session(self) -> AbstractContextManager[None]:
         """Hold what is needed for many maps."""
@@ -55,6 +61,8 @@ class Passes:
         self.source = source
         self.executor = executor
         self._scratch = Scratch()
+        self.is_rough: bool = getattr(executor, "is_single", False)
+        """Whether sums are taken in float32: within an error budget, but not to the last digits."""
         self.carried: dict[int, Any] = {}
         """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
         self._static: tuple[Plan, Sums] | None = None
@@ -68,7 +76,28 @@ class Passes:
 
     def n_batches(self, plan: Plan) -> int:
         """Batches whose sums are kept apart: no more than there are chunks of rows."""
-        return min(self._n_batches, len(chunks_of(plan, self.source)))
+        return min(self._n_batches, len(self._chunks(plan)))
+
+    def check(self, plan: Plan) -> None:
+        """Check that the executor can make the passes of a plan.
+
+        Raises
+        ------
+        ParameterError
+            If not.
+        """
+        if getattr(self.executor, "moves_blocks", False):
+            refuse_what_no_device_takes(plan.rows)
+
+    def refine(self) -> bool:
+        """From now on take sums in float64; return whether that changes anything."""
+        was_rough, self.is_rough = self.is_rough, False
+        return was_rough
+
+    def _chunks(self, plan: Plan) -> list[Chunk]:
+        """Return the chunks over which local factors are inferred."""
+        own = getattr(self.executor, "block_rows", None)
+        return chunks_of(plan, self.source, None if own is None else own(plan.rows))
 
     def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
@@ -86,7 +115,7 @@ class Passes:
             return self._unchanging[1]
         if plan.chain is not None:
             return self._summarize_chain(plan, plan.chain, coefficients, static)
-        chunks = chunks_of(plan, self.source)
+        chunks = self._chunks(plan)
         n_batches = self.n_batches(plan)
         if not n_batches:
             return plan.rows.summary(self._infer_and_sum(plan, coefficients, chunks), static, coefficients)
@@ -100,7 +129,7 @@ class Passes:
         return plan.rows.summary(memoized.total, static, coefficients)
 
     def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
-        work = InferBlocks(plan.rows, coefficients, self._scratch)
+        work = InferBlocks(plan.rows, coefficients, self._scratch, exact=not self.is_rough)
         carried = [self.carried.get(chunk.number) for chunk in chunks]
         sums, after = self.executor.sum(work, self.source, chunks, carried)
         if plan.rows.keeps_locals:
@@ -147,8 +176,9 @@ class Passes:
         return self.executor.sum(SumStatic(plan.rows, self._scratch), source, chunks, [None] * len(chunks))[0]
 
     def forget(self) -> None:
-        """Forget the local factors of the last pass."""
+        """Forget the local factors of the last pass; the next one is in float32 again where the executor is."""
         self.carried = {}
+        self.is_rough = getattr(self.executor, "is_single", False)
 
     def natural_parameters(
         self, plan: Plan, source: RowSource, coefficients: Coefficients

@@ -105,6 +105,17 @@ class RowPass:
         sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
 
+    @property
+    def buffer_rows(self) -> int:
+        """Numbers of each row of a block that a pass holds in its buffers, about."""
+        tables = self.compiled.tables
+        return sum(3 * f.n_rows + (tables[f].n_dense if f in tables else 0) for f in self.factors)
+
+    @property
+    def has_centres(self) -> bool:
+        """Whether some category is measured from a point of its own."""
+        return any(self._used_centres(factor) for factor in self.factors)
+
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
         return [centres for centres in self.centres.get(factor, ()) if centres.is_used]
 

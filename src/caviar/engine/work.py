@@ -9,6 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._typing import AnyArray, Array
+from .array_kernels import ArrayLibrary
+from .device_pass import DevicePass
+from .layout import Layout, layout_of
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
@@ -18,6 +21,9 @@ __all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "chunks_of"
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
+
+_RUNS = 64
+"""Runs of rows in a sample."""
 
 
 class RowSource(Protocol):
@@ -69,6 +75,8 @@ class InferBlocks:
     rows: RowPass
     coefficients: Coefficients
     scratch: Scratch = field(default_factory=Scratch)
+    exact: bool = True
+    """Whether an executor that works in float32 has to work in float64."""
 
     def __call__(
         self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
@@ -82,6 +90,32 @@ class InferBlocks:
                 total.add(sums)
             after.append(state)
         return total, after if self.rows.keeps_locals else None
+
+    def read(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
+        """Return a block of rows, without those of weight zero."""
+        return rows_at(source, bounds)
+
+    def zero(self) -> Sums:
+        """Return the sums over no rows."""
+        return Sums.zero()
+
+    def sample(self, source: RowSource, n_rows: int) -> Rows:
+        """Return about so many rows, spread over a source in runs."""
+        if source.n_rows <= n_rows:
+            return rows_at(source, (0, source.n_rows), every=True)
+        run = n_rows // _RUNS
+        starts = np.linspace(0, source.n_rows - run, _RUNS).astype(int).tolist()
+        blocks = [source.read(start, start + run) for start in starts]
+        columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        return Rows(columns, None, run * _RUNS, slice(0, 0))
+
+    def layout(self, sample: Rows | None) -> Layout:
+        """Return how blocks are prepared for a device: whitened by a ``sample`` for float32, or float64 without."""
+        return layout_of(self.rows, sample)
+
+    def on_device(self, layout: Layout, library: ArrayLibrary, scratch: Scratch | None) -> DevicePass:
+        """Return this work for blocks on a device."""
+        return DevicePass(self.rows, self.coefficients, layout, library, scratch)
 
 
 @dataclass(frozen=True)
@@ -101,9 +135,12 @@ class SumStatic:
         return total, None
 
 
-def chunks_of(plan: Plan, source: RowSource) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks; they depend on the plan and the number of rows only."""
-    size, total = plan.rows.block_rows, source.n_rows
+def chunks_of(plan: Plan, source: RowSource, block_rows: int | None = None) -> list[Chunk]:
+    """Return the rows of a source in chunks of blocks; they depend on the plan and the number of rows only.
+
+    Blocks have ``block_rows`` rows where these are given: by an executor whose fastest blocks are others.
+    """
+    size, total = block_rows or plan.rows.block_rows, source.n_rows
     bounds = [(start, min(start + size, total)) for start in range(0, total, size)]
     length = max(1, -(-len(bounds) // _MOST_CHUNKS))
     starts = range(0, len(bounds), length)

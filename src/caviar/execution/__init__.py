@@ -1,5 +1,6 @@
-"""Where blocks are mapped: in this process, over threads."""
+"""Where blocks are mapped: over threads of this process, or on an accelerator."""
 
+from .device import Device
 from .threads import Threads
 
-__all__ = ["Threads"]
+__all__ = ["Device", "Threads"]

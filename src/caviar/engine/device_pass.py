@@ -1,0 +1,153 @@
+"""A pass whose blocks lie on a device: coefficients in, :meth:`RowPass.summarize` there, sums in float64 back.
+
+In float32 the coefficients W are rounded, after what all categories share was taken off them. With W' the rounded ones
+the responsibilities r are those of W', and what the sum of log-normalisers says of W is
+
+.. math:: \\sum_n \\log Z_n(W') + \\langle W - W', R T' \\rangle
+
+so that the entropy of r, which is all that is asked of it, does not see the rounding of W.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import ParameterError
+from .._typing import Array
+from .array_kernels import ArrayKernels, ArrayLibrary
+from .layout import BlockOnDevice, Layout, tables_of
+from .locals import CategoricalFactor, LocalFactor
+from .row_pass import RowPass
+from .scratch import Scratch
+from .sums import Coefficients, Rows, Sums
+
+__all__ = ["DevicePass", "refuse_what_no_device_takes"]
+
+
+class DevicePass:
+    """One pass with given coefficients over blocks on a device.
+
+    Parameters
+    ----------
+    rows
+        The plan's pass.
+    coefficients
+        What it needs of the globals, on the host.
+    layout
+        How blocks were prepared.
+    library
+        The arrays of the device.
+    scratch
+        Buffers of an earlier pass of this kind, or None.
+    """
+
+    def __init__(
+        self,
+        rows: RowPass,
+        coefficients: Coefficients,
+        layout: Layout,
+        library: ArrayLibrary,
+        scratch: Scratch | None = None,
+    ) -> None:
+        self.rows = rows
+        self.layout = layout
+        self.library = library
+        self.scratch = scratch or Scratch(ArrayKernels(library, single=layout.single))
+        self._whitened = {
+            factor: layout.coefficients(factor, coefficients.matrices[factor]) for factor in tables_of(rows)
+        }
+        self._rounded = {
+            factor: _rounded(factor, matrix) if layout.single else matrix
+            for factor, matrix in self._whitened.items()
+        }
+        moved = {
+            factor: library.move(matrix, single=layout.single) for factor, matrix in self._rounded.items()
+        }
+        self._coefficients = Coefficients(moved, {})
+
+    def summarize(self, block: BlockOnDevice) -> Sums:
+        """Return the sums over a block: arrays of the device."""
+        # a block on a device has its columns by feature; where its rows stand is not asked
+        rows = Rows(block.columns, block.weights, block.n_rows, slice(0, 0))  # type: ignore[arg-type]
+        return self.rows.summarize(rows, self._coefficients, {}, self.scratch)[0]
+
+    def error(self, block: BlockOnDevice) -> Any:
+        """Return the largest error of a responsibility in the block that was summarized last: a number on the device."""
+        kernels = self.scratch.kernels
+        assert isinstance(kernels, ArrayKernels)
+        largest = None
+        for factor, table in tables_of(self.rows).items():
+            features = self.scratch.array((factor, "table"), (table.n_dense, block.n_rows))
+            expected = self.scratch.array((factor, "natural"), (factor.n_rows, block.n_rows))
+            matrix = self._coefficients.matrices[factor]
+            own = kernels.error(factor, matrix, features, expected, block.weights, self.scratch)
+            largest = own if largest is None else self.library.xp.maximum(largest, own)
+        return largest
+
+    def bring_back(self, sums: Sums) -> Sums:
+        """Return sums over blocks as those over the rows, on the host."""
+        fused: dict[LocalFactor | None, Array] = {}
+        log_partition: dict[LocalFactor, float] = {}
+        for factor, total in sums.fused.items():
+            assert factor is not None
+            own = self.library.numpy(total)
+            fused[factor] = self.layout.sums(factor, own)
+            log_partition[factor] = float(self.library.numpy(sums.log_partition[factor]))
+            if self.layout.single:
+                log_partition[factor] += float(np.vdot(self._whitened[factor] - self._rounded[factor], own))
+        return Sums(fused, {}, log_partition, {})
+
+
+def _rounded(factor: LocalFactor, matrix: Array) -> Array:
+    """Return W (E, F) less what all categories share, which changes no responsibility, rounded to float32."""
+    (shape,) = factor.shapes.values()
+    apart = matrix.reshape(*shape, -1)
+    return (apart - apart.mean(axis=-2, keepdims=True)).astype(np.float32).astype(np.float64).reshape(matrix.shape)
+
+
+def refuse_what_no_device_takes(rows: RowPass) -> None:
+    """Check that a pass can be made on a device.
+
+    Raises
+    ------
+    ParameterError
+        If not: the message says what in the model stands against it.
+    """
+    reason = _why_not(rows)
+    if reason:
+        raise ParameterError(
+            f"blocks on a device serve models whose local variables are Categoricals that do not depend on each other, "
+            f"fully hidden, with dense data; {reason}. Leave executor= out: the fit then runs on the processor's cores"
+        )
+
+
+def _why_not(rows: RowPass) -> str:
+    if not rows.factors:
+        return "this model has no local variable, so that a fit passes over the rows once"
+    if rows.keeps_locals:
+        return "some local variables of this model depend on each other"
+    for factor in rows.factors:
+        name = f"'{factor.name}'"
+        if rows.partial.get(factor):
+            return f"vectors of the data are missing in part, and {name} has a factor together with them"
+        if type(factor) is not CategoricalFactor:
+            return f"{name} is no Categorical by itself, but {_kind(factor)}"
+        if factor.labelled is not None:
+            return f"labels of {name} are known in part"
+        if factor.has_unseen:
+            return f"{name} has repetitions with nothing observed below them"
+        table = rows.compiled.tables.get(factor)
+        if table is None:
+            return f"nothing observed depends on {name} alone"
+        for feature, _ in table.tallied:
+            source = "" if feature.source is None else feature.source.name
+            if feature.is_sparse:
+                return f"the data of '{source}' are a sparse matrix"
+            return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"
+    return "" if rows.is_fused else "a term joins several known arrays with a local variable"
+
+
+def _kind(factor: LocalFactor) -> str:
+    return f"a factor of {' and '.join(type(variable).__name__ for variable in factor.variables)}"
