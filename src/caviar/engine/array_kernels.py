@@ -73,7 +73,7 @@ class ArrayKernels:
     def copy(self, array: Any) -> Any:
         return self.xp.asarray(array, copy=True)
 
-    def fill(self, table: FeatureTable, block: Mapping[Hashable, Any], out: Any, scratch: Scratch) -> None:
+    def fill(self, table: FeatureTable, block: Mapping[Any, Any], out: Any, scratch: Scratch) -> None:
         """Write the features of a prepared block, (F, B)."""
         values: dict[str, Any] = {}
         for feature, rows in zip(table.features, table.slices, strict=True):
@@ -87,7 +87,7 @@ class ArrayKernels:
                     values[source.name] = self._values(source, block, scratch)
                 self._powers(feature, values[source.name], own, scratch)
 
-    def _values(self, source: Source, block: Mapping[Hashable, Any], scratch: Scratch) -> Any:
+    def _values(self, source: Source, block: Mapping[Any, Any], scratch: Scratch) -> Any:
         """Return a source's values from its reference point, (shape..., B), zero where they are missing."""
         raw = block[source.name]
         if self.single:

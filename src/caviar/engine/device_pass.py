@@ -1,9 +1,9 @@
-"""A pass whose blocks lie on a device: coefficients in, :meth:`RowPass.summarize` there, sums in float64 back.
+r"""A pass whose blocks lie on a device: coefficients in, :meth:`RowPass.summarize` there, sums in float64 back.
 
 In float32 the coefficients W are rounded, after what all categories share was taken off them. With W' the rounded ones
 the responsibilities r are those of W', and what the sum of log-normalisers says of W is
 
-.. math:: \\sum_n \\log Z_n(W') + \\langle W - W', R T' \\rangle
+.. math:: \sum_n \log Z_n(W') + \langle W - W', R T' \rangle
 
 so that the entropy of r, which is all that is asked of it, does not see the rounding of W.
 """
@@ -74,7 +74,7 @@ class DevicePass:
         return self.rows.summarize(rows, self._coefficients, {}, self.scratch)[0]
 
     def error(self, block: BlockOnDevice) -> Any:
-        """Return the largest error of a responsibility in the block that was summarized last: a number on the device."""
+        """Return the largest error of a responsibility in the block summarized last: a number on the device."""
         kernels = self.scratch.kernels
         assert isinstance(kernels, ArrayKernels)
         largest = None
@@ -103,8 +103,9 @@ class DevicePass:
 def _rounded(factor: LocalFactor, matrix: Array) -> Array:
     """Return W (E, F) less what all categories share, which changes no responsibility, rounded to float32."""
     (shape,) = factor.shapes.values()
-    apart = matrix.reshape(*shape, -1)
-    return (apart - apart.mean(axis=-2, keepdims=True)).astype(np.float32).astype(np.float64).reshape(matrix.shape)
+    by_category = matrix.reshape(*shape, -1)
+    apart = by_category - by_category.mean(axis=-2, keepdims=True)
+    return apart.astype(np.float32).astype(np.float64).reshape(matrix.shape)
 
 
 def refuse_what_no_device_takes(rows: RowPass) -> None:

@@ -37,7 +37,7 @@ class Kernels(Protocol):
         """Return a copy."""
         ...
 
-    def fill(self, table: FeatureTable, block: Mapping[str, Any], out: Any, scratch: Scratch) -> None:
+    def fill(self, table: FeatureTable, block: Mapping[Any, Any], out: Any, scratch: Scratch) -> None:
         """Write the dense features T of a block, (F, B)."""
         ...
 

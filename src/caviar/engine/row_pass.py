@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from .._typing import Array
 from .centres import Centres
 from .compile import Compiled, LocalTerm, Part
 from .contraction import Derivative

@@ -35,7 +35,7 @@ class Whitening:
     root
         Lower triangular L with x - ref = L y, (D, D); None where entries are scaled only.
     scale
-        Powers of two s with x - ref = s y, of the shape of a value or (1, ...), where there is no root.
+        Powers of two s with x - ref = s y, of the shape of a value or one for all, where there is no root.
     """
 
     root: Array | None
@@ -77,9 +77,7 @@ class Whitening:
         return self.scale.ravel() ** power
 
 
-def whitening_of(
-    tables: Sequence[FeatureTable], columns: Mapping[str, AnyArray]
-) -> dict[str, Whitening]:
+def whitening_of(tables: Sequence[FeatureTable], columns: Mapping[str, AnyArray]) -> dict[str, Whitening]:
     """Return how the values of each source are turned, by name, from some rows of it."""
     features: dict[str, list[Feature]] = {}
     for feature in (feature for table in tables for feature in table.features):
@@ -90,24 +88,25 @@ def whitening_of(
 
 def _whitening(features: Sequence[Feature], values: Array) -> Whitening:
     shape = values.shape[:-1]
-    if len(shape) == 1 and all(f.is_packed or (f.statistic == "x" and not f.summed) for f in features):
-        if any(f.is_packed for f in features):
-            return Whitening(_root(values), np.ones(1))
-    spread = np.sqrt(np.mean(np.square(values / _largest(values)), axis=-1)) * _largest(values)
+    is_vector = len(shape) == 1 and any(f.is_packed for f in features)
+    if is_vector and all(f.is_packed or (f.statistic == "x" and not f.summed) for f in features):
+        return Whitening(_root(values), np.ones(1))
+    spread = _spread(values)
     if any(f.summed or f.is_outer for f in features):
-        spread = np.full((1,) * max(len(shape), 1), np.max(spread, initial=0.0))
-    spread = np.where(spread > 0, spread, 1.0).reshape(shape if spread.size > 1 else (1,) * max(len(shape), 1))
-    return Whitening(None, np.exp2(np.round(np.log2(spread))))
+        spread = np.full((1,) * len(shape), np.max(spread, initial=0.0))
+    return Whitening(None, np.exp2(np.round(np.log2(np.where(spread > 0, spread, 1.0)))))
 
 
 def _root(values: Array) -> Array:
     """Return the Cholesky factor of the second moments of values (D, B) about their reference."""
-    spread = np.sqrt(np.mean(np.square(values / _largest(values)), axis=1)) * _largest(values)
-    spread[spread == 0] = 1.0
+    spread = _spread(values)
+    spread = np.where(spread > 0, spread, 1.0)
     scaled = values / spread[:, None]
     correlation = scaled @ scaled.T / values.shape[1] + _RIDGE * np.eye(len(values))
     return spread[:, None] * np.linalg.cholesky(correlation)
 
 
-def _largest(values: Array) -> float:
-    return float(np.max(np.abs(values), initial=0.0)) or 1.0
+def _spread(values: Array) -> Array:
+    """Return the root of the mean square of values (shape..., B), without overflow."""
+    unit = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    return np.sqrt(np.mean(np.square(values / unit), axis=-1)) * unit

@@ -62,7 +62,7 @@ class ArrayLibrary(ABC):
 
     def arrived(self, copied: Any, arrays: list[Any]) -> None:
         """Let what the device computes next wait for arrays that were moved before the mark ``copied``."""
-        return None
+        return
 
     def mark(self) -> Any:
         """Return a mark behind what the device has been told to compute until now."""
@@ -70,7 +70,7 @@ class ArrayLibrary(ABC):
 
     def reach(self, mark: Any) -> None:
         """Wait until the device has reached a mark."""
-        return None
+        return
 
 
 class StrictLibrary(ArrayLibrary):
@@ -135,7 +135,9 @@ class TorchLibrary(ArrayLibrary):
             return None
         free, _ = self._torch.cuda.mem_get_info(self._device)
         # what torch holds for later allocations is free as well
-        cached = self._torch.cuda.memory_reserved(self._device) - self._torch.cuda.memory_allocated(self._device)
+        cached = self._torch.cuda.memory_reserved(self._device) - self._torch.cuda.memory_allocated(
+            self._device
+        )
         return free + cached
 
     @contextmanager
@@ -239,8 +241,8 @@ def _imported(module: str, package: str) -> ModuleType:
 def _unusable(device: str, library: str, error: Exception) -> ParameterError:
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return ParameterError(
-        f"{library} cannot hold float64 numbers on the device {device!r}: {reason}. Name a device that it can use, such "
-        f"as 'cpu', or leave executor= out"
+        f"{library} cannot hold float64 numbers on the device {device!r}: {reason}. Name a device that it can use, "
+        f"such as 'cpu', or leave executor= out"
     )
 
 
