@@ -147,7 +147,7 @@ def _why_not(rows: RowPass) -> str:
             if feature.is_sparse:
                 return f"the data of '{source}' are a sparse matrix"
             return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"
-    return "" if rows.is_fused else "a term joins several known arrays with a local variable"
+    return "" if rows.is_fused else "in some term a local variable meets the data otherwise than in a matrix product"
 
 
 def _kind(factor: LocalFactor) -> str:
