@@ -14,24 +14,26 @@ __all__ = ["hard", "reached", "strict", "sums", "uneven_weights"]
 
 
 def strict(**arguments):
-    """Return a device of array-api-strict whose arrays cannot be read, nor mixed with those of the host, by accident."""
+    """Return a device of array-api-strict, whose arrays NumPy neither reads nor mixes with its own."""
     return cv.Device("device1", library="array_api_strict", **arguments)
 
 
-def reached(model, data, *, weights=None, point=(), n_iter=3):
+def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     """Return a plan and global factors a few iterations after a start, with passes of this process."""
     plan = model._plan(bind(model.nodes, model.leaves, data, sample_weight=weights), point, None)
     passes = Passes(rows_of(plan.binding), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with passes.executor.session():
-        result = model._ascend(plan, passes, "auto", np.random.SeedSequence(0), settings)
+        result = model._ascend(plan, passes, init, np.random.SeedSequence(0), settings)
     return result.plan, result.q, passes
 
 
 def sums(plan, q, source, executor):
-    """Return the sums of one pass over the rows of a source."""
+    """Return the sums of one exact pass over the rows of a source."""
     with executor.session():
-        return Passes(source, executor).summarize(plan, plan.rows.coefficients(statistics_of(plan, q)))
+        passes = Passes(source, executor)
+        passes.refine()
+        return passes.summarize(plan, plan.rows.coefficients(statistics_of(plan, q)))
 
 
 def uneven_weights(n):
@@ -40,20 +42,20 @@ def uneven_weights(n):
 
 
 def hard(kind, n=3000, seed=0):
-    """Return rows (n, 3) of overlapping components where float32 has a hard time."""
+    """Return rows (n, 3) where float32 has a hard time, with means (K, 3) and precisions (K, 3, 3) of their components.
+
+    Components overlap in pairs, and each kind moves them elsewhere or looks at them through other columns.
+    """
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, 3)) + 1.5 * rng.integers(0, 3, (n, 1)) * np.array([1.0, -1.0, 0.5])
-    if kind == "far from zero":
-        return x + 1e6
-    if kind == "far clusters":
-        return x + 30.0 * rng.integers(0, 2, (n, 1))
-    if kind == "very far clusters":
-        return x + 3e4 * rng.integers(0, 2, (n, 1))
-    if kind == "columns of different size":
-        return x * np.array([1e-25, 1.0, 1e25])
-    if kind == "collinear columns":
-        return np.column_stack([x[:, 0], x[:, 0] + 1e-3 * x[:, 1], x[:, 2]])
+    apart = {"far clusters": 30.0, "farther clusters": 1000.0, "very far clusters": 3e4}.get(kind, 4.0)
+    means = np.array([[0.0, 0, 0], [1.5, 0, 0], [apart, apart, 0], [apart, apart + 1.5, 0]])
+    x = means[rng.integers(0, 4, n)] + rng.standard_normal((n, 3))
     if kind == "outliers":
         x[:: n // 7] *= 1e3
-        return x
-    raise ValueError(kind)
+    turn = {
+        "columns of different size": np.diag([1e-8, 1.0, 1e8]),
+        "collinear columns": np.array([[1.0, 0, 0], [1.0, 1e-2, 0], [0, 0, 1]]),
+    }.get(kind, np.eye(3))
+    back = np.linalg.inv(turn)
+    shift = 1e6 if kind == "far from zero" else 0.0
+    return x @ turn.T + shift, means @ turn.T + shift, np.broadcast_to(back.T @ back, (4, 3, 3))

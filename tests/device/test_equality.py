@@ -124,6 +124,8 @@ def test_a_categorical_on_a_plate_inside_a_row_is_refused():
     mean = cv.Normal("mean", 0.0, 0.1, plates=component)
     z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=(obs, part))
     model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=(obs, part)))
-    x = np.random.default_rng(0).choice([-2.0, 2.0], (200, 3)) + np.random.default_rng(1).normal(size=(200, 3))
+    x = np.random.default_rng(0).choice([-2.0, 2.0], (200, 3)) + np.random.default_rng(1).normal(
+        size=(200, 3)
+    )
     with pytest.raises(cv.ParameterError, match="otherwise than in a matrix product"):
         model.fit({"x": x}, executor=strict())

@@ -56,12 +56,15 @@ class ArrayKernels:
     library
         Whose arrays they are, and where.
     single
-        Whether blocks are in float32 and whitened; else they are in float64, and as they were given.
+        Whether what is made of blocks is in float32; else it is in float64.
+    whitened
+        Whether values in blocks are whitened; else they are as they were given.
     """
 
-    def __init__(self, library: ArrayLibrary, *, single: bool) -> None:
+    def __init__(self, library: ArrayLibrary, *, single: bool, whitened: bool) -> None:
         self.library = library
         self.single = single
+        self.whitened = whitened
         self.xp = library.xp
 
     def empty(self, size: int) -> Any:
@@ -90,7 +93,7 @@ class ArrayKernels:
     def _values(self, source: Source, block: Mapping[Any, Any], scratch: Scratch) -> Any:
         """Return a source's values from its reference point, (shape..., B), zero where they are missing."""
         raw = block[source.name]
-        if self.single:
+        if self.whitened:
             return raw
         values = raw
         if source.reference is not None:
@@ -186,36 +189,6 @@ class ArrayKernels:
         """Return the weighted sum of (..., B) numbers in float64, an array without axes."""
         assert seen is None
         return self.xp.sum(values if weights is None else values * weights, dtype=self.xp.float64)
-
-    def error(
-        self, factor: LocalFactor, matrix: Any, features: Any, expected: Any, weights: Any, scratch: Scratch
-    ) -> Any:
-        r"""Return the largest error of a responsibility that rounding makes in a block; the features are overwritten.
-
-        .. math:: \max_{nk} r_{nk} \, u \, \Bigl( M_{nk} (1 - 2 r_{nk}) + \sum_j r_{nj} M_{nj} \Bigr),
-            \quad M = |W| |T|
-
-        with u the unit roundoff: logits are off by about u M, and a responsibility by r times the error of its own
-        logit less the mean of those of its row.
-
-        Parameters
-        ----------
-        expected
-            Responsibilities (E, B) of a Categorical, times the weights (B,) unless these are None.
-        """
-        xp = self.xp
-        sizes = scratch.array("sizes", expected.shape)
-        if self.library.writes_out:
-            xp.abs(features, out=features)
-        else:
-            features[...] = xp.abs(features)
-        self.project(xp.abs(matrix), features, sizes)
-        (shape,) = factor.shapes.values()
-        shares = self.reshape(expected if weights is None else expected / weights, (*shape, sizes.shape[-1]))
-        sizes = self.reshape(sizes, tuple(shares.shape))
-        mean = xp.sum(shares * sizes, axis=-2, keepdims=True)
-        unit = 0.5 * float(xp.finfo(features.dtype).eps)
-        return unit * xp.max(shares * (sizes * (1.0 - 2.0 * shares) + mean))
 
     def _apply(self, name: str, left: Any, right: Any, out: Any) -> None:
         function = getattr(self.xp, name)

@@ -10,10 +10,13 @@ so that the entropy of r, which is all that is asked of it, does not see the rou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .._cached import cached_property
 from .._errors import ParameterError
 from .._typing import Array
 from .array_kernels import ArrayKernels, ArrayLibrary
@@ -54,37 +57,55 @@ class DevicePass:
         self.rows = rows
         self.layout = layout
         self.library = library
-        self.scratch = scratch or Scratch(ArrayKernels(library, single=layout.single))
+        single = layout.single
+        self.scratch = scratch or Scratch(ArrayKernels(library, single=single, whitened=single))
         self._whitened = {
             factor: layout.coefficients(factor, coefficients.matrices[factor]) for factor in tables_of(rows)
         }
-        self._rounded = {
-            factor: _rounded(factor, matrix) if layout.single else matrix
-            for factor, matrix in self._whitened.items()
-        }
-        moved = {
-            factor: library.move(matrix, single=layout.single) for factor, matrix in self._rounded.items()
-        }
-        self._coefficients = Coefficients(moved, {})
+        self._used = (
+            {factor: _rounded(_apart(factor, matrix)) for factor, matrix in self._whitened.items()}
+            if single
+            else self._whitened
+        )
+        self._coefficients = self._moved(self._used, single=single)
+
+    def _moved(self, matrices: Mapping[LocalFactor, Array], *, single: bool) -> Coefficients:
+        return Coefficients(
+            {factor: self.library.move(matrix, single=single) for factor, matrix in matrices.items()}, {}
+        )
 
     def summarize(self, block: BlockOnDevice) -> Sums:
         """Return the sums over a block: arrays of the device."""
-        # a block on a device has its columns by feature; where its rows stand is not asked
-        rows = Rows(block.columns, block.weights, block.n_rows, slice(0, 0))  # type: ignore[arg-type]
-        return self.rows.summarize(rows, self._coefficients, {}, self.scratch)[0]
+        return self.rows.summarize(_rows(block), self._coefficients, {}, self.scratch)[0]
 
     def error(self, block: BlockOnDevice) -> Any:
-        """Return the largest error of a responsibility in the block summarized last: a number on the device."""
-        kernels = self.scratch.kernels
-        assert isinstance(kernels, ArrayKernels)
+        """Return by how much responsibilities of the block summarized last are off: a number on the device.
+
+        The largest distance from those of the same block in float64: measured, on every row.
+        """
+        xp = self.library.xp
+        columns = {key: xp.astype(values, xp.float64) for key, values in block.columns.items()}
+        exact = replace(block, columns=columns)
         largest = None
-        for factor, table in tables_of(self.rows).items():
-            features = self.scratch.array((factor, "table"), (table.n_dense, block.n_rows))
-            expected = self.scratch.array((factor, "natural"), (factor.n_rows, block.n_rows))
-            matrix = self._coefficients.matrices[factor]
-            own = kernels.error(factor, matrix, features, expected, block.weights, self.scratch)
-            largest = own if largest is None else self.library.xp.maximum(largest, own)
+        for factor in tables_of(self.rows):
+            natural = self.rows.natural_of(
+                factor, _rows(exact), self._exact_coefficients, self._exact_scratch
+            )
+            self._exact_scratch.kernels.infer(factor, natural)
+            found = self.scratch.array((factor, "natural"), (factor.n_rows, block.n_rows))
+            if block.weights is not None:
+                found = found / block.weights
+            own = xp.max(xp.abs(xp.astype(found, xp.float64) - natural))
+            largest = own if largest is None else xp.maximum(largest, own)
         return largest
+
+    @cached_property
+    def _exact_scratch(self) -> Scratch:
+        return Scratch(ArrayKernels(self.library, single=False, whitened=self.layout.single))
+
+    @cached_property
+    def _exact_coefficients(self) -> Coefficients:
+        return self._moved(self._whitened, single=False)
 
     def bring_back(self, sums: Sums) -> Sums:
         """Return sums over blocks as those over the rows, on the host."""
@@ -96,16 +117,24 @@ class DevicePass:
             fused[factor] = self.layout.sums(factor, own)
             log_partition[factor] = float(self.library.numpy(sums.log_partition[factor]))
             if self.layout.single:
-                log_partition[factor] += float(np.vdot(self._whitened[factor] - self._rounded[factor], own))
+                log_partition[factor] += float(np.vdot(self._whitened[factor] - self._used[factor], own))
         return Sums(fused, {}, log_partition, {})
 
 
-def _rounded(factor: LocalFactor, matrix: Array) -> Array:
-    """Return W (E, F) less what all categories share, which changes no responsibility, rounded to float32."""
+def _rows(block: BlockOnDevice) -> Rows:
+    # columns go by feature, and where the rows stand is not asked
+    return Rows(block.columns, block.weights, block.n_rows, slice(0, 0))  # type: ignore[arg-type]
+
+
+def _apart(factor: LocalFactor, matrix: Array) -> Array:
+    """Return W (E, F) less what all categories share, which changes no responsibility."""
     (shape,) = factor.shapes.values()
     by_category = matrix.reshape(*shape, -1)
-    apart = by_category - by_category.mean(axis=-2, keepdims=True)
-    return apart.astype(np.float32).astype(np.float64).reshape(matrix.shape)
+    return (by_category - by_category.mean(axis=-2, keepdims=True)).reshape(matrix.shape)
+
+
+def _rounded(matrix: Array) -> Array:
+    return matrix.astype(np.float32).astype(np.float64)
 
 
 def refuse_what_no_device_takes(rows: RowPass) -> None:
@@ -147,7 +176,11 @@ def _why_not(rows: RowPass) -> str:
             if feature.is_sparse:
                 return f"the data of '{source}' are a sparse matrix"
             return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"
-    return "" if rows.is_fused else "in some term a local variable meets the data otherwise than in a matrix product"
+    return (
+        ""
+        if rows.is_fused
+        else "in some term a local variable meets the data otherwise than in a matrix product"
+    )
 
 
 def _kind(factor: LocalFactor) -> str:

@@ -208,7 +208,8 @@ class RowPass:
         self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
     ) -> Array:
         """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
-        return self._natural(factor, rows, coefficients, {}, self._row_arrays(rows), scratch)
+        data = {} if self.is_fused else self._row_arrays(rows)
+        return self._natural(factor, rows, coefficients, {}, data, scratch)
 
     def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each."""

@@ -26,12 +26,12 @@ log = logging.getLogger("caviar")
 _BUDGET = 1e-4
 """Error of a responsibility that rounding to float32 may make."""
 
-_CHECKED_EVERY = 8
-"""Passes in float32 of which one is checked on every row: it costs a third product."""
+_CHECKED_EVERY = 16
+"""Passes in float32 of which the first has every row computed in float64 too, to compare."""
 
 _ROWS = 1 << 17
 _STRIP = 4096
-_BUFFERS = 0.2
+_BUFFERS = 0.15
 """Share of the free memory that the buffers of one block may take."""
 
 _SAMPLE = 4096
@@ -52,10 +52,11 @@ class Device:
         Which array library: ``"torch"``, ``"cupy"``, or ``"array_api_strict"``, which is there to test with.
     dtype
         ``"float64"``: results are those of the processor to rounding. ``"float32"``: passes run in float32 on whitened
-        rows as long as that costs less than 1e-4 in any responsibility, and the fit ends with passes in float64, so
-        that its posterior and its ELBO are those of float64.
+        rows as long as no responsibility is off by more than 1e-4, and the fit ends with passes in float64, so that its
+        posterior and its ELBO are those of float64. How far they are off is measured on every row, in the first of any
+        16 passes and whenever reference points move.
     block_rows
-        Rows of a block; by default 131,072 on an accelerator, or what a fifth of its free memory has room for.
+        Rows of a block; by default 131,072 on an accelerator, or what a seventh of its free memory has room for.
     keep
         Share of the device's free memory for rows that stay there between passes; others are moved again in each pass
         while the device works on those before. On a processor all rows are kept.
@@ -102,8 +103,8 @@ class Device:
             raise ParameterError(f"dtype is 'float64' or 'float32'; got {dtype!r}")
         if block_rows is not None and not (isinstance(block_rows, int) and block_rows >= 1):
             raise ParameterError(f"block_rows is a whole number >= 1, or None; got {block_rows!r}")
-        if not (isinstance(keep, (int, float)) and 0 <= keep <= 0.75):
-            raise ParameterError(f"keep, a share of the device's memory, is between 0 and 0.75; got {keep!r}")
+        if not (isinstance(keep, (int, float)) and 0 <= keep <= 0.7):
+            raise ParameterError(f"keep, a share of the device's memory, is between 0 and 0.7; got {keep!r}")
         self.device, self.library, self.dtype = str(device), library, dtype
         self.is_single = dtype == "float32"
         self._own_rows, self._keep = block_rows, keep
@@ -167,7 +168,7 @@ class Device:
         """Return the sum in float32 blocks; None where that is too coarse."""
         rows = work.rows
         if rows.has_centres:
-            self._refuse_single("components are narrow compared with their distances")
+            self._refuse_single("components so narrow that they are measured from their own means")
             return None
         n_before = self._single[1] if self._single[0] is rows else 0
         self._single = rows, n_before + 1
@@ -175,15 +176,13 @@ class Device:
         # a number that is not one fails the comparison
         if error <= _BUDGET:
             return total
-        self._refuse_single(f"it could be off by {error:.1g}")
+        self._refuse_single(f"an error of {error:.1g}")
         return None
 
     def _refuse_single(self, reason: str) -> None:
         self._too_coarse = True
         self._held.clear()
-        message = (
-            f"float32 could cost more than {_BUDGET:g} in a responsibility ({reason}); passes are in float64"
-        )
+        message = f"float32 would cost more than {_BUDGET:g} in a responsibility ({reason}); passes are in float64"
         log.info(message)
         warnings.warn(
             f"{message} instead: as slow as dtype='float64', and as exact", PrecisionWarning, stacklevel=2
