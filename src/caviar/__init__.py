@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._posterior import Posterior
     from ._prediction import Prediction
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
+    from .engine.schedules import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
@@ -138,6 +139,7 @@ _HOME = {
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     "Device": ".execution",
+    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
@@ -163,6 +165,7 @@ __all__ = [
     "Gamma",
     "GaussianMixture",
     "ImproperError",
+    "Incremental",
     "KnownVarianceMixture",
     "LinearGaussianChain",
     "LostDigitsWarning",
@@ -187,6 +190,7 @@ __all__ = [
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",
+    "Stochastic",
     "StudentMixture",
     "TiedNormalGamma",
     "TiedNormalWishart",

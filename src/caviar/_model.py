@@ -27,15 +27,20 @@ from .engine.passes import Executor, Passes
 from .engine.plan import Plan
 from .engine.priors import prior_start
 from .engine.sample import Sample, sample_of
+from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
 from .engine.start import data_start, given_start
 from .engine.status import Status
+from .engine.stochastic import wander
 from .execution import Threads
+from .families import ExponentialFamily
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
 __all__ = ["Model"]
 
 _MAX_ITER = 500
 """Iterations of each start where a user does not say."""
+_MAX_PASSES = 10
+"""The same of the stochastic schedule."""
 _MOST_RESTARTS = 1_000_000
 
 
@@ -109,6 +114,8 @@ class Model:
         init: str | Mapping[str, Any] = "auto",
         sample_weight: Any = None,
         data_plate: Plate | str | None = None,
+        schedule: str | Schedule = "auto",
+        prior: Posterior | None = None,
         executor: Executor | int | None = None,
         progress: bool | Callable[[Progress], None] = False,
         accelerate: bool = True,
@@ -125,7 +132,8 @@ class Model:
         seed
             Of the starts; the same seed gives the same bits.
         max_iter
-            Largest number of iterations for each start; by default 500, with a warning where they do not suffice.
+            Largest number of iterations for each start; by default 500, with a warning where they do not suffice. Of
+            the stochastic schedule, passes over the rows; by default 10.
         tol
             Stop when the objective (nats) changes by less than this per row, or per unit of weight.
         n_restarts
@@ -143,6 +151,16 @@ class Model:
             Weight of each row; 2 is the row twice.
         data_plate
             The plate that runs over rows; by default the data's plate without a declared size, or else the largest.
+        schedule
+            When the globals are updated: ``"batch"``, once a pass over the rows; ``"incremental"`` or
+            :class:`Incremental`, after each of several batches of them, with the exact ELBO all the same;
+            ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another. ``"auto"`` is
+            incremental for large tables and batch for others.
+        prior
+            The posterior of this model given other rows, that takes the place of the priors of its globals: streaming.
+            The start is there, too. Where no variable of the rows is hidden, all rows at once have the same posterior,
+            and the ELBOs sum to theirs; elsewhere hidden variables of the earlier rows stay as they were found, and
+            the order of the rows matters. The ELBO is that of the new rows.
         executor
             Where blocks of rows are mapped: a number of threads, with results of the same bits, or an executor such as
             :class:`Device`.
@@ -150,7 +168,8 @@ class Model:
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
             Whether an iteration may move the globals beyond their updates where that raises the objective further.
-            It ends at the same fixed points in fewer passes; without, every iteration is the textbook's.
+            It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
+            is batch).
 
         Raises
         ------
@@ -170,23 +189,36 @@ class Model:
         _check_settings(max_iter, tol, n_restarts)
         binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
         plan = self._plan(binding, point, factors, order)
+        if prior is not None:
+            plan = plan.believing(self._beliefs(prior, plan))
+            init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
         passes.check(plan)
+        schedule = as_schedule(schedule)
         settings = Settings(
-            _MAX_ITER if max_iter is None else max_iter, tol, n_restarts=n_restarts, accelerate=accelerate
+            _max_iter(max_iter, schedule),
+            tol,
+            n_restarts=n_restarts,
+            accelerate=accelerate,
+            n_batches=n_batches_of(schedule, plan, passes.source.n_rows, accelerate=accelerate),
         )
-        results = self._restarts(plan, passes, init, seed, settings, progress)
+        results = self._restarts(plan, passes, init, seed, settings, progress, schedule)
         best = max(results, key=_rank)
         if not np.isfinite(best.elbo):
             raise ImproperError(
                 f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
                 f"prior; give a proper one"
             )
-        warn_about(best, self.nodes, settings, default_length=max_iter is None)
+        warn_about(
+            best,
+            self.nodes,
+            settings,
+            default_length=max_iter is None and not isinstance(schedule, Stochastic),
+        )
         return Posterior(
             self,
             best,
-            _Evaluator(self, tuple(point), factors, binding.data_plate),
+            _Evaluator(self, tuple(point), factors, binding.data_plate, prior),
             [result.elbo for result in results],
         )
 
@@ -275,6 +307,11 @@ class Model:
             masses,
         )
 
+    def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
+        if not isinstance(prior, Posterior):
+            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
+        return prior.beliefs(plan)
+
     def _restarts(
         self,
         plan: Plan,
@@ -283,6 +320,7 @@ class Model:
         seed: int | np.random.Generator | None,
         settings: Settings,
         progress: bool | Callable[[Progress], None],
+        schedule: Schedule,
     ) -> list[Result]:
         """Return where each start ended, without those that have no update; if none has one, say why."""
         results: list[Result] = []
@@ -291,7 +329,7 @@ class Model:
             for number, own_seed in enumerate(_seeds(seed, settings.n_restarts)):
                 own = replace(settings, callback=callback, restart=number)
                 try:
-                    results.append(self._ascend(plan, passes, init, own_seed, own))
+                    results.append(self._ascend(plan, passes, init, own_seed, own, schedule))
                 except ImproperError as error:
                     failures.append(error)
                     continue
@@ -308,15 +346,19 @@ class Model:
         init: str | Mapping[str, Any],
         seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
+        schedule: Schedule,
     ) -> Result:
+        rng = np.random.default_rng(seed)
         if isinstance(init, Mapping):
             plan, q = given_start(plan, init, passes)
         elif isinstance(init, str) and init == "prior":
             q = prior_start(plan)
         elif isinstance(init, str) and init == "auto":
-            plan, q = data_start(plan, _sample(passes), passes, np.random.default_rng(seed))
+            plan, q = data_start(plan, _sample(passes), passes, rng)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
+        if isinstance(schedule, Stochastic) and plan.factors:
+            return wander(settings, schedule, plan, q, passes, _sample(passes), rng)
         return ascend(settings, plan, q, passes)
 
 
@@ -328,6 +370,7 @@ class _Evaluator:
     point: tuple[str, ...]
     factors: Sequence[Sequence[str]] | None
     data_plate: Plate | None = None
+    prior: Posterior | None = None
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
@@ -338,7 +381,10 @@ class _Evaluator:
             data_plate=self.data_plate,
             sample_weight=sample_weight,
         )
-        return self.model._plan(binding, self.point, self.factors), Passes(rows_of(binding), Threads())
+        plan = self.model._plan(binding, self.point, self.factors)
+        if self.prior is not None:
+            plan = plan.believing(self.prior.beliefs(plan))
+        return plan, Passes(rows_of(binding), Threads())
 
     def above(self, leaves: Sequence[Variable]) -> _Evaluator:
         """Return the same for the part of the model above some of its leaves."""
@@ -349,6 +395,12 @@ class _Evaluator:
         factors = None if self.factors is None else [group for group in groups if group]
         plates = [plate for node in model.nodes for plate in node.plates]
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
+
+
+def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
+    if max_iter is not None:
+        return max_iter
+    return _MAX_PASSES if isinstance(schedule, Stochastic) else _MAX_ITER
 
 
 def _sample(passes: Passes) -> Sample:

@@ -13,11 +13,13 @@ from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
+from .engine.beliefs import beliefs_about
 from .engine.evaluate import factors_at, local_distributions, objective_at, predictive_densities
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
 from .engine.status import Status
+from .families import ExponentialFamily
 from .language import Plate, Variable, nodes_above
 
 __all__ = ["Posterior"]
@@ -31,6 +33,16 @@ class Binds(Protocol):
     @property
     def data_plate(self) -> Plate | None:
         """The plate that runs over rows."""
+        ...
+
+    @property
+    def point(self) -> Sequence[str]:
+        """Names of the globals that are point masses."""
+        ...
+
+    @property
+    def factors(self) -> Sequence[Sequence[str]] | None:
+        """Groups of local variables that share one factor."""
         ...
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
@@ -78,6 +90,7 @@ class Posterior:
         hidden = result.plan.binding.latent
         self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
         self._factors = factors_at(result.plan, result.q)
+        self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
 
     @property
     def data_plate(self) -> Plate | None:
@@ -112,6 +125,39 @@ class Posterior:
     def keys(self) -> list[str]:
         """Return the names of the global variables."""
         return list(self._factors)
+
+    def update(self, data: Mapping[str, Any], **arguments: Any) -> Posterior:
+        """Return the posterior after more rows of data: this one is their prior.
+
+        Short for ``posterior.model.fit(data, prior=posterior, ...)``, which says what that means.
+
+        Parameters
+        ----------
+        data
+            As for the fit; other rows than before.
+        **arguments
+            Of :meth:`Model.fit`; factors that are point masses stay so.
+
+        Examples
+        --------
+        Half of the rows and then the other half are all of them, here where no variable of the rows is hidden:
+
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> model = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs")))
+        >>> first = model.fit({"x": [1, 1, 0]})
+        >>> both = first.update({"x": [1, 0, 0, 0]})
+        >>> print(both["p"].a, both["p"].b)
+        4.0 5.0
+        >>> print(round(first.elbo + both.elbo - model.fit({"x": [1, 1, 0, 1, 0, 0, 0]}).elbo, 9))
+        0.0
+        """
+        same = {"point": self._evaluator.point, "factors": self._evaluator.factors}
+        return self.model.fit(data, **{"prior": self, **same, **arguments})
+
+    def beliefs(self, plan: Plan) -> dict[Variable, ExponentialFamily]:
+        """Return what a plan for more data takes for priors of its globals."""
+        return beliefs_about(plan, self._factors, self._of_points)
 
     def local(self, data: Mapping[str, Any], *, anew: bool = True) -> dict[str, Any]:
         """Return the factors of the local variables for rows of data, old or new, the globals as they are.

@@ -7,6 +7,7 @@ from caviar._model import rows_of
 from caviar.engine.binding import bind
 from caviar.engine.loop import Settings
 from caviar.engine.passes import Passes
+from caviar.engine.schedules import Batch
 from caviar.engine.state import statistics_of
 from caviar.execution import Threads
 
@@ -24,7 +25,7 @@ def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     passes = Passes(rows_of(plan.binding), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with passes.executor.session():
-        result = model._ascend(plan, passes, init, np.random.SeedSequence(0), settings)
+        result = model._ascend(plan, passes, init, np.random.SeedSequence(0), settings, Batch())
     return result.plan, result.q, passes
 
 

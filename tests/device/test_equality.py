@@ -107,6 +107,22 @@ def test_weights_and_restarts():
     assert_allclose(there.restart_elbos, here.restart_elbos, rtol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "schedule", [cv.Incremental(4), cv.Stochastic(100)], ids=["incremental", "stochastic"]
+)
+def test_schedules(schedule, dtype):
+    x = np.random.default_rng(0).choice([-2.0, 2.0], (1000, 1)) + np.random.default_rng(1).normal(
+        size=(1000, 2)
+    )
+    model = cv.models.normal_wishart_mixture(2, 2)
+    here, there = (
+        model.fit({"x": x}, seed=0, schedule=schedule, max_iter=20, executor=executor)
+        for executor in (None, strict(dtype=dtype))
+    )
+    assert_allclose(there.elbo, here.elbo, rtol=1e-10 if dtype == "float64" else 1e-6)
+
+
 def test_components_that_are_measured_from_their_own_mean():
     rng = np.random.default_rng(0)
     x = np.repeat([0.0, 1e6], 150)[:, None] + rng.standard_normal((300, 2)) * 1e-2

@@ -26,12 +26,15 @@ class ArrayRows:
         Weight of each row, shape (N,), or None for one each.
     order
         The place of each row among the rows of the user, shape (N,); None if they are in that order.
+    rows_together
+        Rows that are read at the cost of one.
     """
 
     columns: Mapping[str, AnyArray]
     n_rows: int
     row_weights: Array | None = None
     order: AnyArray | None = None
+    rows_together: int = 1
 
     def read(self, start: int, stop: int) -> dict[str, AnyArray]:
         """Return the rows from ``start`` to ``stop`` of every column, without copying."""

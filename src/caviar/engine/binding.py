@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import DataError, PlateError
 from .._typing import AnyArray, Array
+from ..families import ExponentialFamily
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
@@ -54,6 +55,8 @@ class Binding:
         Of latents of the rows that must count only where something below them was observed, where: shape (plates...).
     gaps
         Of observed vectors that are missing in part, which entries were observed.
+    beliefs
+        Of global variables, factors of an earlier fit that stand in the place of their priors.
     """
 
     nodes: tuple[Node, ...]
@@ -66,6 +69,7 @@ class Binding:
     seen: Mapping[Variable, AnyArray] = field(default_factory=dict)
     gaps: Mapping[Variable, Gaps] = field(default_factory=dict)
     known: Mapping[Variable, KnownRepetitions] = field(default_factory=dict)
+    beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +83,10 @@ class Binding:
         size = axis.of.letter_sizes.get(axis.letter, axis.of.dimension)
         assert size is not None
         return size
+
+    def is_flat(self, variable: Variable) -> bool:
+        """Whether a variable has a flat prior: stated so, and nothing known from an earlier fit."""
+        return variable.is_flat and variable not in self.beliefs
 
     def is_local(self, node: Node) -> bool:
         """Whether the node is repeated over the data plate."""

@@ -33,7 +33,7 @@ _LEAST_SIZE = 1e-12
 
 def has_collapsed(plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
     """Whether a flat factor has less than half a row left, or a singular covariance."""
-    flat = [variable for variable in plan.order if variable.is_flat]
+    flat = [variable for variable in plan.order if plan.binding.is_flat(variable)]
     return any(
         _is_empty(plan, variable, arrays) or _is_singular(plan, variable, q, arrays) for variable in flat
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -153,6 +153,8 @@ class _Compiler:
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
         """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
+        if owner in self.binding.beliefs:
+            return self._believed(owner, self.binding.beliefs[owner])
         terms: Sequence[Term] = (*terms_of(owner), *_base_terms(owner, self.binding))
         if owner not in self.binding.gaps and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
@@ -162,6 +164,20 @@ class _Compiler:
             observed = Operand(owner, OBSERVED, plate_axes(owner))
         sides: dict[int, _Side] = {}
         return [self._term(term, observed, sides) for term in terms]
+
+    def _believed(self, owner: Variable, belief: Any) -> list[GlobalTerm]:
+        """Return the terms of a density that is a factor of an earlier fit: eta' t - A(eta), to its own measure."""
+        reference = self.frame.of(owner)
+        prior = belief if reference is None else belief.translate(-reference)
+        size = self.binding.size
+        constant = Contraction(-float(np.sum(prior.log_partition)), [], [], (), size)
+        terms = [GlobalTerm(owner, constant)]
+        for statistic, natural in zip(owner.family.statistics, prior.natural, strict=True):
+            plates = tuple([Axis(plate) for plate in owner.plates_of(statistic)])
+            axes = plates + tuple([Axis(owner, letter) for letter in owner.letters[statistic]])
+            factor = Factor((owner, statistic), axes)
+            terms.append(GlobalTerm(owner, Contraction(1.0, [factor], [(natural, axes)], axes, size)))
+        return terms
 
     def _term(self, term: Term, observed: Operand | None, sides: dict[int, _Side]) -> GlobalTerm:
         """Compile one term: its local side becomes a part, its global side a contraction."""

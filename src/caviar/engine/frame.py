@@ -318,7 +318,7 @@ def refuse_far_priors(binding: Binding, frame: Frame) -> None:
     for variable in binding.latent:
         slot, spread = variable.slots.get("mean"), frame.spread_of(variable)
         moved = None if slot is None else frame.of_known(variable, slot)
-        known = slot is not None and isinstance(slot.node, Constant) and not variable.is_flat
+        known = slot is not None and isinstance(slot.node, Constant) and not binding.is_flat(variable)
         if slot is None or not known or moved is None or spread is None:
             continue
         widest = float(np.max(spread))

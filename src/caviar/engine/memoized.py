@@ -31,6 +31,10 @@ class Memoized:
             children = [own for own in self._nodes[2 * node : 2 * node + 2] if own is not None]
             self._nodes[node] = children[0] if len(children) == 1 else children[0].plus(children[1])
 
+    def of(self, batch: int) -> Sums | None:
+        """Return the sums of a batch; None before the first time."""
+        return self._nodes[self._first_leaf + batch]
+
     @property
     def total(self) -> Sums:
         """The sums of all batches; not to be changed."""

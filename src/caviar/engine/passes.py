@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from .memoized import Memoized
 from .plan import Plan
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
-from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, chunks_of, rows_at
+from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, blocks_of, chunks_of, rows_at
 
 __all__ = ["Executor", "Passes"]
 
@@ -51,6 +52,16 @@ class Executor(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Held:
+    """What is kept of a batch of rows between two passes over it."""
+
+    memoized: Memoized | None
+    batch: int
+    sums: Sums | None
+    carried: dict[int, Any]
+
+
 class Passes:
     """Passes of a plan over the rows of a source.
 
@@ -75,7 +86,7 @@ class Passes:
         self._n_batches, self._memoized = n_batches, None
 
     def n_batches(self, plan: Plan) -> int:
-        """Batches whose sums are kept apart: no more than there are chunks of rows."""
+        """Return the number of batches whose sums are kept apart: no more than there are rows."""
         return min(self._n_batches, len(self._chunks(plan)))
 
     def check(self, plan: Plan) -> None:
@@ -94,10 +105,14 @@ class Passes:
         was_rough, self.is_rough = self.is_rough, False
         return was_rough
 
-    def _chunks(self, plan: Plan) -> list[Chunk]:
-        """Return the chunks over which local factors are inferred."""
+    def blocks(self, plan: Plan, most_rows: int) -> list[tuple[int, int]]:
+        """Return where blocks of no more than ``most_rows`` start and stop."""
+        return blocks_of(plan, self.source, most_rows, self._block_rows(plan))
+
+    def _block_rows(self, plan: Plan) -> int | None:
+        """Return the rows of a block that the executor likes best, None if it leaves them to the plan."""
         own = getattr(self.executor, "block_rows", None)
-        return chunks_of(plan, self.source, None if own is None else own(plan.rows))
+        return None if own is None else own(plan.rows)
 
     def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
@@ -127,6 +142,41 @@ class Passes:
             sums = self._infer_and_sum(plan, coefficients, chunks[number::n_batches])
             memoized.replace(number, plan.rows.with_entropies(sums, coefficients))
         return plan.rows.summary(memoized.total, static, coefficients)
+
+    def held(self, batch: int) -> Held:
+        """Return the sums and local factors that are kept of a batch."""
+        sums = None if self._memoized is None else self._memoized.of(batch)
+        return Held(self._memoized, batch, sums, self.carried)
+
+    def put_back(self, held: Held) -> None:
+        """Have the sums and local factors of a batch as they were."""
+        self._memoized, self.carried = held.memoized, held.carried
+        if held.memoized is not None and held.sums is not None:
+            held.memoized.replace(held.batch, held.sums)
+
+    def _chunks(self, plan: Plan) -> list[Chunk]:
+        """Return the chunks over which local factors are inferred."""
+        return chunks_of(plan, self.source, max(1, self._n_batches), self._block_rows(plan))
+
+    def summarize_share(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Summary:
+        """Return the sums over some chunks as if all rows were like theirs; nothing is carried over to another pass.
+
+        Some of their rows must have a weight above zero.
+        """
+        weight = self.weight(chunks)
+        static = self._static_sums(plan)
+        work = InferBlocks(plan.rows, coefficients, self._scratch)
+        sums, _ = self.executor.sum(work, self.source, chunks, [None] * len(chunks))
+        whole = plan.rows.with_entropies(sums, coefficients).scaled(self.source.total_weight / weight)
+        return plan.rows.summary(whole, static, coefficients)
+
+    def weight(self, chunks: Sequence[Chunk]) -> float:
+        """Return the weight of the rows of some chunks."""
+        total = 0.0
+        for start, stop in (bounds for chunk in chunks for bounds in chunk.bounds):
+            weights = self.source.weights(start, stop)
+            total += float(stop - start if weights is None else weights.sum())
+        return total
 
     def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
         work = InferBlocks(plan.rows, coefficients, self._scratch, exact=not self.is_rough)

@@ -7,12 +7,14 @@ A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their op
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .._errors import ImproperError, ModelError
 from .._typing import Array
+from ..families import ExponentialFamily
 from ..language import Variable, base_terms_of
 from .binding import Binding
 from .centres import Centres, centres_of
@@ -80,6 +82,11 @@ class Plan:
                 f"variable; only observed and "
                 f"global variables may depend on its states"
             )
+
+    def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Plan:
+        """Return this plan with factors of an earlier fit, measured from the user's origin, in the place of priors."""
+        binding = replace(self.binding, beliefs=beliefs)
+        return Plan(binding, self.frame, self.factors, self.order, self.point)
 
     def updating(self, variables: Sequence[Variable]) -> Plan:
         """Return this plan with updates of these globals only; the factors of the others stay as they are given."""

@@ -116,6 +116,12 @@ class RowPass:
         """Whether some category is measured from a point of its own."""
         return any(self._used_centres(factor) for factor in self.factors)
 
+    @property
+    def operations_a_row(self) -> float:
+        """Operations of the matrix products for one row: two products, each a multiplication and an addition."""
+        tables = self.compiled.tables.items()
+        return sum(4.0 * factor.n_rows * table.n_dense for factor, table in tables if factor is not None)
+
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
         return [centres for centres in self.centres.get(factor, ()) if centres.is_used]
 

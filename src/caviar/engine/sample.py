@@ -40,11 +40,14 @@ class Sample:
         Total weight of each distinct row, scaled so that they sum to the weight of all rows.
     is_part
         Whether there are other rows than these.
+    rows_together
+        Rows that are read at the cost of one.
     """
 
     columns: Mapping[str, AnyArray]
     row_weights: Array
     is_part: bool = False
+    rows_together: int = 1
 
     @property
     def n_rows(self) -> int:

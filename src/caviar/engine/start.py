@@ -197,7 +197,7 @@ def _sweep(
             try:
                 q[variable] = plan.update(variable, arrays)
             except ImproperError:
-                if not variable.is_flat:
+                if not plan.binding.is_flat(variable):
                     refuse_far_priors(plan.binding, plan.frame)
                     raise
                 complete = False

@@ -11,16 +11,33 @@ import numpy as np
 from .._errors import ImproperError
 from .._typing import Array, Statistics
 from ..language import Variable
-from .acceleration import Memory, Place, accepted, proposal, refused, seen, updated
+from . import acceleration
+from .acceleration import Memory, Place, accepted, proposal, refused, seen
 from .centres import TOLERATED_LOSS
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
 from .sums import Coefficients
 
-__all__ = ["ROUNDING", "Factors", "State", "advance", "begin", "ready", "statistics_of"]
+__all__ = [
+    "ROUNDING",
+    "Factors",
+    "State",
+    "Updated",
+    "advance",
+    "advance_by_batch",
+    "begin",
+    "ready",
+    "statistics_of",
+    "updated",
+    "updated_globals",
+    "with_optimal_locals",
+]
 
 Factors: TypeAlias = Mapping[Variable, Any]
+
+_AHEAD = 0.45
+"""Share of the way of the last pass that globals are carried on for the local factors of a batch; see the design."""
 
 ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
@@ -105,6 +122,27 @@ def advance(
     With a ``memory`` of the moves before, the globals may go further than to their updates, where that raises the
     objective by more than these do before the pass: so it rises in each step, whatever is proposed.
     """
+    step = updated(state, passes)
+    if memory is not None:
+        further, memory = _further(step.before, step.after, passes, memory, change_per_row)
+        if further is not None:
+            return further, memory
+    return _update_locals(step, passes), memory
+
+
+@dataclass(frozen=True)
+class Updated:
+    """A state whose globals were updated, and what a pass needs of them; what is lost in rounding counts as no fall."""
+
+    before: State
+    after: State
+    coefficients: Coefficients
+    loss: float
+    slack: float
+
+
+def updated(state: State, passes: Passes) -> Updated:
+    """Return the state after each global factor was updated in turn, the sums over rows as they are."""
     # an error of a logit that is tolerated is one of the objective, times the rows
     slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
     if passes.is_rough:
@@ -125,14 +163,63 @@ def advance(
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
-    if memory is not None:
-        further, memory = _further(state, after, passes, memory, change_per_row)
+    return Updated(before, after, coefficients, loss, slack)
+
+
+def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: State | None = None) -> Updated:
+    """Return the state after the local factors of one batch of the rows, and then each global factor, were updated.
+
+    The objective is that of all rows, the local factors of the other batches as their last pass left them; so it rises.
+
+    Parameters
+    ----------
+    last_time
+        The state that this batch was visited in a pass ago, where moves beyond the updates are wanted. The sums of the
+        batches are half a pass old on average, and so are the globals that follow from them. So the local factors are
+        found for globals carried on by a share of the way that they have come since; where that lowers the objective,
+        for the globals as they are.
+    """
+    if last_time is not None:
+        further = _advance_beyond(now, passes, batch, last_time)
         if further is not None:
-            return further, memory
-    # the entropy of the labels has no more digits than the terms that it was found beside
-    size = before.objective.scale
-    slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
-    return _update_locals(after, coefficients, passes, slack, loss * passes.source.total_weight), memory
+            return further
+    return updated(_update_locals(now, passes, batch), passes)
+
+
+def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: State) -> Updated | None:
+    """Return the state after one batch, its local factors for globals further on; None if the objective falls."""
+    state, plan = now.after, now.after.plan
+    if last_time.plan is not plan or not state.natural or not last_time.natural:
+        return None
+    arrays = dict(state.arrays)
+    try:
+        for variable in plan.order:
+            pairs = zip(state.natural[variable], last_time.natural[variable], strict=True)
+            further = tuple(new + _AHEAD * (new - old) for new, old in pairs)
+            arrays.update(plan.statistics(variable, plan.factor(variable, further)))
+    except ImproperError:
+        return None
+    held = passes.held(batch)
+    summary = passes.summarize(plan, plan.rows.coefficients(arrays), batch)
+    arrays = {**state.arrays, **summary.parts}
+    objective = state.objective.copy()
+    objective.set_rows(arrays, summary)
+    try:
+        found = updated(State(plan, state.q, arrays, objective, state.fell_at, state.natural), passes)
+    except ImproperError:
+        found = None
+    if found is not None and found.after.elbo >= state.elbo:
+        return found
+    passes.put_back(held)
+    return None
+
+
+def with_optimal_locals(state: State, passes: Passes) -> State:
+    """Return the state with the local factors of all rows at their optimum, the globals as they are."""
+    found = _complete(
+        state.plan, state.q, dict(state.arrays), state.plan.rows.coefficients(state.arrays), passes
+    )
+    return replace(found, natural=state.natural, fell_at=state.fell_at)
 
 
 def _further(
@@ -144,7 +231,7 @@ def _further(
         return None, Memory()
     memory, natural = proposal(seen(memory, place, update), change_per_row)
     if natural is None:
-        return None, updated(memory)
+        return None, acceleration.updated(memory)
     found = _moved(after, natural, passes)
     return found, refused(memory) if found is None else accepted(memory)
 
@@ -206,6 +293,11 @@ def _recentred(state: State, passes: Passes) -> State | None:
     return _complete(plan, q, arrays, plan.rows.coefficients(arrays), passes)
 
 
+def updated_globals(state: State) -> State:
+    """Return the state with each global factor updated in turn, the sums over rows as they are."""
+    return _update_globals(state, 0.0)
+
+
 def _update_globals(state: State, slack: float) -> State:
     """Return the state with each global factor updated in turn, the sums over rows as they are.
 
@@ -228,23 +320,25 @@ def _fall(name: str, amount: float) -> str:
     return f"'{name}' lowered the objective by {amount:.3g}"
 
 
-def _update_locals(
-    state: State, coefficients: Coefficients, passes: Passes, slack: float, inexact: float
-) -> State:
-    """Return the state with the local factors at their optimum; a fall by ``slack`` or by rounding is none.
+def _update_locals(step: Updated, passes: Passes, batch: int | None = None) -> State:
+    """Return the state with the local factors (of one batch) at their optimum; a fall by rounding is none.
 
-    Where reference points move, the objective is computed anew; the one before may have been ``inexact`` by so much.
+    Where reference points move, the objective is computed anew; the one before may have been inexact.
     """
-    plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), coefficients)
+    state = step.after
+    # the entropy of the labels has no more digits than the terms that it was found beside
+    size = step.before.objective.scale
+    slack = max(step.slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
+    plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), step.coefficients)
     before, fell_at = state.elbo, state.fell_at
     if plan is state.plan:
-        summary = passes.summarize(plan, coefficients)
+        summary = passes.summarize(plan, coefficients, batch)
         arrays.update(summary.parts)
         objective = state.objective
         objective.set_rows(arrays, summary)
     else:
         objective = _complete(plan, q, arrays, coefficients, passes).objective
-        slack = max(slack, inexact)
+        slack = max(slack, step.loss * passes.source.total_weight)
     if objective.value < before - ROUNDING * objective.scale - slack:
         names = ",".join(factor.name for factor in plan.factors)
         fell_at = fell_at or _fall(names, before - objective.value)

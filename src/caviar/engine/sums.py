@@ -81,6 +81,15 @@ class Sums:
         _add_numbers(self.log_partition, other.log_partition)
         _add_numbers(self.entropy, other.entropy)
 
+    def scaled(self, factor: float) -> Sums:
+        """Return these sums times a number."""
+        return Sums(
+            {key: factor * value for key, value in self.fused.items()},
+            {key: factor * value for key, value in self.parts.items()},
+            {key: factor * value for key, value in self.log_partition.items()},
+            {key: factor * value for key, value in self.entropy.items()},
+        )
+
     def plus(self, other: Sums) -> Sums:
         """Return the sums over both; neither is changed."""
         total = Sums.zero()

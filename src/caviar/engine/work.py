@@ -17,7 +17,7 @@ from .row_pass import RowPass
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "chunks_of", "rows_at"]
+__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "blocks_of", "chunks_of", "rows_at"]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -37,6 +37,11 @@ class RowSource(Protocol):
     @property
     def total_weight(self) -> float:
         """Sum of the weights of the rows."""
+        ...
+
+    @property
+    def rows_together(self) -> int:
+        """Rows that are read at the cost of one, as those of a row group of a file; 1 in memory."""
         ...
 
     def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
@@ -135,14 +140,22 @@ class SumStatic:
         return total, None
 
 
-def chunks_of(plan: Plan, source: RowSource, block_rows: int | None = None) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks; they depend on the plan and the number of rows only.
+def blocks_of(
+    plan: Plan, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
+) -> list[tuple[int, int]]:
+    """Return where the blocks of a source start and stop; they depend on the plan and the number of rows only.
 
-    Blocks have ``block_rows`` rows where these are given: by an executor whose fastest blocks are others.
+    They have as many rows as the plan likes best, or ``block_rows`` where an executor likes others, and no more than
+    ``most_rows``.
     """
-    size, total = block_rows or plan.rows.block_rows, source.n_rows
-    bounds = [(start, min(start + size, total)) for start in range(0, total, size)]
-    length = max(1, -(-len(bounds) // _MOST_CHUNKS))
+    size, total = min(block_rows or plan.rows.block_rows, most_rows or source.n_rows), source.n_rows
+    return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def chunks_of(plan: Plan, source: RowSource, fewest: int = 1, block_rows: int | None = None) -> list[Chunk]:
+    """Return the rows of a source in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
+    bounds = blocks_of(plan, source, max(1, source.n_rows // fewest), block_rows)
+    length = max(1, -(-len(bounds) // max(_MOST_CHUNKS, 2 * fewest)))
     starts = range(0, len(bounds), length)
     return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]
 

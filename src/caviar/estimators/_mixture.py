@@ -165,20 +165,55 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None) -> Self:
         """Fit the mixture; see :meth:`fit`."""
-        X = self._validated(X, reset=True)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self._check_settings()
-        rows = RowsToFit(X, y, sample_weight, noise_covariance)
+        rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
-        posterior = self._best(statement, self._data(rows), sample_weight, generator)
+        posterior = self._best(statement, self._data(rows), rows.weights, generator)
         if posterior.status in _UNFINISHED:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to what the mixture was fitted to: its posterior is their prior.
+
+        The first call is a fit. The components that earlier rows were given to stay as they were found, so the order of
+        the rows matters, and the first ones should have rows of every component. ``elbo_`` is that of the last rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`; other rows than before.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, sample_weight=sample_weight)
+        rows = self._rows_to_fit(X, y, sample_weight, reset=False)
+        posterior = self.posterior_.update(
+            self._data(rows),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            sample_weight=rows.weights,
+            executor=n_threads(self.n_jobs),
+            progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+        )
+        self._keep(posterior)
+        return self
+
+    def _rows_to_fit(
+        self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None, *, reset: bool
+    ) -> RowsToFit:
+        """Return what the rows and settings are after they were checked."""
+        X = self._validated(X, reset=reset)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self._check_settings()
+        return RowsToFit(X, y, sample_weight, noise_covariance)
 
     def _best(
         self,

@@ -125,3 +125,4 @@ class _SavedPosterior(Posterior):
         self._factors = {
             name: _factor_of(entry, variables[name]) for name, entry in document["factors"].items()
         }
+        self._of_points = {}

@@ -182,7 +182,9 @@ class Device:
     def _refuse_single(self, reason: str) -> None:
         self._too_coarse = True
         self._held.clear()
-        message = f"float32 would cost more than {_BUDGET:g} in a responsibility ({reason}); passes are in float64"
+        message = (
+            f"float32 would cost more than {_BUDGET:g} in a responsibility ({reason}); passes are in float64"
+        )
         log.info(message)
         warnings.warn(
             f"{message} instead: as slow as dtype='float64', and as exact", PrecisionWarning, stacklevel=2

@@ -1,0 +1,136 @@
+"""The incremental schedule: monotone, exact, and at the fixed points of batch ascent."""
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+
+import caviar as cv
+from caviar.engine import loop
+from caviar.engine.memoized import Memoized
+from caviar.engine.schedules import as_schedule, n_batches_of
+from caviar.engine.sums import Sums
+
+N_ROWS = 3_000
+
+CHAINS = {name for name, case in CASES.items() if any(v.summed for v in case.state().variables.values())}
+
+
+def three_clusters(n=N_ROWS, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) + rng.choice([-6.0, 0.0, 6.0], n)[:, None]
+
+
+@pytest.fixture
+def elbos(monkeypatch):
+    """Objectives after each batch of a fit."""
+    found = []
+    step = loop.advance_by_batch
+
+    def recorded(now, *arguments):
+        found.append(now.after.elbo)
+        after = step(now, *arguments)
+        found.append(after.after.elbo)
+        return after
+
+    monkeypatch.setattr(loop, "advance_by_batch", recorded)
+    return found
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
+def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, accelerate, elbos):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(1), N_ROWS)
+    posterior = case.fit(data, schedule=cv.Incremental(5), max_iter=4, accelerate=accelerate)
+    rises = np.diff(elbos)
+    assert (rises >= -1e-9 * np.abs(elbos[-1])).all()
+    # a last pass brings the local factors of all batches to their optimum
+    assert posterior.elbo >= max(elbos, default=posterior.elbo) - 1e-9 * abs(posterior.elbo)
+    exact = posterior.elbo_at({name: posterior[name] for name in posterior}, data)
+    if name == "measured-apart":
+        # local factors taken apart settle as far as their sweeps go
+        assert exact >= posterior.elbo
+    else:
+        assert posterior.elbo == pytest.approx(exact, rel=1e-7)
+
+
+def test_it_ends_at_the_fixed_point_of_batch_ascent():
+    X = three_clusters()
+    model = cv.models.normal_wishart_mixture(2, 3)
+    batch = model.fit({"x": X}, seed=0, tol=1e-13)
+    incremental = model.fit({"x": X}, seed=0, tol=1e-13, schedule="incremental")
+    assert incremental.converged
+    assert incremental.elbo == pytest.approx(batch.elbo, rel=1e-10)
+    np.testing.assert_allclose(incremental["theta"].mean[0], batch["theta"].mean[0], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("accelerate", "share"), [(False, 0.6), (True, 0.4)])
+def test_it_needs_fewer_passes_than_batch_ascent_to_the_same_objective(accelerate, share):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40_000, 3)) + rng.choice([-1.2, 0.0, 1.2], 40_000)[:, None]
+    model = cv.models.normal_wishart_mixture(3, 3)
+    start = {"z": rng.integers(0, 3, len(X))}
+    batch = model.fit({"x": X}, init=start, max_iter=30, accelerate=False)
+    incremental = model.fit(
+        {"x": X}, init=start, max_iter=30, schedule=cv.Incremental(32), accelerate=accelerate
+    )
+    passes = int(np.argmax(incremental.elbo_trace >= batch.elbo))
+    assert 0 < passes <= share * batch.n_iter
+
+
+def test_a_large_table_is_fitted_incrementally_and_a_small_one_in_one_batch():
+    plan = plan_of(cv.models.normal_wishart_mixture(16, 32), {"x": three_clusters(100, d=16)})
+    auto = as_schedule("auto")
+    assert n_batches_of(auto, plan, 3_000, accelerate=True) == 0
+    # two products of 32 x 153 numbers a row: 4e9 operations
+    assert n_batches_of(auto, plan, 200_000, accelerate=True) == 13
+    assert n_batches_of(auto, plan, 100_000_000, accelerate=True) == 32
+    assert n_batches_of(auto, plan, 200_000, accelerate=False) == 0
+    assert n_batches_of(as_schedule("batch"), plan, 200_000, accelerate=True) == 0
+    assert n_batches_of(as_schedule("incremental"), plan, 3_000, accelerate=False) == 16
+
+
+def plan_of(model, data):
+    posterior = model.fit(data, init="prior", max_iter=0)
+    return posterior._evaluator.bind(data)[0]
+
+
+def test_threads_do_not_change_a_bit():
+    X = three_clusters()
+    model = cv.models.normal_wishart_mixture(2, 3)
+    one, two = (
+        model.fit({"x": X}, seed=0, schedule=cv.Incremental(4), max_iter=5, executor=n) for n in (1, 2)
+    )
+    assert np.array_equal(one.elbo_trace, two.elbo_trace)
+
+
+def test_a_model_without_local_factors_has_one_pass_to_make():
+    x = np.random.default_rng(0).normal(size=5_000)
+    model = cv.models.normal_gamma()
+    batch, incremental = (model.fit({"x": x}, schedule=name) for name in ("batch", "incremental"))
+    assert incremental.elbo == batch.elbo
+
+
+def test_memoized_totals_are_the_sums_of_what_stands_there():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5, 8, 64):
+        memo = Memoized(None, n)
+        held = [rng.integers(0, 100, 4).astype(float) for _ in range(n)]
+        for number, value in enumerate(held):
+            memo.replace(number, Sums({None: value.copy()}, {}, {}, {}))
+        for _ in range(200):
+            number = int(rng.integers(n))
+            held[number] = rng.integers(0, 100, 4).astype(float)
+            memo.replace(number, Sums({None: held[number].copy()}, {}, {}, {}))
+        assert np.array_equal(memo.total.fused[None], np.sum(held, axis=0))
+
+
+@pytest.mark.parametrize("number", [1, 65, 2.5, "many"])
+def test_numbers_of_batches_out_of_range_are_refused(number):
+    with pytest.raises(cv.ParameterError, match="n_batches is a whole number from 2 to 64"):
+        cv.Incremental(number)
+
+
+def test_an_unknown_schedule_is_refused():
+    with pytest.raises(cv.ParameterError, match="schedule is 'auto', 'batch', 'incremental', 'stochastic'"):
+        cv.models.normal_gamma().fit({"x": [1.0, 2.0]}, schedule="online")

@@ -1,0 +1,82 @@
+"""The stochastic schedule: exact where averages of batches are, near the optimum elsewhere."""
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+
+import caviar as cv
+from schedules.test_incremental import CHAINS, three_clusters
+
+
+def test_steps_of_size_one_over_t_average_the_batches_exactly():
+    # labels are certain, so that the average of the batches' updates is the update from all rows
+    rng = np.random.default_rng(0)
+    labels = np.arange(8_192) % 2
+    x = rng.normal(size=8_192) + np.where(labels, 60.0, -60.0)
+    model = cv.models.known_variance_mixture(2, prior_variance=1e4)
+    start = {"mean": [-60.0, 60.0]}
+    batch = model.fit({"x": x}, init=start)
+    found = model.fit(
+        {"x": x}, init=start, schedule=cv.Stochastic(1_024, delay=0, decay=1), max_iter=1, seed=1
+    )
+    assert found.elbo == pytest.approx(batch.elbo, abs=1e-6)
+    np.testing.assert_allclose(found["mean"].mean, batch["mean"].mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
+def test_every_model_has_stochastic_fits_with_an_exact_objective(name):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(1), 6_000)
+    posterior = case.fit(data, schedule=cv.Stochastic(1_000), max_iter=2)
+    exact = posterior.elbo_at({name: posterior[name] for name in posterior}, data)
+    assert posterior.elbo == pytest.approx(exact, rel=1e-9)
+    assert posterior.elbo == posterior.elbo_trace[-1]
+
+
+def test_it_comes_near_the_optimum():
+    X = three_clusters(60_000)
+    model = cv.models.normal_wishart_mixture(2, 3)
+    batch = model.fit({"x": X}, seed=0)
+    found = model.fit({"x": X}, seed=0, schedule=cv.Stochastic(2_000), max_iter=5)
+    assert batch.elbo - 20 < found.elbo <= batch.elbo + 1e-6
+
+
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
+    X = three_clusters()
+    model = cv.models.normal_wishart_mixture(2, 3)
+    one, two, other = (
+        model.fit({"x": X}, seed=seed, schedule=cv.Stochastic(1_000), max_iter=2, executor=n)
+        for seed, n in ((0, 1), (0, 2), (1, 1))
+    )
+    assert np.array_equal(one.elbo_trace, two.elbo_trace)
+    assert not np.array_equal(one.elbo_trace, other.elbo_trace)
+
+
+def test_weights_and_rows_of_weight_zero():
+    X = three_clusters(12_000)
+    weight = np.where(np.arange(12_000) < 3_000, 0.0, 1.0)
+    model = cv.models.normal_wishart_mixture(2, 3)
+    posterior = model.fit({"x": X}, seed=0, sample_weight=weight, schedule=cv.Stochastic(1_000), max_iter=3)
+    assert posterior["weights"].concentration.sum() == pytest.approx(9_000 + 3, rel=1e-9)
+
+
+def test_point_masses():
+    X = three_clusters(12_000)
+    model = cv.models.normal_wishart_mixture(2, 3)
+    points = ["weights", "theta"]
+    batch = model.fit({"x": X}, seed=0, point=points)
+    found = model.fit({"x": X}, seed=0, point=points, schedule=cv.Stochastic(1_000), max_iter=5)
+    assert batch.elbo - 20 < found.elbo <= batch.elbo + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_rows": 0}, "batch_rows is a whole number"),
+        ({"delay": -1}, "delay is a number that is not negative"),
+        ({"decay": 0.5}, "decay is a number above 0.5"),
+    ],
+)
+def test_settings_out_of_range_are_refused(arguments, message):
+    with pytest.raises(cv.ParameterError, match=message):
+        cv.Stochastic(**arguments)
