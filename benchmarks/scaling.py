@@ -93,7 +93,9 @@ def tables(folder: Path | None) -> Iterator[tuple[str, np.ndarray, int]]:
 def schedules(folder: Path | None) -> None:
     """Print passes to the ELBO that batch ascent ends with."""
     print("\npasses to the ELBO of batch ascent without acceleration (at most 60 iterations)")
-    print(f"{'table':>15} {'start':>7} {'batch':>6} {'incremental':>12} {'not ahead':>10}  ELBO gained at the end")
+    print(
+        f"{'table':>15} {'start':>7} {'batch':>6} {'incremental':>12} {'not ahead':>10}  ELBO gained at the end"
+    )
     for name, X, n_components in tables(folder):
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         model = cv.models.normal_wishart_mixture(X.shape[1], n_components)
