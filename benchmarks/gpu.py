@@ -1,4 +1,4 @@
-"""One pass on a device, beside the two bare matrix products there, an EM step in plain torch, and our pass on the cores.
+"""One pass on a device, beside the two bare matrix products there, EM in plain torch, and our pass on the cores.
 
 A pass is everything that touches rows: features, local updates, statistics, and the local part of the ELBO::
 
