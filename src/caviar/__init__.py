@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ._errors import (
         CaviarError,
         CaviarWarning,
+        CheckpointError,
+        CheckpointWarning,
         CollapseWarning,
         ConjugacyError,
         ConvergenceWarning,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.schedules import Incremental, Stochastic
     from .estimators import (
@@ -82,6 +85,8 @@ if TYPE_CHECKING:
 _ERRORS = (
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -141,8 +146,10 @@ _HOME = {
     "Device": ".execution",
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
 
@@ -153,6 +160,8 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CollapseWarning",
     "ConjugacyError",
     "Constant",
@@ -167,6 +176,7 @@ __all__ = [
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -203,6 +213,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 

@@ -7,11 +7,13 @@
     │   ├── ConjugacyError               no conditionally conjugate update exists
     │   └── PlateError                   plates, sizes or event shapes disagree
     ├── DataError (ValueError)           the data do not fit the model
+    ├── CheckpointError (ValueError)     a checkpoint cannot be read, or belongs to another fit
     ├── ParameterError (ValueError)      an argument has an impossible value
     ├── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
     └── VerificationError (AssertionError)  a model fails checks of caviar.testing
 
     CaviarWarning (UserWarning)
+    ├── CheckpointWarning                a checkpoint could not be written; the one before is there
     ├── CollapseWarning                  a factor shrank onto (almost) no data
     ├── ConvergenceWarning               the objective has not settled
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
@@ -22,6 +24,8 @@
 __all__ = [
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -57,6 +61,10 @@ class DataError(CaviarError, ValueError):
     """The data do not fit the model that is to be fitted to them."""
 
 
+class CheckpointError(CaviarError, ValueError):
+    """A checkpoint cannot be read, or belongs to another fit."""
+
+
 class ParameterError(CaviarError, ValueError):
     """An argument has a value that nothing can be done with."""
 
@@ -71,6 +79,10 @@ class VerificationError(CaviarError, AssertionError):
 
 class CaviarWarning(UserWarning):
     """Base of every warning that caviar gives."""
+
+
+class CheckpointWarning(CaviarWarning):
+    """A checkpoint could not be written; the fit goes on, and the checkpoint before is as it was."""
 
 
 class CollapseWarning(CaviarWarning):

@@ -25,7 +25,7 @@ def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     passes = Passes(rows_of(plan.binding), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with passes.executor.session():
-        result = model._ascend(plan, passes, init, np.random.SeedSequence(0), settings, Batch())
+        result = model._ascend(plan, passes, init, np.random.SeedSequence(0), settings, Batch(), None)
     return result.plan, result.q, passes
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError
+from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
 from .frame import Frame, frame_about
@@ -80,18 +81,19 @@ def local_distributions(
     found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
         paths = {} if plan.chain is None else {plan.chain.name: passes.path(plan, plan.chain, coefficients)}
-        for block in passes.natural_parameters(plan, passes.source, coefficients):
+        others = [factor for factor in plan.factors if factor is not plan.chain]
+        for block in passes.natural_parameters(plan, passes.source, coefficients) if others else ():
             for factor, natural in block.items():
                 if factor is plan.chain:
                     continue
                 for variable, distribution in factor.distributions(natural).items():
                     found.setdefault(variable, []).append(distribution)
     order = _inverse(passes.source.places(0, passes.source.n_rows))
-    others = {
+    by_row = {
         variable.name: _translated(plan, variable, _in_order(_joined(parts), order))
         for variable, parts in found.items()
     }
-    return {**found_anew, **paths, **others}
+    return {**found_anew, **paths, **by_row}
 
 
 def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
@@ -198,7 +200,7 @@ def _with_given_locals(
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    weights = plan.binding.row_weights
+    weights = in_memory(plan.binding.row_weights)
     expected: dict[LocalFactor, Array] = {}
     entropies: dict[LocalFactor, float] = {}
     for name, factor in given.items():
@@ -210,7 +212,7 @@ def _with_given_locals(
         entropy = distribution.entropy()
         (variable,) = factor.variables
         if variable in plan.binding.seen:
-            seen, plate = plan.binding.seen[variable], plan.binding.data_plate
+            seen, plate = in_memory(plan.binding.seen[variable]), plan.binding.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)

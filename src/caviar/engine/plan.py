@@ -18,7 +18,7 @@ from ..families import ExponentialFamily
 from ..language import Variable, base_terms_of
 from .binding import Binding
 from .centres import Centres, centres_of
-from .chain import ChainFactor, chain_of
+from .chain import ChainFactor
 from .compile import Compiled, compile_terms
 from .contraction import Contraction, Factor
 from .frame import Frame
@@ -75,7 +75,7 @@ class Plan:
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
         partial = partial_vectors_of(self.compiled, binding)
         self.rows = RowPass(self.compiled, self.factors, self.centres, partial)
-        self.chain: ChainFactor | None = chain_of(self.factors)
+        self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
                 f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' stands in a term with another local "

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._typing import Array
 from .centres import Centres
+from .chain import ChainFactor, chain_of
 from .compile import Compiled, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
@@ -52,6 +53,7 @@ class RowPass:
     ) -> None:
         self.compiled = compiled
         self.factors = tuple(factors)
+        self.chain: ChainFactor | None = chain_of(self.factors)
         self.centres = centres
         self.partial = partial
         summed: set[Hashable] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,9 +15,20 @@ from .layout import Layout, layout_of
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
+from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "blocks_of", "chunks_of", "rows_at"]
+__all__ = [
+    "Chunk",
+    "InferBlocks",
+    "RowSource",
+    "SumStatic",
+    "Work",
+    "blocks_of",
+    "chunked",
+    "chunks_of",
+    "rows_at",
+]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
@@ -72,6 +83,10 @@ class Work(Protocol):
         """Return the sums over a chunk of a source, and what is carried over."""
         ...
 
+    def spread(self, over: Over) -> Work:
+        """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
+        ...
+
 
 @dataclass(frozen=True)
 class InferBlocks:
@@ -80,6 +95,7 @@ class InferBlocks:
     rows: RowPass
     coefficients: Coefficients
     scratch: Scratch = field(default_factory=Scratch)
+    over: Over = one_by_one
     exact: bool = True
     """Whether an executor that works in float32 has to work in float64."""
 
@@ -91,7 +107,7 @@ class InferBlocks:
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
             rows, state = rows_at(source, bounds), before
             if rows.n_rows:
-                sums, state = self.rows.summarize(rows, self.coefficients, before, self.scratch)
+                sums, state = self._summarize(rows, before)
                 total.add(sums)
             after.append(state)
         return total, after if self.rows.keeps_locals else None
@@ -122,6 +138,16 @@ class InferBlocks:
         """Return this work for blocks on a device."""
         return DevicePass(self.rows, self.coefficients, layout, library, scratch)
 
+    def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
+        if self.rows.chain is None:
+            return self.rows.summarize(rows, self.coefficients, before, self.scratch)
+        chain, coefficients = self.rows.chain, self.coefficients
+        return summarize_sequences(self.rows, chain, rows, coefficients, self.scratch, self.over), {}
+
+    def spread(self, over: Over) -> InferBlocks:
+        """Return the same work, the tiles of a long sequence done with the help of others."""
+        return replace(self, over=over)
+
 
 @dataclass(frozen=True)
 class SumStatic:
@@ -135,15 +161,20 @@ class SumStatic:
         total = Sums.zero()
         for bounds in chunk.bounds:
             rows = rows_at(source, bounds)
-            if rows.n_rows:
-                total.add(self.rows.sum_static(rows, self.scratch))
+            tiles = [rows] if self.rows.chain is None else [own for _, own in tiles_of(self.rows, rows)]
+            for own in tiles if rows.n_rows else ():
+                total.add(self.rows.sum_static(own, self.scratch))
         return total, None
+
+    def spread(self, over: Over) -> SumStatic:
+        """Return this: it is done once."""
+        return self
 
 
 def blocks_of(
     plan: Plan, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
 ) -> list[tuple[int, int]]:
-    """Return where the blocks of a source start and stop; they depend on the plan and the number of rows only.
+    """Return where blocks of rows by themselves start and stop; they depend on the plan and the number of rows only.
 
     They have as many rows as the plan likes best, or ``block_rows`` where an executor likes others, and no more than
     ``most_rows``.
@@ -153,8 +184,12 @@ def blocks_of(
 
 
 def chunks_of(plan: Plan, source: RowSource, fewest: int = 1, block_rows: int | None = None) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
-    bounds = blocks_of(plan, source, max(1, source.n_rows // fewest), block_rows)
+    """Return rows by themselves in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
+    return chunked(blocks_of(plan, source, max(1, source.n_rows // fewest), block_rows), fewest)
+
+
+def chunked(bounds: list[tuple[int, int]], fewest: int = 1) -> list[Chunk]:
+    """Return runs of blocks, ``fewest`` or more as far as there are blocks."""
     length = max(1, -(-len(bounds) // max(_MOST_CHUNKS, 2 * fewest)))
     starts = range(0, len(bounds), length)
     return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]

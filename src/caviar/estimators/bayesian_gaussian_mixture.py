@@ -12,15 +12,18 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import ParameterError
+from .._lazy import in_memory
 from .._model import Model
 from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
 from ._arguments import n_threads, require_choice
+from ._checkpointing import Checkpointing
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
+from ._lazy_rows import whole
 from ._mixture import RowsToFit, Statement
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
@@ -317,11 +320,14 @@ class BayesianGaussianMixture(GaussianEstimator):
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
+        checkpointing: Checkpointing,
     ) -> Posterior:
         if statement.model_of is None:
             self.__dict__.pop("moves_", None)
-            return super()._best(statement, data, sample_weight, generator)
-        X = data["x"]
+            return super()._best(statement, data, sample_weight, generator, checkpointing)
+        checkpointing.refuse_search()
+        X = whole(data["x"], "n_components='auto'")
+        sample_weight = in_memory(sample_weight)
         start = self._start_of_search(X)
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         rows = slice(None) if np.all(weights > 0) else weights > 0

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError, ParameterError
+from .._lazy import in_memory
 from .._model import Model
 from .._typing import Array
 from ..densities import measured_log_density
@@ -349,7 +350,7 @@ class GaussianMixture(GaussianEstimator):
         noise = self._noise(RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance))
         if noise is None:
             return super().score_samples(X)
-        rows = np.asarray(self._validated(X, reset=False), dtype=np.float64)
+        rows = np.asarray(in_memory(self._validated(X, reset=False)), dtype=np.float64)
         return measured_log_density(self._predictive, rows, noise.covariances)
 
     def aic(self, X: Any, noise_covariance: Any = None) -> float:

@@ -14,6 +14,7 @@ from .._typing import AnyArray
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
+from ._lazy_rows import as_column, lazy_rows
 from ._mixture import MixtureEstimator, RowsToFit, Statement
 
 __all__ = ["KnownVarianceMixture"]
@@ -138,7 +139,10 @@ class KnownVarianceMixture(MixtureEstimator):
         return X[:, 0]
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
-        if (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) == 1:
+        lazy = lazy_rows(X)
+        if lazy is not None:
+            X = as_column(lazy) if lazy.ndim == 1 else X
+        elif (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) == 1:
             X = np.asarray(X).reshape(-1, 1)
         X = super()._validated(X, reset=reset)
         if X.shape[1] != 1:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -16,7 +16,19 @@ from .._pairwise import Additive, pairwise_sum
 __all__ = ["Threads"]
 
 T = TypeVar("T")
-A = TypeVar("A", bound=Additive)
+A = TypeVar("A", bound=Additive, covariant=True)
+
+
+class Work(Protocol[A]):
+    """What is done with each chunk."""
+
+    def __call__(self, source: Any, chunk: Any, carried: Any, /) -> tuple[A, Any]:
+        """Return a sum, and what is carried over."""
+        ...
+
+    def spread(self, over: Any) -> Work[A]:
+        """Return the same work, parts of it mapped by ``over``, a function like :meth:`Threads.map`."""
+        ...
 
 
 class Threads:
@@ -60,15 +72,18 @@ class Threads:
 
     def sum(
         self,
-        work: Callable[[Any, Any, Any], tuple[A, Any]],
+        work: Work[A],
         source: Any,
         chunks: Sequence[Any],
         carried: Sequence[Any],
     ) -> tuple[A, list[Any]]:
         """Return the sum of ``work(source, chunk, carried)[0]`` over chunks, and what each call carries over.
 
-        The sum runs along a balanced tree, whatever the number of threads.
+        The sum runs along a balanced tree, whatever the number of threads. A chunk that stands alone is spread over
+        them.
         """
+        if len(chunks) == 1:
+            work = work.spread(self.map)
         after: list[Any] = [None] * len(chunks)
 
         def chunk(number: int) -> A:
