@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +28,7 @@ from .language import Node
 from .storage import read_checkpoint, write_checkpoint
 from .storage.checkpoint import REMEDY
 
-__all__ = ["Keeper", "fingerprints", "flushing", "keeper_of", "terminating"]
+__all__ = ["Keeper", "fingerprints", "flushing", "keeper_of"]
 
 log = logging.getLogger("caviar.checkpoint")
 
@@ -319,35 +317,3 @@ def _difference(name: str, theirs: Any, ours: Any) -> str:
     if is_fingerprint or name in ("model", "data", "init", "prior"):
         return f"its {name} was another"
     return f"it had {name}={theirs!r}, and this call has {name}={ours!r}"
-
-
-@contextmanager
-def terminating(path: object) -> Iterator[None]:
-    """Take SIGTERM for Ctrl-C while a fit with a checkpoint runs: it stops, and its checkpoint is whole.
-
-    If no posterior can be given back yet, SIGTERM then does what it did before. Only in the main thread, where signals
-    are handled; nothing is changed without a ``path``, nor where SIGTERM is ignored.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM) if path is not None and is_main else None
-    if before is None or before is signal.SIG_IGN:
-        yield
-        return
-    came: list[int] = []
-
-    def stop(number: int, frame: object) -> None:
-        # once: another one would break off the writing of the checkpoint
-        if not came:
-            came.append(number)
-            raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except KeyboardInterrupt:
-        if came:
-            signal.signal(signal.SIGTERM, before)
-            signal.raise_signal(signal.SIGTERM)
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -9,6 +9,7 @@
     ├── DataError (ValueError)           the data do not fit the model
     ├── CheckpointError (ValueError)     a checkpoint cannot be read, or belongs to another fit
     ├── ParameterError (ValueError)      an argument has an impossible value
+    ├── ClusterError (ConnectionError)   a cluster cannot be reached, or has lost what it held
     ├── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
     └── VerificationError (AssertionError)  a model fails checks of caviar.testing
 
@@ -26,6 +27,7 @@ __all__ = [
     "CaviarWarning",
     "CheckpointError",
     "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -67,6 +69,10 @@ class CheckpointError(CaviarError, ValueError):
 
 class ParameterError(CaviarError, ValueError):
     """An argument has a value that nothing can be done with."""
+
+
+class ClusterError(CaviarError, ConnectionError):
+    """A cluster cannot be reached, its workers cannot do the work, or too many were lost."""
 
 
 class ImproperError(CaviarError, ValueError):

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ._checkpointing import Keeper, fingerprints, flushing, keeper_of, terminating
+from ._checkpointing import Keeper, fingerprints, flushing, keeper_of
 from ._errors import ImproperError, ModelError, ParameterError
 from ._fit_warnings import warn_about
 from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
 from ._simulation import log_joint, simulate
+from ._termination import terminating
 from .data import ArrayRows, as_rows
-from .engine.binding import Binding, bind
+from .engine.binding import Binding
+from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
@@ -35,7 +37,7 @@ from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
 from .engine.start import data_start, given_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
-from .execution import Threads
+from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 
@@ -120,7 +122,7 @@ class Model:
         data_plate: Plate | str | None = None,
         schedule: str | Schedule = "auto",
         prior: Posterior | None = None,
-        executor: Executor | int | None = None,
+        executor: Executor | int | str | Any = None,
         progress: bool | Callable[[Progress], None] = False,
         accelerate: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -168,8 +170,9 @@ class Model:
             and the ELBOs sum to theirs; elsewhere hidden variables of the earlier rows stay as they were found, and
             the order of the rows matters. The ELBO is that of the new rows.
         executor
-            Where blocks of rows are mapped: a number of threads, with results of the same bits, or an executor such as
-            :class:`Device`.
+            Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
+            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
+            those of :class:`caviar.Device`, a GPU, agree to rounding.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
@@ -204,7 +207,8 @@ class Model:
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
         _check_settings(max_iter, tol, n_restarts)
-        binding = _bound(self, data, sample_weight, data_plate)
+        named = (*point, *(order or ()))
+        binding = _bound(self, data, sample_weight, data_plate, factors, named)
         plan = self._plan(binding, point, factors, order)
         if prior is not None:
             plan = plan.believing(self._beliefs(prior, plan))
@@ -408,7 +412,7 @@ class _Evaluator:
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
-        binding = _bound(self.model, data, sample_weight, self.data_plate)
+        binding = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         plan = self.model._plan(binding, self.point, self.factors)
         if self.prior is not None:
             plan = plan.believing(self.prior.beliefs(plan))
@@ -425,12 +429,27 @@ class _Evaluator:
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
 
 
-def _bound(model: Model, data: Any, sample_weight: Any, data_plate: Plate | str | None) -> Binding:
+def _bound(
+    model: Model,
+    data: Any,
+    sample_weight: Any,
+    data_plate: Plate | str | None,
+    factors: Sequence[Sequence[str]] | None,
+    named: Sequence[str],
+) -> Binding:
     """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
     weight = as_rows(sample_weight)
-    return bind(model.nodes, model.leaves, data, data_plate=data_plate, sample_weight=weight)
+    return bind_rows(
+        model.nodes,
+        model.leaves,
+        data,
+        data_plate=data_plate,
+        sample_weight=weight,
+        factors=factors,
+        named=named,
+    )
 
 
 def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
@@ -447,6 +466,8 @@ def rows_of(binding: Binding) -> ArrayRows:
     """Return the rows of bound data: every known array along the data plate, with that plate first."""
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
+    if isinstance(binding, DocumentBinding):
+        return ArrayRows({binding.pattern.word.name: binding.counts}, binding.n_rows, binding.row_weights)
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
     masks = (*binding.masks.items(), *binding.seen.items())
     known += [(node, mask_name(node.name), mask) for node, mask in masks]
@@ -469,14 +490,25 @@ def _rows_first(value: Any, axis: int) -> Any:
     return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
 
 
-def as_executor(executor: Executor | int | None) -> Executor:
-    """Return an executor: threads of this process unless one is given."""
-    if executor is None or isinstance(executor, int):
-        if executor is not None and executor < 1:
-            raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor}")
-        return Threads(executor)
-    if not hasattr(executor, "session"):
-        raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor!r}")
+def as_executor(executor: Any) -> Executor:
+    """Return an executor: threads of this process unless one is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+    """
+    if isinstance(executor, str) or is_client(executor):
+        return DaskExecutor(executor)
+    if executor is None:
+        return Threads()
+    if isinstance(executor, Integral) and int(executor) >= 1:
+        return Threads(int(executor))
+    if isinstance(executor, Integral) or not hasattr(executor, "session"):
+        raise ParameterError(
+            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
+            f"scheduler; got {executor!r}"
+        )
     return executor
 
 

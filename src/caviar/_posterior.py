@@ -366,8 +366,8 @@ class Posterior:
         >>> posterior.log_predictive({"x": [0, 1, 2]}).round(3)  # negative binomial(6, 3/4)
         array([-1.726, -1.321, -1.454])
         """
-        plan, _ = self._evaluator.bind(data)
-        return predictive_densities(plan, self._factors)
+        plan, passes = self._evaluator.bind(data)
+        return predictive_densities(plan, self._factors, passes)
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.

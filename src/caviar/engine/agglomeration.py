@@ -80,7 +80,8 @@ def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:
     nearest = np.argsort(distances, axis=1, kind="stable")[:, : _NEIGHBOURS + 1]
     is_near = np.zeros((n_pieces, n_pieces), dtype=bool)
     is_near[np.arange(n_pieces)[:, None], nearest] = True
-    return np.nonzero(np.triu(is_near | is_near.T, 1))
+    a, b = np.nonzero(np.triu(is_near | is_near.T, 1))
+    return a, b
 
 
 def _gains(sums: Array, prior: Array) -> Array:

@@ -20,6 +20,7 @@ from .._cached import cached_property
 from .._errors import ParameterError
 from .._typing import Array
 from .array_kernels import ArrayKernels, ArrayLibrary
+from .block_pass import BlockPass
 from .layout import BlockOnDevice, Layout, tables_of
 from .locals import CategoricalFactor, LocalFactor
 from .row_pass import RowPass
@@ -137,7 +138,7 @@ def _rounded(matrix: Array) -> Array:
     return matrix.astype(np.float32).astype(np.float64)
 
 
-def refuse_what_no_device_takes(rows: RowPass) -> None:
+def refuse_what_no_device_takes(rows: BlockPass) -> None:
     """Check that a pass can be made on a device.
 
     Raises
@@ -153,7 +154,9 @@ def refuse_what_no_device_takes(rows: RowPass) -> None:
         )
 
 
-def _why_not(rows: RowPass) -> str:
+def _why_not(rows: BlockPass) -> str:
+    if not isinstance(rows, RowPass):
+        return "the pass over the rows of this model is one of its own"
     if not rows.factors:
         return "this model has no local variable, so that a fit passes over the rows once"
     if rows.keeps_locals:

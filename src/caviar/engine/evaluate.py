@@ -12,6 +12,8 @@ from .._errors import ModelError
 from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
+from .documents.binding import DocumentBinding
+from .documents.evaluate import by_token, densities_of_words, objective_of_documents, thorough
 from .frame import Frame, frame_about
 from .given_factors import refuse_other_factor, refuse_other_labels
 from .locals import CategoricalFactor, Gated, LocalFactor
@@ -67,6 +69,7 @@ def local_distributions(
     Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless
     the data are those that the factors were fitted to.
     """
+    plan = thorough(plan)
     outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
     if not anew:
         _check_sizes(plan, factors)
@@ -93,6 +96,8 @@ def local_distributions(
         variable.name: _translated(plan, variable, _in_order(_joined(parts), order))
         for variable, parts in found.items()
     }
+    if isinstance(plan.binding, DocumentBinding):
+        by_row = by_token(plan.binding, by_row)
     return {**found_anew, **paths, **by_row}
 
 
@@ -108,7 +113,7 @@ def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
             )
 
 
-def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
+def predictive_densities(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> Array:
     """Return the log density under the global factors of each row of the plan's data, shape (rows,).
 
     Raises
@@ -116,6 +121,9 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
     ModelError
         If it has no closed form.
     """
+    if isinstance(plan.binding, DocumentBinding):
+        local = local_distributions(plan, factors, passes)
+        return densities_of_words(plan.binding, {**factors, **local})
     _check_sizes(plan, factors)
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
@@ -168,6 +176,7 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     ParameterError
         If a factor is not one of its variable: of another family, or of another shape.
     """
+    plan = thorough(plan)
     local = {v.name: f for f in plan.factors for v in f.variables if v not in plan.binding.values}
     known = {variable.name for variable in plan.order} | local.keys()
     unknown = [name for name in factors if name not in known]
@@ -183,6 +192,9 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     with passes.executor.session():
         if not given:
             return begin(plan, q, passes).elbo
+        if isinstance(plan.binding, DocumentBinding):
+            own = {name: factors[name] for name in given}
+            return objective_of_documents(plan, plan.binding, q, own, passes)
         return _with_given_locals(plan, q, factors, given, passes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,13 @@ class RowPass:
         self.chain: ChainFactor | None = chain_of(self.factors)
         self.centres = centres
         self.partial = partial
-        summed: set[Hashable] = {
+        self._summed: set[Hashable] = {
             (v, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
         self._messages = _messages(compiled)
         # the coefficient of a part without local variables is of no use to the rows; centres ask it for the precision
         needed = {part for part in compiled.parts if part.factor is not None or any(centres.values())}
-        needed |= summed | {part for _, _, part, _ in self._messages}
+        needed |= self._summed | {part for _, _, part, _ in self._messages}
         self._part_derivatives: list[tuple[Hashable, Derivative]] = [
             (key, term.contraction.derivative(position))
             for term in (compiled.terms if needed else ())
@@ -81,6 +82,22 @@ class RowPass:
             if part.feature is not None
         ]
         self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
+        compiled = replace(self.compiled, terms=(), sources={}, users={})
+        return {**vars(self), "compiled": compiled, "_part_derivatives": []}
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
+        own = (key for key, _ in self._part_derivatives)
+        return tuple(dict.fromkeys([None, *self.factors, *self.compiled.parts, *own]))
+
+    @property
+    def parts_of_messages(self) -> set[Hashable]:
+        """The keys of the coefficients that a block of rows needs besides the matrices."""
+        return {part for _, _, part, _ in self._messages} | self._summed
 
     def _shares_precision(self, factor: LocalFactor) -> bool:
         """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""

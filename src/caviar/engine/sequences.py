@@ -16,9 +16,9 @@ import numpy as np
 from .._errors import ImproperError
 from .._pairwise import pairwise_sum
 from .._typing import AnyArray
+from .block_pass import BlockPass
 from .chain import ChainFactor, Starts
 from .gaps import entries_name, order_of_patterns
-from .row_pass import RowPass
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Sums
 
@@ -59,7 +59,7 @@ class _Source(Protocol):
 
 
 def sequence_bounds(
-    rows: RowPass, chain: ChainFactor, source: _Source, fewest: int = 1
+    rows: BlockPass, chain: ChainFactor, source: _Source, fewest: int = 1
 ) -> list[tuple[int, int]]:
     """Return where blocks of whole sequences start and stop; a sequence longer than a block is one by itself.
 
@@ -92,7 +92,7 @@ def _begins(starts: Starts, source: _Source) -> AnyArray:
     return begins[1:] if len(begins) > 2 and begins[1] == 0 else begins
 
 
-def tiles_of(row_pass: RowPass, rows: Rows) -> list[tuple[slice | AnyArray, Rows]]:
+def tiles_of(row_pass: BlockPass, rows: Rows) -> list[tuple[slice | AnyArray, Rows]]:
     """Return a block in parts of the rows that matrix products are fastest with, and their places in the block.
 
     Rows of a part that lack the same entries of a vector stand together.
@@ -116,7 +116,7 @@ def tiles_of(row_pass: RowPass, rows: Rows) -> list[tuple[slice | AnyArray, Rows
 
 
 def summarize_sequences(
-    row_pass: RowPass,
+    row_pass: BlockPass,
     chain: ChainFactor,
     rows: Rows,
     coefficients: Coefficients,
@@ -140,7 +140,7 @@ def summarize_sequences(
 
 
 def _smoothing(
-    row_pass: RowPass,
+    row_pass: BlockPass,
     chain: ChainFactor,
     rows: Rows,
     tiles: list[tuple[slice | AnyArray, Rows]],
@@ -166,7 +166,7 @@ def _smoothing(
 
 
 def given_sequences(
-    row_pass: RowPass,
+    row_pass: BlockPass,
     chain: ChainFactor,
     rows: Rows,
     state: LocalState,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -10,17 +10,20 @@ import numpy as np
 
 from .._typing import AnyArray, Array
 from .array_kernels import ArrayLibrary
+from .block_pass import BlockPass
 from .device_pass import DevicePass
 from .layout import Layout, layout_of
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
+from .shipping import Shipment
 from .sums import Coefficients, LocalState, Rows, Sums
 
 __all__ = [
     "Chunk",
     "InferBlocks",
+    "Order",
     "RowSource",
     "SumStatic",
     "Work",
@@ -38,7 +41,11 @@ _RUNS = 64
 
 
 class RowSource(Protocol):
-    """Where blocks of rows come from."""
+    """Where blocks of rows come from.
+
+    A source that can be sent has ``between(start, stop)`` as well: these rows as a source of their own, whose pickle
+    holds them or tells where they are. One without it, as the sample that starts are made from, is summed where it is.
+    """
 
     @property
     def n_rows(self) -> int:
@@ -79,6 +86,11 @@ class Chunk:
 class Work(Protocol):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
+    @property
+    def rows(self) -> BlockPass:
+        """What stays the same from pass to pass."""
+        ...
+
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
         """Return the sums over a chunk of a source, and what is carried over."""
         ...
@@ -87,12 +99,40 @@ class Work(Protocol):
         """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
         ...
 
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        ...
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return what of it changes from pass to pass, for those who have the shipment of the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Order:
+    """Work as it is sent, keys by number: coefficients to infer with, or None for the sums that never change."""
+
+    coefficients: Coefficients | None
+
+    def work(self, shipment: Shipment) -> Callable[[RowSource, Chunk, Any], tuple[Sums, Any]]:
+        """Return the work on a chunk of a source that was sent; sums and what is carried are by number."""
+        rows, scratch = shipment.rows, shipment.scratch
+        own: Work = SumStatic(rows, scratch)
+        if self.coefficients is not None:
+            own = InferBlocks(rows, shipment.coefficients(self.coefficients), scratch)
+
+        def work(source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+            sums, after = own(source, chunk, shipment.states(carried))
+            return shipment.numbered_sums(sums), shipment.numbered_states(after)
+
+        return work
+
 
 @dataclass(frozen=True)
 class InferBlocks:
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
 
-    rows: RowPass
+    rows: BlockPass
     coefficients: Coefficients
     scratch: Scratch = field(default_factory=Scratch)
     over: Over = one_by_one
@@ -132,10 +172,12 @@ class InferBlocks:
 
     def layout(self, sample: Rows | None) -> Layout:
         """Return how blocks are prepared for a device: whitened by a ``sample`` for float32, or float64 without."""
+        assert isinstance(self.rows, RowPass)
         return layout_of(self.rows, sample)
 
     def on_device(self, layout: Layout, library: ArrayLibrary, scratch: Scratch | None) -> DevicePass:
         """Return this work for blocks on a device."""
+        assert isinstance(self.rows, RowPass)
         return DevicePass(self.rows, self.coefficients, layout, library, scratch)
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
@@ -148,15 +190,23 @@ class InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return replace(self, over=over)
 
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return the coefficients."""
+        return Order(shipment.numbered_coefficients(self.coefficients))
+
 
 @dataclass(frozen=True)
 class SumStatic:
     """The sums that no local factor enters."""
 
-    rows: RowPass
+    rows: BlockPass
     scratch: Scratch = field(default_factory=Scratch)
 
-    def __call__(self, source: RowSource, chunk: Chunk, carried: None) -> tuple[Sums, None]:
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
         """Return the sums over a chunk."""
         total = Sums.zero()
         for bounds in chunk.bounds:
@@ -169,6 +219,14 @@ class SumStatic:
     def spread(self, over: Over) -> SumStatic:
         """Return this: it is done once."""
         return self
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return an order without coefficients."""
+        return Order(None)
 
 
 def blocks_of(

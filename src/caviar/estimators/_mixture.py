@@ -23,7 +23,7 @@ from .._typing import AnyArray, Array
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
-from ._arguments import as_generator, n_threads, require_number, require_whole
+from ._arguments import as_generator, executor_of, require_number, require_whole
 from ._checkpointing import Checkpointing
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._saveable import Saveable
@@ -102,6 +102,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     n_init: int
     random_state: Any
     n_jobs: int | None
+    executor: Any
     verbose: bool | int | Callable[[Progress], None]
 
     posterior_: Posterior
@@ -226,7 +227,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             max_iter=self.max_iter,
             tol=self.tol,
             sample_weight=rows.weights,
-            executor=n_threads(self.n_jobs),
+            executor=executor_of(self),
             progress=self.verbose if callable(self.verbose) else bool(self.verbose),
         )
         self._keep(posterior)
@@ -263,7 +264,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 point=statement.point,
                 init=start,
                 sample_weight=sample_weight,
-                executor=n_threads(self.n_jobs),
+                executor=executor_of(self),
                 progress=self.verbose if callable(self.verbose) else bool(self.verbose),
                 checkpoint=checkpointing.path_of(number),
                 checkpoint_every=checkpointing.every,

@@ -17,7 +17,7 @@ from .._model import Model
 from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
-from ._arguments import n_threads, require_choice
+from ._arguments import executor_of, require_choice
 from ._checkpointing import Checkpointing
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
@@ -104,6 +104,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    executor
+        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
+        address of a Dask scheduler. It does not change the result.
     verbose
         Whether to print a line on each iteration (``n_components="auto"``: on each move); or a function that is
         called with the progress of each iteration over all rows.
@@ -209,6 +212,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         verbose: bool | int | Callable[..., None] = False,
     ) -> None:
         self.n_components = n_components
@@ -229,6 +233,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     @property
@@ -337,7 +342,7 @@ class BayesianGaussianMixture(GaussianEstimator):
             weights[rows],
             self.max_iter,
             self.tol,
-            n_threads(self.n_jobs),
+            executor_of(self),
             self.verbose if callable(self.verbose) else False,
         )
         with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:

@@ -51,6 +51,9 @@ class KnownVarianceMixture(MixtureEstimator):
         Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    executor
+        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
+        address of a Dask scheduler. It does not change the result.
     verbose
         Whether to print a line on each iteration; or a function that is called with the progress of each.
 
@@ -98,6 +101,7 @@ class KnownVarianceMixture(MixtureEstimator):
         n_init: int = 1,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         verbose: bool | int | Callable[..., None] = False,
     ) -> None:
         self.n_components = n_components
@@ -110,6 +114,7 @@ class KnownVarianceMixture(MixtureEstimator):
         self.n_init = n_init
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:

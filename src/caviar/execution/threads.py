@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from .._pairwise import Additive, pairwise_sum
 
-__all__ = ["Threads"]
+__all__ = ["Threads", "blas_controller", "usable_cores"]
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Additive, covariant=True)
@@ -41,13 +41,13 @@ class Threads:
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = n_threads if n_threads is not None else _usable_cores()
+        self.n_threads = n_threads if n_threads is not None else usable_cores()
         self._pool: ThreadPoolExecutor | None = None
 
     @contextmanager
     def session(self) -> Iterator[None]:
         """Hold the threads for a while, with one BLAS thread for each of them."""
-        with _controller().limit(limits=1):
+        with blas_controller().limit(limits=1):
             try:
                 yield
             finally:
@@ -96,7 +96,7 @@ class Threads:
 _cached_controller: ThreadpoolController | None = None
 
 
-def _controller() -> ThreadpoolController:
+def blas_controller() -> ThreadpoolController:
     """Return the controller of this process's BLAS libraries; finding them costs milliseconds, so it is done once."""
     global _cached_controller
     if _cached_controller is None:
@@ -104,7 +104,8 @@ def _controller() -> ThreadpoolController:
     return _cached_controller
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
