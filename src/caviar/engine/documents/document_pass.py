@@ -72,7 +72,7 @@ class DocumentPass:
     keeps_locals = True
     has_static = False
     chain = None
-    partial: Mapping[LocalFactor, Sequence[PartialVectors]] = {}  # noqa: RUF012 - the protocol's, never changed
+    partial: Mapping[LocalFactor, Sequence[PartialVectors]] = {}
 
     def __init__(
         self,
