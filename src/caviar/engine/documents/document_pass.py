@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from ..._typing import Array
 from ..compile import Part
 from ..locals import LocalFactor
+from ..partial_vectors import PartialVectors
 from ..scratch import Scratch
 from ..sums import Coefficients, LocalState, Rows, Summary, Sums
 from .binding import DocumentBinding
@@ -71,6 +72,7 @@ class DocumentPass:
     keeps_locals = True
     has_static = False
     chain = None
+    partial: Mapping[LocalFactor, Sequence[PartialVectors]] = {}
 
     def __init__(
         self,
