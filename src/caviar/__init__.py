@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ._errors import (
         CaviarError,
         CaviarWarning,
+        CheckpointError,
+        CheckpointWarning,
+        ClusterError,
         CollapseWarning,
         ConjugacyError,
         ConvergenceWarning,
@@ -34,22 +37,26 @@ if TYPE_CHECKING:
         ModelError,
         ParameterError,
         PlateError,
+        PrecisionWarning,
         VerificationError,
     )
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.schedules import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
         KnownVarianceMixture,
+        LatentDirichletAllocation,
         MixtureComparison,
         Move,
         compare_mixtures,
         load,
     )
+    from .execution import DaskExecutor, Device
     from .language import (
         Bernoulli,
         Beta,
@@ -81,6 +88,9 @@ if TYPE_CHECKING:
 _ERRORS = (
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -91,6 +101,7 @@ _ERRORS = (
     "ModelError",
     "ParameterError",
     "PlateError",
+    "PrecisionWarning",
     "VerificationError",
 )
 _LANGUAGE = (
@@ -128,6 +139,7 @@ _HOME = {
             "BayesianGaussianMixture",
             "GaussianMixture",
             "KnownVarianceMixture",
+            "LatentDirichletAllocation",
             "MixtureComparison",
             "Move",
             "compare_mixtures",
@@ -136,10 +148,13 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 
@@ -150,12 +165,17 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
+    "DaskExecutor",
     "Data",
     "DataError",
+    "Device",
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",
@@ -163,6 +183,8 @@ __all__ = [
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
+    "LatentDirichletAllocation",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -182,6 +204,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",
@@ -198,6 +221,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 

@@ -383,8 +383,8 @@ class Posterior:
         >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
         array([-2.   , -1.307, -1.307])
         """
-        plan, _ = self._evaluator.bind(data)
-        return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})})
+        plan, passes = self._evaluator.bind(data)
+        return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})}, passes)
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.

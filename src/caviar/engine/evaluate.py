@@ -9,8 +9,11 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError, ParameterError
+from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
+from .documents.binding import DocumentBinding
+from .documents.evaluate import by_token, densities_of_words, objective_of_documents, thorough
 from .frame import Frame, frame_about
 from .given_factors import refuse_other_factor, refuse_other_labels
 from .locals import CategoricalFactor, Gated, LocalFactor
@@ -67,6 +70,7 @@ def local_distributions(
     Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless
     the data are those that the factors were fitted to.
     """
+    plan = thorough(plan)
     outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
     if not anew:
         _check_sizes(plan, factors)
@@ -81,18 +85,21 @@ def local_distributions(
     found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
         paths = {} if plan.chain is None else {plan.chain.name: passes.path(plan, plan.chain, coefficients)}
-        for block in passes.natural_parameters(plan, passes.source, coefficients):
+        others = [factor for factor in plan.factors if factor is not plan.chain]
+        for block in passes.natural_parameters(plan, passes.source, coefficients) if others else ():
             for factor, natural in block.items():
                 if factor is plan.chain:
                     continue
                 for variable, distribution in factor.distributions(natural).items():
                     found.setdefault(variable, []).append(distribution)
     order = _inverse(passes.source.places(0, passes.source.n_rows))
-    others = {
+    by_row = {
         variable.name: _translated(plan, variable, _in_order(_joined(parts), order))
         for variable, parts in found.items()
     }
-    return {**found_anew, **paths, **others}
+    if isinstance(plan.binding, DocumentBinding):
+        by_row = by_token(plan.binding, by_row)
+    return {**found_anew, **paths, **by_row}
 
 
 def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
@@ -107,7 +114,7 @@ def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
             )
 
 
-def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
+def predictive_densities(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> Array:
     """Return the log density under the global factors of each row of the plan's data, shape (rows,).
 
     Raises
@@ -115,6 +122,9 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
     ModelError
         If it has no closed form.
     """
+    if isinstance(plan.binding, DocumentBinding):
+        local = local_distributions(plan, factors, passes)
+        return densities_of_words(plan.binding, {**factors, **local})
     _check_sizes(plan, factors)
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
@@ -192,6 +202,7 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     ParameterError
         If a factor is not one of its variable: of another family, or of another shape.
     """
+    plan = thorough(plan)
     local = {v.name: f for f in plan.factors for v in f.variables if v not in plan.binding.values}
     known = {variable.name for variable in plan.order} | local.keys()
     unknown = [name for name in factors if name not in known]
@@ -207,6 +218,9 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     with passes.executor.session():
         if not given:
             return begin(plan, q, passes).elbo
+        if isinstance(plan.binding, DocumentBinding):
+            own = {name: factors[name] for name in given}
+            return objective_of_documents(plan, plan.binding, q, own, passes)
         return _with_given_locals(plan, q, factors, given, passes)
 
 
@@ -224,7 +238,7 @@ def _with_given_locals(
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    weights = plan.binding.row_weights
+    weights = in_memory(plan.binding.row_weights)
     expected: dict[LocalFactor, Array] = {}
     entropies: dict[LocalFactor, float] = {}
     for name, factor in given.items():
@@ -236,7 +250,7 @@ def _with_given_locals(
         entropy = distribution.entropy()
         (variable,) = factor.variables
         if variable in plan.binding.seen:
-            seen, plate = plan.binding.seen[variable], plan.binding.data_plate
+            seen, plate = in_memory(plan.binding.seen[variable]), plan.binding.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import language
 from .._model import Model
 from ..language import Constant, Data, Diagonal, Indexed, Node, Plate, Variable
+from ..language.nodes import membership
 
 __all__ = ["document_of_model", "model_of_document"]
 
@@ -39,10 +40,19 @@ def document_of_model(model: Model) -> dict[str, Any]:
     """Return the statement of a model as plain values: its plates, its nodes from the top down, and its leaves."""
     plates = {id(plate): plate for node in model.nodes for plate in node.plates}
     return {
-        "plates": [{"name": plate.name, "size": plate.size} for plate in plates.values()],
+        "plates": [_document_of_plate(plate) for plate in _outer_first(plates.values())],
         "nodes": [_document_of_node(node) for node in reversed(model.nodes)],
         "leaves": [leaf.name for leaf in model.leaves],
     }
+
+
+def _outer_first(plates: Iterable[Plate]) -> list[Plate]:
+    return sorted(plates, key=lambda plate: plate.within is not None)
+
+
+def _document_of_plate(plate: Plate) -> dict[str, Any]:
+    within = {} if plate.within is None else {"within": plate.within.name}
+    return {"name": plate.name, "size": plate.size, **within}
 
 
 def _document_of_node(node: Node) -> dict[str, Any]:
@@ -85,9 +95,10 @@ def model_of_document(document: Mapping[str, Any]) -> Model:
     ValueError, LookupError, TypeError
         If they state none.
     """
-    plates = {
-        entry["name"]: Plate(entry["name"], _checked_size(entry["size"])) for entry in document["plates"]
-    }
+    plates: dict[str, Plate] = {}
+    for entry in document["plates"]:
+        within = plates[entry["within"]] if "within" in entry else None
+        plates[entry["name"]] = Plate(entry["name"], _checked_size(entry["size"]), within=within)
     nodes: dict[str, Node] = {}
     for entry in document["nodes"]:
         nodes[entry["name"]] = _node_of(entry, plates, nodes)
@@ -105,6 +116,8 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     if entry["kind"] == "Constant":
         return Constant(entry["name"], entry["value"], plates=own)
     if entry["kind"] == "Data":
+        if len(own) == 1 and own[0].within is not None and own[0].within.name == entry["name"]:
+            return membership(own[0])
         return Data(entry["name"], plates=own)
     slots = {name: _expression(nodes, slot) for name, slot in entry["slots"].items()}
     if entry["kind"] == "Beta":
@@ -121,7 +134,15 @@ def _expression(nodes: Mapping[str, Node], slot: Mapping[str, Any]) -> Any:
     node = nodes[slot["node"]]
     if slot.get("is_diagonal"):
         return language.diagonal(node)
-    return node if slot["index"] is None else Indexed(node, _variable(nodes, slot["index"]))  # type: ignore[arg-type]
+    if slot["index"] is None or _is_membership(nodes[slot["index"]]):
+        # the language itself chooses the outer repetition of what stands on a nested plate
+        return node
+    return Indexed(node, _variable(nodes, slot["index"]))  # type: ignore[arg-type]
+
+
+def _is_membership(node: Node) -> bool:
+    """Whether a node is the labels of a plate that lies within another."""
+    return any(plate.within is not None and node is membership(plate) for plate in node.plates)
 
 
 def _variable(nodes: Mapping[str, Node], name: str) -> Variable:

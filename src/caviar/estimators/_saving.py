@@ -8,15 +8,17 @@ from typing import Any
 
 from .._errors import DataError
 from ..storage import read, unpack
-from ._mixture import MixtureEstimator
+from ._saveable import Saveable
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .gaussian_mixture import GaussianMixture
 from .known_variance_mixture import KnownVarianceMixture
+from .latent_dirichlet_allocation import LatentDirichletAllocation
 
 __all__ = ["load"]
 
-_CLASSES: dict[str, type[MixtureEstimator]] = {
-    kind.__name__: kind for kind in (BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture)
+_CLASSES: dict[str, type[Saveable]] = {
+    kind.__name__: kind
+    for kind in (BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, LatentDirichletAllocation)
 }
 """All that a file can name; a name that is not here is refused."""
 
@@ -58,11 +60,12 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path} is damaged, or not made by caviar: {what}") from error
 
 
-def _estimator_of(document: Mapping[str, Any]) -> MixtureEstimator:
+def _estimator_of(document: Mapping[str, Any]) -> Saveable:
     name = document["class"]
     if name not in _CLASSES:
         raise ValueError(f"it holds a {name!r:.60}, and this version knows {', '.join(_CLASSES)}")
     estimator = _CLASSES[name]()
-    estimator.set_params(**document["parameters"])
+    # a file from elsewhere does not say what to connect to
+    estimator.set_params(**{**document["parameters"], "executor": None})
     estimator._restore(document)
     return estimator
