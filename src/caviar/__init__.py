@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import densities as densities
     from . import families as families
     from . import models as models
+    from . import plot as plot
     from . import report as report
     from . import testing as testing
     from ._diagnostics import Diagnosis
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         ModelError,
         ParameterError,
         PlateError,
+        PrecisionWarning,
         VerificationError,
     )
     from ._model import Model
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
         compare_mixtures,
         load,
     )
-    from .execution import DaskExecutor
+    from .execution import DaskExecutor, Device
     from .language import (
         Bernoulli,
         Beta,
@@ -100,6 +102,7 @@ _ERRORS = (
     "ModelError",
     "ParameterError",
     "PlateError",
+    "PrecisionWarning",
     "VerificationError",
 )
 _LANGUAGE = (
@@ -146,7 +149,7 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
-    "DaskExecutor": ".execution",
+    **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "LazyTable": ".data",
@@ -155,7 +158,7 @@ _HOME = {
     "Prediction": "._prediction",
     "scan": ".data",
 }
-_MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
+_MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 
 __all__ = [
     "BayesianGaussianMixture",
@@ -174,7 +177,11 @@ __all__ = [
     "DaskExecutor",
     "Data",
     "DataError",
+<<<<<<< HEAD
     "Diagnosis",
+=======
+    "Device",
+>>>>>>> main
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",
@@ -203,6 +210,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",

@@ -171,7 +171,8 @@ class Model:
             the order of the rows matters. The ELBO is that of the new rows.
         executor
             Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
-            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits.
+            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
+            those of :class:`caviar.Device`, a GPU, agree to rounding.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
@@ -213,6 +214,7 @@ class Model:
             plan = plan.believing(self._beliefs(prior, plan))
             init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
+        passes.check(plan)
         schedule = as_schedule(schedule)
         settings = Settings(
             _max_iter(max_iter, schedule),
@@ -248,6 +250,7 @@ class Model:
             best,
             _Evaluator(self, tuple(point), factors, binding.data_plate, prior),
             ends.elbos,
+            ends.traces,
         )
 
     def simulate(

@@ -16,7 +16,7 @@ from ._summary import Summary, summary_of
 from ._typing import Array
 from ._version import __version__
 from .engine.beliefs import beliefs_about
-from .engine.evaluate import factors_at, local_distributions, objective_at, predictive_densities
+from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
@@ -82,9 +82,20 @@ class Posterior:
         Iterations of the kept start.
     restart_elbos
         Objective that each start ended with.
+    restart_traces
+        ``elbo_trace`` of each start; empty for a posterior that was opened from a file.
     """
 
-    def __init__(self, model: Any, result: Result, evaluator: Binds, restart_elbos: Sequence[float]) -> None:
+    restart_traces: tuple[Array, ...] = ()
+
+    def __init__(
+        self,
+        model: Any,
+        result: Result,
+        evaluator: Binds,
+        restart_elbos: Sequence[float],
+        restart_traces: Sequence[Array] = (),
+    ) -> None:
         self.model = model
         self.elbo = result.elbo
         self.elbo_trace = result.trace
@@ -92,6 +103,7 @@ class Posterior:
         self.status = result.status
         self.n_iter = result.n_iter
         self.restart_elbos = np.array(restart_elbos)
+        self.restart_traces = tuple(restart_traces)
         self._evaluator = evaluator
         hidden = result.plan.binding.latent
         self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
@@ -332,7 +344,7 @@ class Posterior:
                     f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
                 )
 
-    def log_predictive(self, data: Mapping[str, Any]) -> Array:
+    def log_predictive(self, data: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> Array:
         r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
 
         .. math:: \log p(x^*_n) = \log \sum_k \mathrm E_q[\pi_k]\, \mathrm E_q[p(x^*_n \mid \theta_k)], \qquad
@@ -348,6 +360,9 @@ class Posterior:
             As for the fit; any number of rows. Each is a row by itself, as if it came next. Entries that are missing
             (NaN) are left out: where the entries of a row are independent given the parents, the marginal; a row
             without any has 0. Vectors that are missing in part are refused.
+        given
+            Name of a global variable -> value that it is held at, as one draw of :meth:`sample` has it, instead of
+            averaging over its factor. With a value of each, this is the density of the model at these parameters.
 
         Returns
         -------
@@ -371,9 +386,11 @@ class Posterior:
         >>> posterior = cv.Model(cv.Poisson("x", rate, plates=cv.Plate("obs"))).fit({"x": [3, 1]})
         >>> posterior.log_predictive({"x": [0, 1, 2]}).round(3)  # negative binomial(6, 3/4)
         array([-1.726, -1.321, -1.454])
+        >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
+        array([-2.   , -1.307, -1.307])
         """
         plan, passes = self._evaluator.bind(data)
-        return predictive_densities(plan, self._factors, passes)
+        return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})}, passes)
 
     def diagnose(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import families
-from .._errors import ModelError
+from .._errors import ModelError, ParameterError
 from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
@@ -21,13 +21,18 @@ from .loop import Settings, ascend
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .point import PointMass
 from .predictive import log_predictive
 from .priors import prior_start
 from .ragged import outer_variables
 from .state import begin, ready, statistics_of
 from .sums import Summary
 
+<<<<<<< HEAD
 __all__ = ["factors_at", "in_frame", "local_distributions", "objective_at", "predictive_densities"]
+=======
+__all__ = ["factors_at", "local_distributions", "objective_at", "points_at", "predictive_densities"]
+>>>>>>> main
 
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
@@ -131,6 +136,31 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any], passes: Passes)
         return frame, in_frame(plan, factors, frame=frame)
 
     return log_predictive(plan.binding, measure)
+
+
+def points_at(plan: Plan, values: Mapping[str, Any]) -> dict[str, PointMass]:
+    """Return point masses of global variables at these values, by name.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, or a value has another shape than its variable.
+    """
+    latent = {variable.name: variable for variable in plan.order}
+    points = {}
+    for name, value in values.items():
+        if name not in latent:
+            known = ", ".join(repr(other) for other in latent)
+            raise ParameterError(
+                f"given= names {name!r}, which is no global variable of the posterior; it has {known}"
+            )
+        parts = (
+            tuple(np.asarray(part, dtype=np.float64) for part in value) if isinstance(value, tuple) else None
+        )
+        point = np.asarray(value, dtype=np.float64) if parts is None else families.MeanPrecision(*parts)
+        points[name] = PointMass.of(latent[name], point)
+        refuse_other_factor(plan, latent[name], points[name])
+    return points
 
 
 def _joined(parts: list[Any]) -> Any:
