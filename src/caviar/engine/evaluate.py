@@ -28,11 +28,14 @@ from .ragged import outer_variables
 from .state import begin, ready, statistics_of
 from .sums import Summary
 
-<<<<<<< HEAD
-__all__ = ["factors_at", "in_frame", "local_distributions", "objective_at", "predictive_densities"]
-=======
-__all__ = ["factors_at", "local_distributions", "objective_at", "points_at", "predictive_densities"]
->>>>>>> main
+__all__ = [
+    "factors_at",
+    "in_frame",
+    "local_distributions",
+    "objective_at",
+    "points_at",
+    "predictive_densities",
+]
 
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
