@@ -22,7 +22,7 @@ def main() -> None:
     arguments.add_argument("--small", action="store_true", help="up to four components, two starts each")
     options = arguments.parse_args()
 
-    velocity = cv.datasets.load_galaxies().values / 1000  # in 1,000 km/s
+    velocity = cv.datasets.load_galaxies().values  # in 1,000 km/s
     comparison = cv.compare_mixtures(
         velocity,
         n_components=range(1, 5 if options.small else 9),

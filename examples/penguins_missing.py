@@ -72,7 +72,7 @@ def main() -> None:
         label="imputed (a line leads to the truth)",
     )
     axes.set(xlabel="length of the flipper (mm)", ylabel="length of the bill (mm)")
-    axes.legend(loc="upper left")
+    axes.legend(loc="lower right")
     figure.savefig(options.pictures / "penguins_missing.png")
 
 

@@ -30,15 +30,15 @@ def main() -> None:
     n_topics = 4 if options.small else 12
     lda = cv.LatentDirichletAllocation(
         n_topics,
-        doc_topic_prior=0.1,
-        topic_word_prior=0.02,
+        doc_topic_prior=0.3,
+        topic_word_prior=0.1,
         max_iter=20 if options.small else 100,
         random_state=0,
     ).fit(train)
     topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
     half = test.copy()
     half.data = np.random.default_rng(0).binomial(test.data, 0.5)
-    rest, frequency = test - half, np.asarray(train.sum(axis=0)).ravel() + 0.02
+    rest, frequency = test - half, np.asarray(train.sum(axis=0)).ravel() + 0.1
     predicted = lda.transform(half) @ topics
     print("perplexity of the other half of held-out posts")
     for name, probability in (
@@ -64,8 +64,7 @@ def main() -> None:
         axis.barh(words[top], topics[k, top] * 1000, color=f"C{number % 8}")
         axis.set_title(f"{share[k]:.0%} of the words")
         axis.tick_params(axis="y", length=0)
-    for axis in axes[-1]:
-        axis.set_xlabel("times in 1,000 words of the topic")
+    figure.supxlabel("times in 1,000 words of the topic", fontsize=9)
     figure.savefig(options.pictures / "topics.png")
 
 
