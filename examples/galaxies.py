@@ -52,6 +52,7 @@ def main() -> None:
     plt.style.use("caviar.plot.caviar")
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4), width_ratios=(2, 1))
     cv.plot.density(best, velocity, names=["velocity (1,000 km/s)"], ax=left)
+    left.set_ylim(top=1.35 * left.get_ylim()[1])
     sizes = [row.n_components for row in comparison.rows]
     right.plot(sizes, [row.elbo for row in comparison.rows], "o-", ms=4, label="ELBO")
     right.plot(sizes, [row.corrected for row in comparison.rows], "o--", ms=4, label="ELBO + log K!")

@@ -32,7 +32,7 @@ def main() -> None:
         n_topics,
         doc_topic_prior=0.3,
         topic_word_prior=0.1,
-        max_iter=20 if options.small else 100,
+        max_iter=300,
         random_state=0,
     ).fit(train)
     topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
