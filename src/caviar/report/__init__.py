@@ -5,13 +5,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .html import page_of, write
+from .html import page_of, versions, write
 from .tables import Component, Estimate, column_names, component_table
 
 if TYPE_CHECKING:
     from .pictures import draw, save_picture
 
-__all__ = ["Component", "Estimate", "column_names", "component_table", "draw", "page_of", "save_picture", "write"]
+__all__ = [
+    "Component",
+    "Estimate",
+    "column_names",
+    "component_table",
+    "draw",
+    "page_of",
+    "save_picture",
+    "versions",
+    "write",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .fit import versions
 from .gather import gather
 from .page import page_of, write
 
-__all__ = ["gather", "page_of", "write"]
+__all__ = ["gather", "page_of", "versions", "write"]

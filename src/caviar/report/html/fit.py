@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -30,26 +31,27 @@ _TERMS = {
 }
 
 
-def fit_facts(estimator: Any) -> dict[str, Any]:
+def fit_facts(estimator: Any, used: Sequence[int]) -> dict[str, Any]:
     """Return what a fit says of itself, as plain values.
 
     Parameters
     ----------
     estimator
         A fitted mixture of Gaussians.
+    used
+        Its components with rows.
     """
     posterior = estimator.posterior_
     about = dict(getattr(estimator, "about_", {}))
     trace = np.asarray(estimator.elbo_trace_, dtype=np.float64)
     offset = estimator.elbo_ - posterior.elbo
-    used = int((np.asarray(estimator.weights_) > 0.005).sum())
     return {
         "kind": _KINDS.get(type(estimator).__name__, type(estimator).__name__),
         "class": type(estimator).__name__,
         "objective": "log-likelihood" if _is_point(estimator) else "ELBO",
         "is_point": mean_marginal(estimator) is None,
         "n_components": len(estimator.weights_),
-        "n_used": used,
+        "used": list(used),
         "covariance_type": getattr(estimator, "covariance_type", None),
         "columns": list(column_names(estimator)),
         "elbo": float(estimator.elbo_),

@@ -16,11 +16,11 @@ from .fit import fit_facts, versions
 from .quality import quality_of, remembered_quality
 from .rows import RATE, JudgedRows, judge
 from .verdict import findings_of, verdict_of
-from .views import chosen_rows, densities, ellipses, telling_columns
+from .views import chosen_rows, components_in_use, densities, ellipses, telling_columns
 
 __all__ = ["gather"]
 
-_MOST_OUTLIERS = 25
+_MOST_OUTLIERS = 20
 _MOST_TABLE_COLUMNS = 24
 _MOST_PLOT_COLUMNS = 8
 
@@ -63,11 +63,14 @@ def gather(estimator: Any, data: Any = None, *, source: str | None = None) -> di
 
 
 def _gathered(estimator: Any, rows: Any, judged: JudgedRows | None, source: str | None) -> dict[str, Any]:
-    fit = fit_facts(estimator)
+    kept = getattr(estimator, "about_", {}).get("rows")
+    n_rows = kept if isinstance(kept, int) else None if judged is None else len(judged.labels)
+    used = components_in_use(np.asarray(estimator.weights_), n_rows)
+    fit = fit_facts(estimator, used)
     names, summary = fit["columns"], fit.pop("column_summary")
     told = telling_columns(estimator, _MOST_TABLE_COLUMNS)
     plotted = telling_columns(estimator, _MOST_PLOT_COLUMNS)
-    findings = findings_of(fit, estimator.weights_, judged)
+    findings = findings_of(fit, judged)
     outliers = [] if judged is None else _outliers(judged, rows, told)
     points = None if judged is None else chosen_rows(len(judged.labels), [entry["row"] for entry in outliers])
     shown = None if points is None else _rows_at(rows, points)
@@ -79,8 +82,8 @@ def _gathered(estimator: Any, rows: Any, judged: JudgedRows | None, source: str 
         "table_columns": [names[j] for j in told],
         "plot": {
             "columns": [names[j] for j in plotted],
-            "ellipses": ellipses(estimator, plotted),
-            "densities": densities(estimator, plotted, shown),
+            "ellipses": ellipses(estimator, plotted, used),
+            "densities": densities(estimator, plotted, shown, used),
             "points": None if shown is None else _points(shown[:, plotted], points, judged),
             "left_out": len(names) - len(plotted),
         },

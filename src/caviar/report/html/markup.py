@@ -58,12 +58,12 @@ def percent(share: float | None) -> str:
     Examples
     --------
     >>> percent(0.3561), percent(0.0), percent(0.00004)
-    ('35.6%', '0%', 'below 0.1%')
+    ('35.6%', '0%', '<0.1%')
     """
     if share is None or not math.isfinite(share):
         return "–"
     if 0 < share < 0.001:
-        return "below 0.1%"
+        return "<0.1%"
     return f"{100 * share:.1f}%" if share else "0%"
 
 

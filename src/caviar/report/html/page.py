@@ -53,7 +53,9 @@ def page_of(estimator: Any, data: Any = None, *, source: str | None = None) -> s
         header=sections.header(page),
         links="".join(f'<a href="#{name}">{escape(word)}</a>' for name, word, _ in _SECTIONS),
         sections="".join(build(page) for _, _, build in _SECTIONS),
-        data=_embedded({"plot": page["plot"], "trace": page["fit"]["trace"], "name": page["fit"]["objective"]}),
+        data=_embedded(
+            {"plot": page["plot"], "trace": page["fit"]["trace"], "name": page["fit"]["objective"]}
+        ),
     )
 
 
@@ -104,7 +106,7 @@ def write(
 
 @cache
 def _part(name: str) -> str:
-    return (files(__package__) / "parts" / name).read_text(encoding="utf-8")
+    return (files("caviar.report.html") / "parts" / name).read_text(encoding="utf-8")
 
 
 @cache

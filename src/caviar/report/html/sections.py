@@ -28,7 +28,8 @@ def header(page: Page) -> str:
     if fit["covariance_type"]:
         facts.insert(4, ("Covariances", escape(str(fit["covariance_type"]))))
     listed = "".join(f"<div><dt>{escape(term)}</dt><dd>{value}</dd></div>" for term, value in facts)
-    return f'<header><p class="kicker">caviar report</p><h1>{escape(title(page))}</h1><dl class="facts">{listed}</dl></header>'
+    heading = f'<p class="kicker">caviar report</p><h1>{escape(title(page))}</h1>'
+    return f'<header>{heading}<dl class="facts">{listed}</dl></header>'
 
 
 def title(page: Page) -> str:
@@ -39,9 +40,9 @@ def title(page: Page) -> str:
 
 
 def _components_in_use(fit: Page) -> str:
-    if fit["n_used"] == fit["n_components"]:
+    if len(fit["used"]) == fit["n_components"]:
         return f"{fit['n_components']}"
-    return f"{fit['n_used']} in use of {fit['n_components']}"
+    return f"{len(fit['used'])} in use of {fit['n_components']}"
 
 
 def trust(page: Page) -> str:
@@ -79,7 +80,9 @@ def components(page: Page) -> str:
     lead += "" if fit["is_point"] else ", with the interval that holds it with 95% probability"
     lead += ", and below it the standard deviation of the component's rows."
     if left_out:
-        lead += f" The {len(names)} columns in which components differ most are shown; {left_out} more are not."
+        lead += (
+            f" The {len(names)} columns in which components differ most are shown; {left_out} more are not."
+        )
     controls = (
         '<div class="controls" hidden id="component-controls">'
         '<label>Find <input type="search" id="find-component" autocomplete="off" '
@@ -96,7 +99,7 @@ def _component(entry: Mapping[str, Any], has_rows: bool) -> list[Cell]:
     weight = entry["weight"]
     cells = [
         Cell(component_mark(entry["k"]), entry["k"], is_number=False),
-        Cell(f"{percent(weight[0])}{_between(weight[1], weight[2], percent)}", weight[0]),
+        Cell(f"{escape(percent(weight[0]))}{_between(weight[1], weight[2], percent)}", weight[0]),
     ]
     if has_rows:
         cells.append(Cell(f"{entry['rows']:,}", entry["rows"]))
@@ -107,7 +110,7 @@ def _component(entry: Mapping[str, Any], has_rows: bool) -> list[Cell]:
 
 
 def _between(low: float | None, high: float | None, told: Any) -> str:
-    return "" if low is None else f"<small>{told(low)} to {told(high)}</small>"
+    return "" if low is None else f"<small>{escape(told(low))} to {escape(told(high))}</small>"
 
 
 def plots(page: Page) -> str:
@@ -136,7 +139,10 @@ def plots(page: Page) -> str:
     )
     both = (pairs if len(plot["columns"]) > 1 else "") + density
     if len(plot["columns"]) == 1:
-        both = '<div class="chips" id="chips" role="group" aria-label="Components shown in the plot"></div>' + both
+        both = (
+            '<div class="chips" id="chips" role="group" aria-label="Components shown in the plot"></div>'
+            + both
+        )
     return section("plots", "Plots", f"<noscript><p>The plots need scripts.</p></noscript>{both}", lead)
 
 
@@ -150,7 +156,11 @@ def progress(page: Page) -> str:
     )
     best = max(fit["restarts"], default=0.0)
     starts = [
-        [Cell(str(at + 1), at), Cell(number(end, 8), end), Cell(number(end - best, 3), end)]
+        [
+            Cell(str(at + 1), at),
+            Cell(number(end, 8), end),
+            Cell(number(best - end, 3) if best - end >= 0.001 else "0", best - end),
+        ]
         for at, end in enumerate(fit["restarts"])
     ]
     terms = [
@@ -161,23 +171,33 @@ def progress(page: Page) -> str:
         ]
         for term in fit["terms"]
     ]
-    tables = table("terms", f"What the {name} is the sum of, in nats", ["Part", "Nats", "What it says"], terms)
+    tables = table(
+        "terms", f"What the {name} is the sum of, in nats", ["Part", "Nats", "What it says"], terms
+    )
     if len(starts) > 1:
-        tables += table("starts", "Where the starts ended", ["Start", name, "Short of the best"], starts)
+        tables += table(
+            "starts", "Where the starts ended", ["Start", name, "Short of the best, nats"], starts
+        )
+    two = " two" if len(starts) > 1 else ""
     lead = (
         "The ELBO is a lower bound on the log probability of the data under the model, every constant included: fits "
         "of different models to the same rows may be compared by it."
         if name == "ELBO"
         else "The log probability of the rows at the estimated parameters; with more components it always rises."
     )
-    return section("progress", "On the way up", f'{chart}<div class="pair-of-tables">{tables}</div>', lead)
+    return section(
+        "progress", "On the way up", f'{chart}<div class="pair-of-tables{two}">{tables}</div>', lead
+    )
 
 
 def rows(page: Page) -> str:
     """Return what the fit says of data: how clearly rows belong, and which are not expected."""
     facts = page["rows"]
     if facts is None:
-        text = "No data were given, so there are no predictions and no outliers. Give the rows as well: caviar report MODEL DATA -o REPORT.html"
+        text = (
+            "No data were given, so there are no predictions and no outliers. Give the rows as well: "
+            "caviar report MODEL DATA -o REPORT.html"
+        )
         return section("rows", "Predictions and outliers", f"<p>{escape(text)}</p>")
     named = f" of {facts['source']}" if facts["source"] else ""
     lead = (
@@ -190,7 +210,7 @@ def rows(page: Page) -> str:
         [
             Cell(f"{100 * low:g} to {100 * high:g}%", low, is_number=False),
             Cell(f"{entry['rows']:,}", entry["rows"]),
-            Cell(percent(entry["rows"] / facts["n"]), entry["rows"]),
+            Cell(escape(percent(entry["rows"] / facts["n"])), entry["rows"]),
         ]
         for low, high, entry in zip(edges, ends, facts["certainty"], strict=True)
     ]
@@ -209,7 +229,7 @@ def _outliers(page: Page) -> str:
         return "<p>Outliers cannot be told: every row has missing entries in too many patterns.</p>"
     told = (
         f"<p>{facts['n_outliers']:,} of {facts['n_judged']:,} rows are less expected than all but "
-        f"{percent(facts['rate'])} of rows of the fitted density would be; by chance alone it would be about "
+        f"{escape(percent(facts['rate']))} of rows of the fitted density would be; by chance alone it would be about "
         f"{round(facts['rate'] * facts['n_judged']):,}.</p>"
     )
     headings = ["Row", "How rare", "Surprise, nats", "Component", *names]
@@ -236,14 +256,12 @@ def quality(page: Page) -> str:
     """Return the figures of each column, and what should be known of it."""
     columns: Sequence[Mapping[str, Any]] = page["quality"]
     if not columns:
-        return section(
-            "quality", "Data quality", "<p>Nothing was kept of the data, and none were given.</p>"
-        )
+        return section("quality", "Data quality", "<p>Nothing was kept of the data, and none were given.</p>")
     kinds = ("mean", "sd", "min", "median", "max")
     lines = [
         [
             Cell(escape(column["name"]), is_number=False),
-            Cell(percent(column["missing"]), "" if column["missing"] is None else column["missing"]),
+            Cell(escape(percent(column["missing"])), "" if column["missing"] is None else column["missing"]),
             *(Cell(number(column[kind]), "" if column[kind] is None else column[kind]) for kind in kinds),
             Cell(escape("; ".join(column["remarks"]) or "–"), is_number=False),
         ]
@@ -253,7 +271,7 @@ def quality(page: Page) -> str:
     lead = (
         "Nothing stands out."
         if not remarked
-        else f"{remarked} of {len(columns)} columns should be looked at."
+        else f"There is a remark on {remarked} of {len(columns)} columns."
     )
     if page["rows"] is None:
         lead = "What was kept of the data when the model was fitted."

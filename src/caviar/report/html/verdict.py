@@ -16,19 +16,17 @@ _SAME = 0.1
 """Nats by which two starts may differ and still count as one end."""
 
 
-def findings_of(fit: Mapping[str, Any], weights: Any, rows: JudgedRows | None) -> list[dict[str, str]]:
+def findings_of(fit: Mapping[str, Any], rows: JudgedRows | None) -> list[dict[str, str]]:
     """Return what was found, each with a level (``good``, ``note`` or ``bad``), a title and a sentence.
 
     Parameters
     ----------
     fit
         What :func:`fit_facts` gives.
-    weights
-        Of the components, (K,).
     rows
         What the fit says of data, if there are any.
     """
-    found = [_convergence(fit), _restarts(fit), _ascent(fit), _use(fit, weights)]
+    found = [_convergence(fit), _restarts(fit), _ascent(fit), _use(fit)]
     if rows is not None:
         found += [_surprise(rows), _certainty(rows, fit["n_components"])]
     return [finding for finding in found if finding]
@@ -62,7 +60,7 @@ def _convergence(fit: Mapping[str, Any]) -> dict[str, str]:
         return _finding(
             "good", "Converged", f"The {fit['objective']} settled after {fit['n_iter']:,} {times}."
         )
-    advice = {
+    advice: dict[str, str] = {
         "max_iter": f"It was still changing after {fit['n_iter']:,} iterations. Fit again with a larger --max-iter "
         f"(max_iter=).",
         "interrupted": "The fit was interrupted; this is the best so far. Fit again and let it finish.",
@@ -71,7 +69,7 @@ def _convergence(fit: Mapping[str, Any]) -> dict[str, str]:
         "fell": "An update lowered the objective, which exact coordinate ascent cannot do: the numbers lost their "
         "digits. Bring the columns to similar scales.",
     }
-    return _finding("bad", "Not converged", advice.get(fit["status"], fit["explanation"]))
+    return _finding("bad", "Not converged", advice.get(fit["status"], str(fit["explanation"])))
 
 
 def _restarts(fit: Mapping[str, Any]) -> dict[str, str]:
@@ -96,17 +94,15 @@ def _ascent(fit: Mapping[str, Any]) -> dict[str, str]:
     return _finding("note", "It fell on the way", text)
 
 
-def _use(fit: Mapping[str, Any], weights: Any) -> dict[str, str]:
-    empty = [str(k) for k, weight in enumerate(np.asarray(weights)) if weight <= 0.005]
+def _use(fit: Mapping[str, Any]) -> dict[str, str]:
+    empty = [str(k) for k in range(fit["n_components"]) if k not in fit["used"]]
     n_components = fit["n_components"]
     if not empty:
         all_of = "The component has" if n_components == 1 else f"All {n_components} components have"
         return _finding("good", "Components in use", f"{all_of} rows.")
     listed = ", ".join(empty[:10]) + (", ..." if len(empty) > 10 else "")
-    text = (
-        f"{len(empty)} of {n_components} components have (almost) no rows: {listed}. The data do not need them; "
-        f"nothing is wrong with the others."
-    )
+    which = f"Component {listed} has" if len(empty) == 1 else f"Components {listed} have"
+    text = f"{which} (almost) no rows. The data do not need so many; nothing is wrong with the others."
     return _finding("good" if not fit["is_point"] else "note", "Superfluous components", text)
 
 

@@ -10,21 +10,45 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ..tables import covariances_of
 
-__all__ = ["MOST_DRAWN", "chosen_rows", "densities", "ellipses", "heaviest", "telling_columns"]
+__all__ = ["chosen_rows", "components_in_use", "densities", "ellipses", "telling_columns"]
 
-MOST_DRAWN = 24
+_MOST_DRAWN = 24
 """Components that are drawn: the heaviest."""
 
 _MOST_POINTS = 2000
 _GRID = 160
-_NEGLIGIBLE = 0.001
+_FEWEST_ROWS = 2.0
+_NEGLIGIBLE = 0.005
+_HEAVY = 0.02
+"""Weight of the components by which the range of a density goes: a light one may be very wide."""
 
 
-def heaviest(estimator: Any) -> list[int]:
+def components_in_use(weights: Array, n_rows: int | None) -> list[int]:
+    """Return the components that have rows, by number.
+
+    Parameters
+    ----------
+    weights
+        Shape (K,), summing to one.
+    n_rows
+        Of the fit; None where it is not known.
+
+    Examples
+    --------
+    >>> (
+    ...     components_in_use(np.array([0.6, 0.001, 0.399]), 272),
+    ...     components_in_use(np.array([0.999, 0.001]), 10_000),
+    ... )
+    ([0, 2], [0, 1])
+    """
+    least = _FEWEST_ROWS / n_rows if n_rows else _NEGLIGIBLE
+    used = [k for k, weight in enumerate(weights) if weight >= min(least, 1 / len(weights))]
+    return used or [int(np.argmax(weights))]
+
+
+def _heaviest(weights: Array, used: Sequence[int]) -> list[int]:
     """Return the components that are drawn, by number."""
-    weights = np.asarray(estimator.weights_)
-    order = np.argsort(-weights, kind="stable")[:MOST_DRAWN]
-    return sorted(int(k) for k in order if weights[k] > _NEGLIGIBLE)
+    return sorted(sorted(used, key=lambda k: -weights[k])[:_MOST_DRAWN])
 
 
 def telling_columns(estimator: Any, most: int) -> list[int]:
@@ -49,7 +73,7 @@ def chosen_rows(n_rows: int, always: Sequence[int]) -> AnyArray:
     return np.union1d(spread, np.asarray(always, dtype=np.int64))
 
 
-def ellipses(estimator: Any, columns: Sequence[int]) -> list[dict[str, Any]]:
+def ellipses(estimator: Any, columns: Sequence[int], used: Sequence[int]) -> list[dict[str, Any]]:
     """Return the centre and covariance of each drawn component in some columns."""
     weights = np.asarray(estimator.weights_)
     means = np.reshape(estimator.means_, (len(weights), -1))
@@ -61,17 +85,20 @@ def ellipses(estimator: Any, columns: Sequence[int]) -> list[dict[str, Any]]:
             "mean": means[k, columns].tolist(),
             "covariance": covariances[k][np.ix_(columns, columns)].tolist(),
         }
-        for k in heaviest(estimator)
+        for k in _heaviest(weights, used)
     ]
 
 
-def densities(estimator: Any, columns: Sequence[int], rows: Array | None) -> list[dict[str, Any]]:
+def densities(
+    estimator: Any, columns: Sequence[int], rows: Array | None, used: Sequence[int]
+) -> list[dict[str, Any]]:
     """Return, for each column, its predictive density on a grid, that of each drawn component, and a histogram."""
-    return [_density(estimator, j, None if rows is None else rows[:, j]) for j in columns]
+    drawn = _heaviest(estimator.weights_, used)
+    return [_density(estimator, j, None if rows is None else rows[:, j], drawn) for j in columns]
 
 
-def _density(estimator: Any, column: int, values: Array | None) -> dict[str, Any]:
-    low, high = _range(estimator, column)
+def _density(estimator: Any, column: int, values: Array | None, drawn: Sequence[int]) -> dict[str, Any]:
+    low, high = _range(estimator, column, drawn)
     seen = np.empty(0) if values is None else values[~np.isnan(values)]
     if len(seen):
         ends = np.quantile(seen, [0.005, 0.995])
@@ -82,7 +109,7 @@ def _density(estimator: Any, column: int, values: Array | None) -> dict[str, Any
         "low": low,
         "high": high,
         "total": parts.sum(axis=0).tolist(),
-        "parts": {str(k): parts[k].tolist() for k in heaviest(estimator)},
+        "parts": {str(k): parts[k].tolist() for k in drawn},
     }
     if len(seen):
         bins = int(np.clip(2 * np.sqrt(len(seen)), 8, 48))
@@ -92,11 +119,11 @@ def _density(estimator: Any, column: int, values: Array | None) -> dict[str, Any
     return found
 
 
-def _range(estimator: Any, column: int) -> tuple[float, float]:
+def _range(estimator: Any, column: int, drawn: Sequence[int]) -> tuple[float, float]:
     """Return where the components lie in a column."""
-    drawn = heaviest(estimator)
-    means = np.reshape(estimator.means_, (len(estimator.weights_), -1))[drawn, column]
-    spreads = np.sqrt(covariances_of(estimator)[drawn, column, column])
+    heavy = [k for k in drawn if estimator.weights_[k] > _HEAVY] or list(drawn)
+    means = np.reshape(estimator.means_, (len(estimator.weights_), -1))[heavy, column]
+    spreads = np.sqrt(covariances_of(estimator)[heavy, column, column])
     return float((means - 3.2 * spreads).min()), float((means + 3.2 * spreads).max())
 
 

@@ -24,7 +24,7 @@ function canvas(place, ranges, names, description, share = 0.62) {
   const frame = { left: 62, right: width - 12, top: 10, bottom: height - 46 };
   const x = scale(ranges.x[0], ranges.x[1], frame.left, frame.right);
   const y = scale(ranges.y[0], ranges.y[1], frame.bottom, frame.top);
-  const drawing = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": description });
+  const drawing = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": description });
   for (const value of steps(x.low, x.high, width / 90)) {
     drawing.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: frame.top, y2: frame.bottom }));
     drawing.append(text(x(value), frame.bottom + 17, short(value) , "middle"));

@@ -31,19 +31,24 @@ function ovalOf(entry, i, j) {
   return points;
 }
 
-// The range of a column: of all rows that are drawn, and of the ellipses.
-const columnRanges = plot.columns.map((name, column) => {
-  let low = Infinity, high = -Infinity;
-  for (const entry of plot.ellipses) {
-    const reach = 2.6 * Math.sqrt(Math.max(entry.covariance[column][column], 0));
-    low = Math.min(low, entry.mean[column] - reach);
-    high = Math.max(high, entry.mean[column] + reach);
-  }
-  for (const row of plot.points ? plot.points.values : []) {
-    if (row[column] === null) continue;
-    low = Math.min(low, row[column]);
-    high = Math.max(high, row[column]);
-  }
-  const margin = (high - low) * 0.03 || 1;
-  return [low - margin, high + margin];
-});
+// The range of a column: of the ellipses, and of the rows that are drawn, or all of them but the farthest.
+function rangesOf(leftOut) {
+  return plot.columns.map((name, column) => {
+    const values = plot.points ? plot.points.values.map((row) => row[column]).filter((value) => value !== null) : [];
+    values.sort((a, b) => a - b);
+    let low = Infinity, high = -Infinity;
+    if (values.length) {
+      low = values[Math.floor((values.length - 1) * leftOut)];
+      high = values[Math.ceil((values.length - 1) * (1 - leftOut))];
+    }
+    for (const entry of leftOut > 0 && values.length ? [] : plot.ellipses) {
+      const reach = 2.6 * Math.sqrt(Math.max(entry.covariance[column][column], 0));
+      low = Math.min(low, entry.mean[column] - reach);
+      high = Math.max(high, entry.mean[column] + reach);
+    }
+    const margin = (high - low) * 0.03 || 1;
+    return [low - margin, high + margin];
+  });
+}
+
+const columnRanges = rangesOf(0), closeRanges = rangesOf(0.01);

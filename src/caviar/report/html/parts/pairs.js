@@ -1,5 +1,6 @@
 // Pairs of columns: small pictures to choose from, and one large plot.
 const MOST_THUMBS = 5;
+let isClose = false;
 const pair = { i: 0, j: Math.min(1, plot.columns.length - 1), found: null, marked: null };
 
 // One path of round dots for each component.
@@ -28,6 +29,10 @@ function numbers(target, i, j, x, y) {
   }
 }
 
+function rangeOf(column) {
+  return isClose ? closeRanges[column] : columnRanges[column];
+}
+
 let pairPicture = null;
 
 function drawPair() {
@@ -35,7 +40,7 @@ function drawPair() {
   const names = { x: plot.columns[i], y: plot.columns[j] };
   const words = `${names.y} against ${names.x}: ${shownEllipses().length} components` +
     (plot.points ? ` and ${plot.points.rows.length} rows` : "");
-  pairPicture = canvas(at("pair-plot"), { x: columnRanges[i], y: columnRanges[j] }, names, words, 0.75);
+  pairPicture = canvas(at("pair-plot"), { x: rangeOf(i), y: rangeOf(j) }, names, words, 0.75);
   const { drawing, x, y } = pairPicture;
   if (drawn.length > 6) drawing.classList.add("dense");
   const many = plot.points ? plot.points.rows.length : 0;
@@ -82,10 +87,13 @@ function drawThumbs() {
   const place = at("thumbs");
   const focused = document.activeElement && document.activeElement.dataset.pair;
   place.parentElement.classList.add("with-thumbs");
-  place.style.gridTemplateColumns = `repeat(${count - 1}, minmax(0, 1fr))`;
+  place.style.gridTemplateColumns = `repeat(${count}, minmax(0, 1fr))`;
   place.replaceChildren();
-  for (let j = 1; j < count; j += 1) {
-    for (let i = 0; i < count - 1; i += 1) place.append(i < j ? thumb(i, j) : make("span"));
+  for (let j = 0; j < count; j += 1) {
+    for (let i = 0; i < count; i += 1) {
+      const name = make("span", { class: "thumb-name" }, i === j ? clipped(plot.columns[i], 16) : "");
+      place.append(i < j ? thumb(i, j) : name);
+    }
   }
   if (focused) place.querySelector(`[data-pair="${focused}"]`).focus();
 }
@@ -97,7 +105,7 @@ function thumb(i, j) {
     type: "button", class: "thumb", title: label, "aria-label": label, "aria-pressed": String(isChosen), "data-pair": `${i}-${j}`,
   });
   const picture = draw("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" });
-  const x = scale(...columnRanges[i], 4, 96), y = scale(...columnRanges[j], 96, 4);
+  const x = scale(...rangeOf(i), 4, 96), y = scale(...rangeOf(j), 96, 4);
   if (plot.points) dots(picture, i, j, x, y, 3.5, Math.ceil(plot.points.rows.length / 400));
   ovals(picture, i, j, x, y);
   button.append(picture);
@@ -122,6 +130,11 @@ if (plot.columns.length > 1) {
   upChoice = choice("Up", plot.columns, pair.j, (j) => choosePair(pair.i, j));
   at("pair-controls").append(acrossChoice.label, upChoice.label);
   if (plot.points) {
+    at("pair-controls").append(tick("Leave out the farthest 2%", (isTicked) => {
+      isClose = isTicked;
+      drawThumbs();
+      drawPair();
+    }));
     const input = make("input", { type: "number", id: "find-row", min: 1, max: plot.points.of, inputmode: "numeric" });
     input.addEventListener("input", () => {
       const n = plot.points.rows.indexOf(Number(input.value) - 1);

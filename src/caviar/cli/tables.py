@@ -1,0 +1,95 @@
+"""Tables that the commands read and write: files, standard input and standard output."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import caviar as cv
+
+from .files import require_writable
+
+__all__ = ["STANDARD", "has_names", "input_file", "read_for", "require_table", "source_name", "write_result"]
+
+STANDARD = "-"
+"""What stands for standard input, and for standard output."""
+
+_SUFFIXES = (".csv", ".parquet", ".pq")
+
+
+@contextmanager
+def input_file(data: str | None) -> Iterator[str | None]:
+    """Yield a file with the data: themselves, or what came by standard input, which is kept for as long as needed.
+
+    Raises
+    ------
+    DataError
+        If standard input is empty.
+    """
+    if data != STANDARD:
+        yield data
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "standard-input"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with path.open("rb") as file:
+            start = file.read(4)
+        if not start:
+            raise cv.DataError("expected a table on standard input; it is empty")
+        yield str(path.rename(path.with_suffix(".parquet" if start == b"PAR1" else ".csv")))
+
+
+def source_name(data: str | None) -> str | None:
+    """Return what the data are called where they are spoken of."""
+    return "standard input" if data == STANDARD else data
+
+
+def has_names(estimator: Any) -> bool:
+    """Whether a model knows the names of its columns."""
+    return hasattr(estimator, "feature_names_in_") or "columns" in getattr(estimator, "about_", {})
+
+
+def read_for(estimator: Any, model: object, data: str | None, sql: str | None) -> Any:
+    """Return the table of the columns that a model was fitted to.
+
+    Raises
+    ------
+    DataError
+        If they are not there.
+    """
+    names = list(cv.report.column_names(estimator))
+    table = cv.data.read_table(
+        data, columns=names if has_names(estimator) else None, sql=sql, missing_ok=True
+    )
+    if len(table.columns) != len(names):
+        raise cv.DataError(
+            f"{model} was fitted to {len(names)} columns without names; the data have {len(table.columns)}: "
+            f"{', '.join(table.columns)}. Choose by --sql 'SELECT ... FROM data'"
+        )
+    return table
+
+
+def require_table(output: Path, *inputs: str | Path | None) -> None:
+    """Refuse a table that could not be written, or that is read."""
+    if str(output) != STANDARD:
+        require_writable(output, *_SUFFIXES, inputs=inputs)
+
+
+def write_result(output: Path, columns: Mapping[str, Any]) -> None:
+    """Write a table; to standard output as CSV."""
+    if str(output) != STANDARD:
+        cv.data.write_table(output, columns)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "result.csv"
+        cv.data.write_table(path, columns)
+        sys.stdout.flush()
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
