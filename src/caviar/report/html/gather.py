@@ -40,7 +40,7 @@ def gather(estimator: Any, data: Any = None, *, source: str | None = None) -> di
     Raises
     ------
     ParameterError
-        If the estimator is no mixture of Gaussians, or is not fitted.
+        If the estimator is no mixture of Gaussians or is not fitted, or there are data for one of rows with errors.
 
     Examples
     --------
@@ -53,6 +53,10 @@ def gather(estimator: Any, data: Any = None, *, source: str | None = None) -> di
     if not hasattr(estimator, "posterior_") or not hasattr(estimator, "means_"):
         raise ParameterError(
             f"a report is of a fitted mixture of Gaussians; got {estimator!r}. Fit one by fit(X) first"
+        )
+    if data is not None and "true" in estimator.posterior_.model.variables:
+        raise ParameterError(
+            "the mixture was fitted to rows with errors, and a report does not take the errors of rows: leave the data out"
         )
     with warnings.catch_warnings():
         # The blocks are arrays; the names of the columns were compared when the data came.
@@ -140,7 +144,6 @@ def _row_facts(judged: JudgedRows, source: str | None) -> dict[str, Any]:
         "rate": RATE,
         "n_judged": len(tails),
         "n_outliers": int((tails <= RATE).sum()),
-        "refusal": judged.refusal,
         "certainty": [{"from": edge, "rows": rows} for edge, rows in zip(edges, steps, strict=True)],
     }
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ParameterError
 from ..._typing import AnyArray, Array
 
 __all__ = ["RATE", "JudgedRows", "judge"]
@@ -34,15 +33,12 @@ class JudgedRows:
         Minus the log density of what was observed of each, (N,), in nats; NaN where nothing was.
     tails
         Share of rows of the fitted density that are less expected than each, (N,); NaN where it was not found out.
-    refusal
-        Why there are no tails; empty if there are.
     """
 
     labels: AnyArray
     certainty: Array
     scores: Array
     tails: Array
-    refusal: str = ""
 
 
 def judge(estimator: Any, rows: Any) -> JudgedRows:
@@ -58,7 +54,6 @@ def judge(estimator: Any, rows: Any) -> JudgedRows:
     n_rows = len(rows)
     labels = np.empty(n_rows, dtype=np.int32)
     certainty, scores, tails = np.empty(n_rows), np.empty(n_rows), np.full(n_rows, np.nan)
-    refusal = _refusal(estimator, rows)
     reference = _Reference(estimator)
     for start in range(0, n_rows, _BLOCK_ROWS):
         part = slice(start, min(start + _BLOCK_ROWS, n_rows))
@@ -67,19 +62,8 @@ def judge(estimator: Any, rows: Any) -> JudgedRows:
         labels[part] = probabilities.argmax(axis=1)
         certainty[part] = probabilities.max(axis=1)
         scores[part] = -estimator.score_samples(block)
-        if not refusal:
-            tails[part] = reference.tails(block, scores[part])
-    return JudgedRows(labels, certainty, scores, tails, refusal)
-
-
-def _refusal(estimator: Any, rows: Any) -> str:
-    """Return why the mixture cannot say which rows are outliers; empty if it can."""
-    if hasattr(estimator, "outlier_scores"):
-        try:
-            estimator.outlier_scores(np.asarray(rows[:1], dtype=np.float64))
-        except ParameterError as error:
-            return str(error)
-    return ""
+        tails[part] = reference.tails(block, scores[part])
+    return JudgedRows(labels, certainty, scores, tails)
 
 
 class _Reference:

@@ -223,8 +223,6 @@ def rows(page: Page) -> str:
 
 def _outliers(page: Page) -> str:
     facts, names = page["rows"], page["table_columns"]
-    if facts["refusal"]:
-        return f"<p>Outliers cannot be told: {escape(facts['refusal'])}</p>"
     if not facts["n_judged"]:
         return "<p>Outliers cannot be told: every row has missing entries in too many patterns.</p>"
     told = (
