@@ -98,7 +98,7 @@ def test_densities_integrate_to_one_and_are_the_sum_of_their_parts(mixture):
         total = np.array(own["total"])
         step = (own["high"] - own["low"]) / (len(total) - 1)
         assert step * total.sum() == pytest.approx(1, abs=0.02)
-        parts = np.sum([values for values in own["parts"].values()], axis=0)
+        parts = np.sum(list(own["parts"].values()), axis=0)
         np.testing.assert_allclose(parts, total, atol=0.01 * total.max())
         assert sum(own["histogram"]) * (own["high"] - own["low"]) / len(own["histogram"]) == pytest.approx(
             1, abs=0.02

@@ -56,7 +56,7 @@ def gather(estimator: Any, data: Any = None, *, source: str | None = None) -> di
         )
     if data is not None and "true" in estimator.posterior_.model.variables:
         raise ParameterError(
-            "the mixture was fitted to rows with errors, and a report does not take the errors of rows: leave the data out"
+            "the mixture was fitted to rows with errors, which a report does not take: leave the data out"
         )
     with warnings.catch_warnings():
         # The blocks are arrays; the names of the columns were compared when the data came.
