@@ -12,10 +12,12 @@ import caviar as cv
 
 from .commands import add_commands
 from .kinds import Covariance, MeanPrecision, ModelName
+from .non_numeric import NonNumeric
 from .options import (
     AsJson,
     Data,
     Model,
+    OtherColumns,
     Query,
     Quiet,
     column_names_of,
@@ -72,6 +74,7 @@ def caviar(
         "caviar fit 'trips/*.parquet' --columns distance,duration --restarts 5",
         "caviar fit a.csv --sql 'SELECT log(b) AS b FROM data WHERE c > 2' --seed 1",
         "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
+        "caviar fit penguins.csv --non-numeric one-hot",
         "caviar fit a.csv --model known-variance --variance 4 --json",
         "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
     )
@@ -80,6 +83,7 @@ def fit(
     data: Data = None,
     columns: Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")] = None,
     sql: Query = None,
+    non_numeric: OtherColumns = NonNumeric.ERROR,
     model: Annotated[
         ModelName,
         option(
@@ -170,6 +174,7 @@ def fit(
                 output=output,
                 picture=picture,
                 checkpoint=checkpoint,
+                non_numeric=non_numeric,
                 as_json=as_json,
                 quiet=quiet,
             )

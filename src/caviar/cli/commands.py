@@ -9,7 +9,19 @@ import typer
 
 from .files import require_writable
 from .kinds import Covariance
-from .options import AsJson, Data, Model, Query, Quiet, column_names_of, examples, option, require_rows
+from .non_numeric import NonNumeric
+from .options import (
+    AsJson,
+    Data,
+    Model,
+    OtherColumns,
+    Query,
+    Quiet,
+    column_names_of,
+    examples,
+    option,
+    require_rows,
+)
 from .speaking import errors_in_words
 
 __all__ = ["add_commands"]
@@ -98,6 +110,7 @@ def compare(
     data: Data = None,
     columns: Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")] = None,
     sql: Query = None,
+    non_numeric: OtherColumns = NonNumeric.ERROR,
     model: Annotated[
         list[Path] | None,
         option(metavar="FILE", help="A saved model, instead of new fits; several times for several."),
@@ -149,6 +162,7 @@ def compare(
                 components=numbers,
                 covariances=_covariances(covariance),
                 held_out=held_out,
+                non_numeric=non_numeric,
                 restarts=restarts,
                 seed=seed,
                 output=output,

@@ -14,11 +14,12 @@ from rich.table import Table
 import caviar as cv
 
 from .kinds import kind_of
+from .non_numeric import NonNumeric, numbers_only, other_choice_told
 from .progress import watching
 from .results import print_document
 from .rows import rows_of_table
 from .speaking import gathered_warnings, plain, say, standard_error, standard_output
-from .tables import input_file, read_for
+from .tables import input_file, read_for, source_name
 
 __all__ = ["ComparisonRequest", "compare", "numbers_of_components"]
 
@@ -37,6 +38,8 @@ class ComparisonRequest:
         Of the new ones.
     held_out
         Share of rows that a second fit of each does not see; None for none.
+    non_numeric
+        What is done with columns without numbers.
     restarts, seed
         Of each fit.
     output
@@ -52,6 +55,7 @@ class ComparisonRequest:
     components: tuple[int | str, ...]
     covariances: tuple[str, ...]
     held_out: float | None
+    non_numeric: NonNumeric
     restarts: int
     seed: int
     output: Path | None
@@ -133,7 +137,9 @@ def _corrected(estimator: Any) -> float | None:
 
 
 def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any]]:
-    table = rows_of_table(data, request.sql, request.columns, needs_all=True)
+    numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
+    with other_choice_told(request.non_numeric):
+        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True)
     with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
         found = cv.compare_mixtures(
             table.values,
@@ -145,7 +151,12 @@ def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any
             verbose=callback,
         )
     if request.output is not None:
-        about = {"source": request.data, "query": request.sql, "rows": len(table.values)}
+        about = {
+            "categories": numeric.categories,
+            "source": source_name(request.data),
+            "query": request.sql,
+            "rows": len(table.values),
+        }
         found.best.save(
             request.output, about={**about, "columns": list(table.columns), "column_summary": table.summary}
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .kinds import ModelName
+from .non_numeric import NonNumeric
 
 __all__ = ["FitRequest", "command_of"]
 
@@ -30,6 +31,8 @@ class FitRequest:
         Files to write, if any.
     checkpoint
         File that says where the fit stands, if any.
+    non_numeric
+        What is done with columns without numbers.
     as_json, quiet
         How to print.
     """
@@ -43,6 +46,7 @@ class FitRequest:
     output: Path | None = None
     picture: Path | None = None
     checkpoint: Path | None = None
+    non_numeric: NonNumeric = NonNumeric.ERROR
     as_json: bool = False
     quiet: bool = False
 
@@ -75,6 +79,8 @@ def command_of(request: FitRequest) -> str:
         words += ["--columns", ",".join(quoted)]
     if request.sql is not None:
         words += ["--sql", request.sql]
+    if request.non_numeric is not NonNumeric.ERROR:
+        words += ["--non-numeric", request.non_numeric.value]
     if request.model is not ModelName.BAYESIAN:
         words += ["--model", request.model.value]
     for name, value in request.options.items():

@@ -12,6 +12,7 @@ import caviar as cv
 from .files import require_writable
 from .fit_request import FitRequest, command_of
 from .kinds import KINDS, ModelName
+from .non_numeric import NumericTable, numbers_only, other_choice_told
 from .progress import resumptions_told, watching
 from .results import document_of, print_document, print_results
 from .rows import RowsOfTable, rows_of_table
@@ -33,7 +34,9 @@ def fit_to_table(request: FitRequest) -> None:
 
 def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any], *, is_auto: bool) -> None:
     """Fit to a table that is in a file, and print and save the result."""
-    table = rows_of_table(data, request.sql, request.columns, needs_all=is_auto)
+    numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
+    with other_choice_told(request.non_numeric):
+        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=is_auto)
     if KINDS[request.model].one_column and len(table.columns) != 1:
         names = ", ".join(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
@@ -41,7 +44,7 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
         estimator = fitted(
             request.model, table.values, arguments, quiet=request.quiet, checkpoint=request.checkpoint
         )
-    estimator.about_ = _about(request, table)
+    estimator.about_ = _about(request, table, numeric)
     if request.output is not None:
         estimator.save(request.output)
     if request.picture is not None:
@@ -64,7 +67,10 @@ def fitted(
 ) -> Any:
     """Return a mixture fitted to rows, while its progress is shown."""
     kind = KINDS[model]
-    with gathered_warnings(), watching(standard_error(), kind.objective, quiet=quiet) as callback:
+    with (
+        gathered_warnings(),
+        watching(standard_error(), kind.objective, quiet=quiet, tol=arguments.get("tol", 1e-6)) as callback,
+    ):
         return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint)
 
 
@@ -85,7 +91,7 @@ def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
     return {own[name]: value for name, value in given.items()}
 
 
-def _about(request: FitRequest, table: RowsOfTable) -> dict[str, Any]:
+def _about(request: FitRequest, table: RowsOfTable, numeric: NumericTable) -> dict[str, Any]:
     """Return what is kept of the data with the model."""
     return {
         "source": source_name(request.data),
@@ -95,6 +101,7 @@ def _about(request: FitRequest, table: RowsOfTable) -> dict[str, Any]:
         "columns": list(table.columns),
         "seed": request.arguments.get("random_state"),
         "column_summary": table.summary,
+        **({"categories": numeric.categories} if numeric.categories else {}),
         "command": command_of(request),
         "versions": cv.report.versions(),
     }

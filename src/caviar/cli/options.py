@@ -8,10 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from .non_numeric import NonNumeric
+
 __all__ = [
     "AsJson",
     "Data",
     "Model",
+    "OtherColumns",
     "Query",
     "Quiet",
     "column_names_of",
@@ -48,6 +51,15 @@ Query = Annotated[
     str | None, option("--sql", help="DuckDB query to read; in it, data is the table DATA.", metavar="QUERY")
 ]
 AsJson = Annotated[bool, option("--json", help="Print the result as JSON.")]
+OtherColumns = Annotated[
+    NonNumeric,
+    option(
+        "--non-numeric",
+        metavar="CHOICE",
+        help="Columns without numbers: error, drop, or one-hot (0 and 1 for each value).",
+        default="error",
+    ),
+]
 Quiet = Annotated[bool, option("--quiet", "-q", help="Show no progress.")]
 
 

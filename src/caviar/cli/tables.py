@@ -13,6 +13,7 @@ from typing import Any
 import caviar as cv
 
 from .files import require_writable
+from .non_numeric import same_numbers
 
 __all__ = ["STANDARD", "has_names", "input_file", "read_for", "require_table", "source_name", "write_result"]
 
@@ -64,8 +65,9 @@ def read_for(estimator: Any, model: object, data: str | None, sql: str | None) -
         If they are not there.
     """
     names = list(cv.report.column_names(estimator))
+    columns, sql = same_numbers(getattr(estimator, "about_", {}), names, sql)
     table = cv.data.read_table(
-        data, columns=names if has_names(estimator) else None, sql=sql, missing_ok=True
+        data, columns=columns if has_names(estimator) else None, sql=sql, missing_ok=True
     )
     if len(table.columns) != len(names):
         raise cv.DataError(
