@@ -47,14 +47,21 @@ def files(tmp_path_factory):
     many.about_ = {
         "columns": ["mass", HOSTILE, "petal length", "d", "e", "f", "a long name that goes on and on"]
     }
+    far = np.concatenate([X, [[500.0, 60.0], [-400.0, 9000.0]]])
     one = cv.KnownVarianceMixture(2, random_state=0).fit(X[:, :1])
-    reports = {"few": (few, X), "many": (many, wide), "without data": (few, None), "one": (one, X[:, :1])}
+    reports = {
+        "few": (few, X),
+        "many": (many, wide),
+        "without data": (few, None),
+        "one": (one, X[:, :1]),
+        "far out": (few, far),
+    }
     for name, (estimator, rows) in reports.items():
         cv.report.write(estimator, folder / f"{name}.html", rows)
     return {name: (folder / f"{name}.html").as_uri() for name in reports}
 
 
-NAMES = ["few", "many", "without data", "one"]
+NAMES = ["few", "many", "without data", "one", "far out"]
 
 
 @pytest.fixture
@@ -163,6 +170,14 @@ def test_leaving_out_the_farthest_rows_draws_the_others_larger(opened):
     before = page.locator("#pair-plot .oval").first.bounding_box()["width"]
     page.get_by_label("Leave out the farthest 2%").check()
     assert page.locator("#pair-plot .oval").first.bounding_box()["width"] > before
+
+
+def test_rows_far_out_do_not_make_the_others_small(opened):
+    page = opened("far out")
+    assert page.get_by_label("Leave out the farthest 2%").is_checked()
+    close = page.locator("#pair-plot .oval").first.bounding_box()["width"]
+    page.get_by_label("Leave out the farthest 2%").uncheck()
+    assert page.locator("#pair-plot .oval").first.bounding_box()["width"] < close / 2
 
 
 def test_the_way_up_can_be_seen_on_a_logarithmic_scale(opened):

@@ -46,7 +46,7 @@ def number(value: float | None, digits: int = 4) -> str:
     size = math.floor(math.log10(abs(value)))
     if -4 <= size < 9:
         text = f"{value:,.{max(0, digits - 1 - size)}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text and abs(value) >= 1 else text
+        text = text.rstrip("0").rstrip(".") if "." in text else text
     else:
         text = f"{value:.{digits - 1}e}"
     return text.replace("-", "\N{MINUS SIGN}")
@@ -64,7 +64,7 @@ def percent(share: float | None) -> str:
         return "–"
     if 0 < share < 0.001:
         return "<0.1%"
-    return f"{100 * share:.1f}%" if share else "0%"
+    return f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
 def component_mark(k: int) -> str:

@@ -22,16 +22,18 @@ function canvas(place, ranges, names, description, share = 0.62) {
   const width = Math.max(260, place.clientWidth || 600);
   const height = Math.round(Math.min(Math.max(width * share, 220), 470));
   const frame = { left: 62, right: width - 12, top: 10, bottom: height - 46 };
-  const x = scale(ranges.x[0], ranges.x[1], frame.left, frame.right);
   const y = scale(ranges.y[0], ranges.y[1], frame.bottom, frame.top);
+  const marks = names.hideY ? [] : steps(y.low, y.high, height / 60).map((value) => [value, (names.tellY || short)(value)]);
+  frame.left = 34 + 7 * Math.max(2, ...marks.map(([, words]) => words.length));
+  const x = scale(ranges.x[0], ranges.x[1], frame.left, frame.right);
   const drawing = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": description });
   for (const value of steps(x.low, x.high, width / 90)) {
     drawing.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: frame.top, y2: frame.bottom }));
     drawing.append(text(x(value), frame.bottom + 17, short(value) , "middle"));
   }
-  for (const value of names.hideY ? [] : steps(y.low, y.high, height / 60)) {
+  for (const [value, words] of marks) {
     drawing.append(draw("line", { class: "grid", x1: frame.left, x2: frame.right, y1: y(value), y2: y(value) }));
-    drawing.append(text(frame.left - 7, y(value) + 4, (names.tellY || short)(value), "end"));
+    drawing.append(text(frame.left - 7, y(value) + 4, words, "end"));
   }
   drawing.append(draw("path", { class: "axis", d: `M${frame.left} ${frame.top}V${frame.bottom}H${frame.right}` }));
   drawing.append(text((frame.left + frame.right) / 2, height - 8, clipped(names.x, width / 8), "middle", "name"));
@@ -40,7 +42,16 @@ function canvas(place, ranges, names, description, share = 0.62) {
   beside.setAttribute("transform", `translate(13 ${middle}) rotate(-90)`);
   drawing.append(beside);
   place.replaceChildren(drawing);
-  return { drawing, x, y, frame, width, height };
+  return { drawing, inside: clippedTo(frame, drawing, place.id), x, y, frame, width, height };
+}
+
+// A group of which only what lies in the frame is seen.
+function clippedTo(frame, drawing, name) {
+  const size = { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top };
+  drawing.append(draw("clipPath", { id: name + "-frame" }, draw("rect", size)));
+  const inside = draw("g", { "clip-path": `url(#${name}-frame)` });
+  drawing.append(inside);
+  return inside;
 }
 
 function text(x, y, words, anchor, kind = "") {

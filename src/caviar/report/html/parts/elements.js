@@ -50,8 +50,9 @@ function choice(label, options, chosen, changed) {
   return { label: make("label", {}, label, select), select };
 }
 
-function tick(label, changed) {
+function tick(label, isTicked, changed) {
   const box = make("input", { type: "checkbox" });
+  box.checked = isTicked;
   box.addEventListener("change", () => changed(box.checked));
   return make("label", { class: "inline" }, box, label);
 }

@@ -1,6 +1,11 @@
 // Pairs of columns: small pictures to choose from, and one large plot.
 const MOST_THUMBS = 5;
-let isClose = false;
+let isClose = plot.columns.some((name, column) => widthOf(columnRanges, column) > 4 * widthOf(closeRanges, column));
+
+function widthOf(ranges, column) {
+  return ranges[column][1] - ranges[column][0];
+}
+
 const pair = { i: 0, j: Math.min(1, plot.columns.length - 1), found: null, marked: null };
 
 // One path of round dots for each component.
@@ -41,14 +46,14 @@ function drawPair() {
   const words = `${names.y} against ${names.x}: ${shownEllipses().length} components` +
     (plot.points ? ` and ${plot.points.rows.length} rows` : "");
   pairPicture = canvas(at("pair-plot"), { x: rangeOf(i), y: rangeOf(j) }, names, words, 0.75);
-  const { drawing, x, y } = pairPicture;
+  const { drawing, inside, x, y } = pairPicture;
   if (drawn.length > 6) drawing.classList.add("dense");
   const many = plot.points ? plot.points.rows.length : 0;
-  if (plot.points) dots(drawing, i, j, x, y, Math.max(3, Math.min(7, 130 / Math.sqrt(many))), 1);
-  ovals(drawing, i, j, x, y);
-  numbers(drawing, i, j, x, y);
+  if (plot.points) dots(inside, i, j, x, y, Math.max(3, Math.min(7, 130 / Math.sqrt(many))), 1);
+  ovals(inside, i, j, x, y);
+  numbers(inside, i, j, x, y);
   pair.marked = draw("circle", { class: "here", r: 9, visibility: "hidden" });
-  drawing.append(pair.marked);
+  inside.append(pair.marked);
   mark(pair.found);
 }
 
@@ -130,7 +135,7 @@ if (plot.columns.length > 1) {
   upChoice = choice("Up", plot.columns, pair.j, (j) => choosePair(pair.i, j));
   at("pair-controls").append(acrossChoice.label, upChoice.label);
   if (plot.points) {
-    at("pair-controls").append(tick("Leave out the farthest 2%", (isTicked) => {
+    at("pair-controls").append(tick("Leave out the farthest 2%", isClose, (isTicked) => {
       isClose = isTicked;
       drawThumbs();
       drawPair();

@@ -24,7 +24,7 @@ function drawTrace() {
   }
 }
 
-at("trace-controls").append(tick("Distance to the end, on a logarithmic scale", (isGap) => {
+at("trace-controls").append(tick("Distance to the end, on a logarithmic scale", false, (isGap) => {
   trace.isGap = isGap;
   drawTrace();
 }));
