@@ -44,6 +44,19 @@ def test_a_report_without_data_says_so(run, model, tmp_path):
     assert "No data were given" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+def test_programs_are_told_what_a_report_says(run, model, eruptions, tmp_path):
+    found = json.loads(run("report", model, eruptions, "-o", tmp_path / "r.html", "--json").stdout)
+    assert found["report"] == str(tmp_path / "r.html")
+    assert found["verdict"]["level"] == "good"
+    assert found["rows"]["n"] == 272
+    labels = json.loads(run("predict", model, eruptions, "-o", tmp_path / "out.csv", "--json").stdout)
+    assert labels == {
+        "rows": 272,
+        "output": str(tmp_path / "out.csv"),
+        "columns": ["label", "probability_0", "probability_1", "log_density"],
+    }
+
+
 def test_a_report_is_a_page(run, model, tmp_path):
     result = run("report", model, "-o", tmp_path / "r.png")
     assert result.exit_code == 2

@@ -185,15 +185,23 @@ def fit(
     epilog=examples(
         "caviar predict m.caviar new.csv -o labels.csv",
         "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
+        "caviar predict m.caviar new.csv -o - | head",
     )
 )
 def predict(
     model: Model,
     output: Annotated[
-        Path, option("--output", "-o", metavar="FILE", help="Table to write: labels.csv, labels.parquet.")
+        Path,
+        option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Table to write: labels.csv, labels.parquet; - is standard output.",
+        ),
     ],
     data: Data = None,
     sql: Query = None,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Write the component of each row of a table, its probabilities, and its log density.
@@ -207,7 +215,7 @@ def predict(
 
     require_rows(data, sql)
     with errors_in_words():
-        predict_table(model, data, sql, output, quiet=quiet)
+        predict_table(model, data, sql, output, as_json=as_json, quiet=quiet)
 
 
 @app.command(epilog=examples("caviar show m.caviar", "caviar show m.caviar --json | jq .components"))

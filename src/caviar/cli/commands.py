@@ -35,6 +35,7 @@ def add_commands(app: typer.Typer) -> None:
         epilog=examples(
             "caviar report m.caviar eruptions.csv -o report.html",
             "caviar report m.caviar -o report.html",
+            "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
             "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
         )
     )(report)
@@ -64,6 +65,7 @@ def report(
     output: Annotated[Path, option("--output", "-o", metavar="FILE", help="Page to write: report.html.")],
     data: Data = None,
     sql: Query = None,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a page of HTML about a model: whether to trust it, its components, plots, outliers, data quality.
@@ -74,7 +76,7 @@ def report(
     from .reporting import write_report
 
     with errors_in_words():
-        write_report(model, data, sql, output, quiet=quiet)
+        write_report(model, data, sql, output, as_json=as_json, quiet=quiet)
 
 
 def sample(

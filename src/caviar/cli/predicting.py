@@ -8,20 +8,26 @@ from typing import Any
 
 import caviar as cv
 
+from .results import print_document
 from .speaking import say, standard_output
 from .tables import STANDARD, input_file, read_for, require_table, write_result
 
 __all__ = ["predict_table"]
 
 
-def predict_table(model: Path, data: str | None, sql: str | None, output: Path, *, quiet: bool) -> None:
+def predict_table(
+    model: Path, data: str | None, sql: str | None, output: Path, *, as_json: bool, quiet: bool
+) -> None:
     """Do what ``caviar predict`` does."""
     require_table(output, data, model)
     estimator = cv.load(model)
     with input_file(data) as file:
         table = read_for(estimator, model, file, sql)
-    write_result(output, predictions(estimator, table.values))
-    if not quiet and str(output) != STANDARD:
+    columns = predictions(estimator, table.values)
+    write_result(output, columns)
+    if as_json and str(output) != STANDARD:
+        print_document({"rows": len(table.values), "output": str(output), "columns": list(columns)})
+    elif not quiet and str(output) != STANDARD:
         say(standard_output(), f"{len(table.values):,} rows in {output}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .html import page_of, versions, write
+from .html import gather, page_of, versions, write
 from .tables import Component, Estimate, column_names, component_table
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ __all__ = [
     "column_names",
     "component_table",
     "draw",
+    "gather",
     "page_of",
     "save_picture",
     "versions",

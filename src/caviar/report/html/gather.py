@@ -158,7 +158,7 @@ def _outliers(judged: JudgedRows, rows: Any, told: Sequence[int]) -> list[dict[s
     return [
         {
             "row": int(row),
-            "score": float(judged.scores[row]),
+            "score": float(judged.scores[row]) if math.isfinite(judged.scores[row]) else None,
             "tail": float(judged.tails[row]),
             "k": int(judged.labels[row]),
             "certainty": float(judged.certainty[row]),
