@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -17,7 +18,9 @@ from ._progress import reporter
 from ._randomness import generator
 from ._simulation import log_joint, simulate
 from .data import ArrayRows
+from .engine.beliefs import Beliefs
 from .engine.binding import Binding, bind
+from .engine.data_summary import summary_of_data
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
@@ -34,6 +37,7 @@ from .engine.stochastic import wander
 from .execution import Threads
 from .families import ExponentialFamily
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from .storage import document_of_statement, write_saved
 
 __all__ = ["Model"]
 
@@ -216,8 +220,11 @@ class Model:
         return Posterior(
             self,
             best,
-            _Evaluator(self, tuple(point), factors, binding.data_plate, prior),
+            _Evaluator(
+                self, tuple(point), factors, binding.data_plate, None if prior is None else prior.beliefs
+            ),
             [result.elbo for result in results],
+            summary_of_data(binding, data),
         )
 
     def simulate(
@@ -266,6 +273,34 @@ class Model:
         stated = ({} if value is None else value for value in (sizes, data, given))
         return simulate(self.nodes, rng, *stated)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the statement to one file, which :func:`caviar.load` reads; whole or not at all.
+
+        It is data, never code, as that of :meth:`Posterior.save`.
+
+        Parameters
+        ----------
+        path
+            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        ModelError
+            If the model has a variable of a class of your own, or is too large to be stated again.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import caviar as cv
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "coin.caviar"
+        >>> cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1), plates=cv.Plate("obs"))).save(path)
+        >>> cv.load(path)
+        Model(x; above: p)
+        """
+        write_saved(path, "Model", {"model": document_of_statement(self.nodes, self.leaves)})
+
     def log_joint(self, values: Mapping[str, Any]) -> float:
         """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
 
@@ -308,7 +343,7 @@ class Model:
     def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
         if not isinstance(prior, Posterior):
             raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
-        return prior.beliefs(plan)
+        return prior.beliefs.about(plan)
 
     def _restarts(
         self,
@@ -368,7 +403,7 @@ class _Evaluator:
     point: tuple[str, ...]
     factors: Sequence[Sequence[str]] | None
     data_plate: Plate | None = None
-    prior: Posterior | None = None
+    prior: Beliefs | None = None
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
@@ -381,7 +416,7 @@ class _Evaluator:
         )
         plan = self.model._plan(binding, self.point, self.factors)
         if self.prior is not None:
-            plan = plan.believing(self.prior.beliefs(plan))
+            plan = plan.believing(self.prior.about(plan))
         return plan, Passes(rows_of(binding), Threads())
 
     def above(self, leaves: Sequence[Variable]) -> _Evaluator:

@@ -12,10 +12,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._documents import document_of_posterior
 from .._errors import ParameterError
+from .._loading import posterior_of_document
 from .._posterior import Posterior
-from ..storage import pack, write
-from ._posterior_document import document_of_posterior, posterior_of_document
+from ..storage import write_saved
 
 __all__ = ["Saveable"]
 
@@ -75,11 +76,7 @@ class Saveable(BaseEstimator):
             raise ParameterError(
                 f"{type(self).__name__} is a class of your own, which caviar.load cannot find; pickle it"
             )
-        try:
-            header, arrays = pack(self._document(about))
-        except TypeError as error:
-            raise ParameterError(f"{type(self).__name__} cannot be saved: {error}") from error
-        write(path, header, arrays)
+        write_saved(path, type(self).__name__, self._document(about))
 
     def _document(self, about: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the fitted estimator as plain values."""
@@ -90,7 +87,6 @@ class Saveable(BaseEstimator):
         }
         state = self._generator.bit_generator.state
         return {
-            "class": type(self).__name__,
             "parameters": {name: _kept(name, value) for name, value in self.get_params(deep=False).items()},
             "attributes": attributes,
             "posterior": document_of_posterior(self.posterior_),

@@ -28,7 +28,7 @@ from .._version import __version__
 __all__ = ["read", "write"]
 
 FORMAT = "caviar"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised when files are written that older versions of the library would misread."""
 
 _HEADER = "header.json"
