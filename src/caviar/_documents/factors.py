@@ -1,16 +1,18 @@
 """Factors as plain values, and put together again from them to the last bit.
 
-A factor that came out of an update holds its natural parameters beside its standard ones; computed anew from these,
-they would differ in the last bit, and so would an ELBO. Where they do they are kept, too.
+A factor that came out of an update was made of natural parameters; computed anew from the standard ones, these would
+differ in the last bit, and so would an ELBO. Where they do they are kept, too, and the factor is made of them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from .._errors import ImproperError
+from .._typing import AnyArray
 from ..engine.partly_known import PartlyKnown
 from ..engine.point import PointMass
 from ..families import FAMILIES, ExponentialFamily, MeanPrecision
@@ -18,9 +20,6 @@ from ..language import Variable
 from .shapes import Sizes, batch_of, check_parameters, check_point
 
 __all__ = ["document_of_factor", "factor_of_document"]
-
-_SAME = 1e-6
-"""Relative difference of natural parameters that rounding explains; beyond it they are those of something else."""
 
 
 def document_of_factor(factor: Any) -> dict[str, Any]:
@@ -44,11 +43,29 @@ def document_of_factor(factor: Any) -> dict[str, Any]:
         }
     parameters = {name: np.asarray(value) for name, value in factor._parameters().items()}
     document = {"family": type(factor).__name__, "parameters": parameters}
-    again = type(factor)(**parameters)
-    pairs = zip(factor.natural, again.natural, strict=True)
-    if not all(np.array_equal(one, other) for one, other in pairs):
+    if not _is_made_of_parameters(factor) and _is_made_of_natural(factor):
         document["natural"] = [np.asarray(array) for array in factor.natural]
     return document
+
+
+def _is_made_of_parameters(factor: Any) -> bool:
+    """Whether a factor of the same standard parameters is the same to the last bit."""
+    again: Any = type(factor)(**factor._parameters())
+    same = _are_same(again._parameters().values(), factor._parameters().values())
+    return same and _are_same(again.natural, factor.natural)
+
+
+def _is_made_of_natural(factor: Any) -> bool:
+    """Whether the natural parameters of a factor give its standard ones, to the last bit."""
+    try:
+        again: Any = type(factor).from_natural(factor.natural)
+    except ImproperError:
+        return False
+    return _are_same(again._parameters().values(), factor._parameters().values())
+
+
+def _are_same(some: Iterable[AnyArray], others: Iterable[AnyArray]) -> bool:
+    return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))
 
 
 def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: Sizes) -> Any:
@@ -76,23 +93,29 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
 
 
 def _point(variable: Variable, value: Any) -> PointMass:
-    return PointMass.of(variable, MeanPrecision(*value) if isinstance(value, tuple) else value)
+    # a number of a plain fit is no array without axes, and is shown in another way
+    if isinstance(value, tuple):
+        return PointMass.of(variable, MeanPrecision(*(part[()] for part in value)))
+    return PointMass.of(variable, value[()])
 
 
 def _distribution(
     document: Mapping[str, Any], variable: Variable, batch: tuple[int, ...]
 ) -> ExponentialFamily:
     check_parameters(variable, document["parameters"], batch)
-    factor = variable.family(**document["parameters"])
+    parameters, family = document["parameters"], variable.family
+    factor: Any = family(**parameters)
     if "natural" not in document:
         return factor
     natural = tuple(document["natural"])
-    for own, array in zip(factor.natural, natural, strict=True):
-        largest = np.max(np.abs(own), initial=0.0)
-        if array.shape != own.shape or not np.all(np.abs(array - own) <= _SAME * largest):
-            raise ValueError(f"natural parameters of '{variable.name}' that are not those of its factor")
-    vars(factor)["natural"] = natural
-    return factor
+    for array, shape in zip(natural, family.statistic_shapes(factor.event_shape), strict=True):
+        full = (*batch, *shape)
+        if array.dtype != np.float64 or np.broadcast_shapes(array.shape, full) != full:
+            raise ValueError(f"natural parameters of '{variable.name}' that must have the shape {full}")
+    again: Any = family.from_natural(natural)
+    if not all(np.array_equal(own, parameters[name]) for name, own in again._parameters().items()):
+        raise ValueError(f"natural parameters of '{variable.name}' that are not those of its factor")
+    return again
 
 
 def _partly_known(document: Mapping[str, Any], variable: Variable, sizes: Sizes) -> PartlyKnown:

@@ -148,5 +148,5 @@ def _check_value(
 
 def _check_positive(variable: Variable, value: AnyArray, rank: int) -> None:
     numbers = np.diagonal(value, axis1=-2, axis2=-1) if rank == 2 else value
-    if np.any(numbers < 0) or (rank == 2 and not np.array_equal(value, np.swapaxes(value, -1, -2))):
+    if np.any(numbers < 0) or (rank == 2 and not np.allclose(value, np.swapaxes(value, -1, -2))):
         raise ValueError(f"a point of '{variable.name}' that is not positive")

@@ -97,4 +97,4 @@ def _moments(rows: AnyArray, seen: AnyArray | None = None) -> tuple[Array, Array
         square = sum(
             (np.square(rows[b] - mean) * own).sum(axis=0) for b, own in zip(blocks, one, strict=True)
         )
-        return np.asarray(mean, dtype=np.float64), np.sqrt(np.asarray(square, dtype=np.float64) / total)
+        return np.asarray(mean, dtype=np.float64), np.asarray(np.sqrt(square / total), dtype=np.float64)

@@ -56,7 +56,8 @@ def _document_of_operand(operand: Any) -> dict[str, Any]:
     if isinstance(operand, Node):
         return {"node": operand.name}
     # a plain vector of a dot product
-    return {"value": np.asarray(operand, dtype=np.float64)}
+    plain = isinstance(operand, list) and all(isinstance(number, float | int) for number in operand)
+    return {"value": operand if plain else np.asarray(operand, dtype=np.float64)}
 
 
 def is_membership(node: Node) -> bool:
@@ -107,7 +108,11 @@ def _addend_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Addend
 def _operand_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any:
     if "value" in document:
         value = document["value"]
-        if not isinstance(value, np.ndarray) or value.dtype != np.float64:
+        if isinstance(value, np.ndarray):
+            is_plain = value.dtype == np.float64
+        else:
+            is_plain = isinstance(value, list) and all(isinstance(number, float | int) for number in value)
+        if not is_plain:
             raise TypeError(f"a vector {value!r:.40}")
         return value
     node: Any = nodes[document["node"]]
