@@ -100,7 +100,8 @@ def _evaluator_of(document: Mapping[str, Any], model: Model, prior: Beliefs | No
 def _plate_of(name: str | None, model: Model) -> Plate | None:
     if name is None:
         return None
-    return next(plate for node in model.nodes for plate in node.plates if plate.name == name)
+    plates = {plate.name: plate for node in model.nodes for plate in node.plates}
+    return plates[name]
 
 
 def _check_partition(model: Model, *parts: Any) -> None:
