@@ -162,7 +162,7 @@ def _refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except _DAMAGE as error:
         raise DataError(
-            f"{path} is no model that caviar saved, or is damaged: {error or type(error).__name__}"
+            f"{path} is no model that caviar saved, or is damaged: {(str(error) or type(error).__name__)[:300]}"
         ) from error
 
 
