@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
     local = _names_among(document["local"], model.variables)
     _check_partition(model, factors, local, _names_among(document["observed"], model.variables))
     beliefs = document["beliefs"]
+    evaluator = _evaluator_of(document["arguments"], model, _prior_of(beliefs["prior"], model, sizes))
+    _check_rows(model, factors, local, evaluator.data_plate)
     return Posterior._of_parts(
         model=model,
         elbo=_finite(document["elbo"]),
@@ -56,7 +58,7 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         n_iter=_count(document["n_iter"]),
         restart_elbos=_series(document["restart_elbos"]),
         data_summary=_summary(document["data"]),
-        _evaluator=_evaluator_of(document["arguments"], model, _prior_of(beliefs["prior"], model, sizes)),
+        _evaluator=evaluator,
         _local=set(local),
         _factors=factors,
         _of_points=_distributions_of(beliefs["of_points"], model.variables, sizes),
@@ -112,6 +114,18 @@ def _check_partition(model: Model, *parts: Any) -> None:
     observed = parts[-1]
     if any(leaf.name not in observed for leaf in model.leaves):
         raise ValueError("a leaf of its model was not observed")
+
+
+def _check_rows(
+    model: Model, factors: Mapping[str, Any], local: Sequence[str], data_plate: Plate | None
+) -> None:
+    """Refuse local variables that are not those of one plate, the rows."""
+    variables = model.variables
+    known = [plate for leaf in model.leaves for plate in leaf.plates]
+    for plate in [data_plate] if data_plate is not None else [*known, None]:
+        if all((plate in variables[name].plates) == (name in local) for name in (*factors, *local)):
+            return
+    raise ValueError("its local variables are not those of the rows of data")
 
 
 def _names_among(names: Any, known: Mapping[str, Any]) -> list[str]:

@@ -128,7 +128,7 @@ def _changed_arrays(entries: Entries, rng: np.random.Generator) -> Entries:
         return entries
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
-    except ValueError:
+    except (ValueError, TypeError, MemoryError):
         # changed before
         return entries
     if kind in (2, 3) and array.size and array.dtype.kind == "f":

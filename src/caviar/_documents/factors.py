@@ -88,8 +88,8 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
     if "point" in document:
         check_point(variable, document["point"], None, sizes)
         return _point(variable, document["point"])
-    first = next(iter(document["parameters"].values()))
-    return _distribution(document, variable, batch_of(variable, variable.batch_plates, first.shape, sizes))
+    first = next(iter(document["parameters"].values()), None)
+    return _distribution(document, variable, batch_of(variable, variable.batch_plates, np.shape(first), sizes))
 
 
 def _point(variable: Variable, value: Any) -> PointMass:

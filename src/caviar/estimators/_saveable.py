@@ -47,6 +47,15 @@ class Saveable(BaseEstimator):
         """
         return value
 
+    def _check_restored(self) -> None:
+        """Refuse attributes of a file that do not belong together.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError, AttributeError
+            If they do not.
+        """
+
     def save(self, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None) -> None:
         """Save the fitted estimator to one file, which :func:`caviar.load` reads; whole or not at all.
 
@@ -107,11 +116,12 @@ class Saveable(BaseEstimator):
                 raise ValueError(f"an attribute {name!r:.40}")
             setattr(self, name, self._attribute_of_plain(name, value))
         self._keep(posterior_of_document(document["posterior"]))
+        self._check_restored()
         self._generator = np.random.default_rng()
         if document["generator"] is not None:
             self._generator.bit_generator.state = document["generator"]
         if document["about"]:
-            self.about_ = document["about"]
+            self.about_ = dict(document["about"])
 
 
 def _kept(name: str, value: Any) -> Any:
