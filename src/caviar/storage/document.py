@@ -40,7 +40,7 @@ _LARGEST_DIRECTORY = 2**20
 """Bytes of the list of entries; what is made of one takes about ten times as many."""
 _LARGE_ARCHIVE = 2**32 - 1
 """Bytes from which on an archive is of another kind (zip64)."""
-_ENTRY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,200}\.npy")
+_ENTRY_NAME = re.compile(r"(?!.*(//|/\.))[A-Za-z_][A-Za-z0-9_./-]{0,200}\.npy")
 _TYPES = ("<f8", "<f4", "<i8", "<i4", "|b1")
 _ARRAY_HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(?P<length>..)"
