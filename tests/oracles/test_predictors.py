@@ -239,3 +239,16 @@ def test_a_product_may_stand_in_a_rate():
     assert posterior["common"].shape == 3.0 + 2.0 * 3
     assert posterior["common"].rate == pytest.approx(2.0 + speed @ times)
     cv.testing.check_model(cv.Model(x), {"x": times, "speed": speed}).raise_if_failed()
+
+
+def test_a_location_with_a_sum_as_mean_may_be_chosen():
+    """It is the same as with the variable itself as mean: 1 m instead of m."""
+    x, elbos = np.append(RNG.normal(-3, 1, 9), RNG.normal(3, 1, 9)), []
+    for factor in (None, 1.0):
+        obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+        m = cv.Normal("m", 0, 0.1)
+        mean = cv.Normal("mean", m if factor is None else factor * m, 0.2, plates=component)
+        z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 1.0]), plates=obs)
+        model = cv.Model(cv.Normal("x", mean[z], 1.0, plates=obs))
+        elbos.append(model.fit({"x": x}, seed=0, tol=1e-12).elbo)
+    assert elbos[1] == pytest.approx(elbos[0], rel=1e-9)

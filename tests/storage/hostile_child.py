@@ -1,7 +1,7 @@
 """A child process that loads damaged files under limits of memory and time, and prints what was wrong, line by line.
 
-Usage: python hostile_child.py FOLDER FIRST COUNT, with the saved files FOLDER/*.caviar, and what to do with a loaded
-one in FOLDER/NAME.npz.
+Usage: python hostile_child.py OUTPUT FIRST COUNT, with a folder to write to. The files are made from those that are
+stored beside this program; what to do with a loaded one stands beside each.
 """
 
 from __future__ import annotations
@@ -18,16 +18,29 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
-from mutants import bombs, mutant
+from bombs import bombs
+from mutants import mutant
 
 import caviar as cv
 
+STORED = Path(__file__).resolve().parent / "stored"
 SECONDS = 1.0
 SPARE = 512 * 2**20
 """Bytes of address space for all that is loaded, whatever a file asks for."""
 CONSTANT = 128 * 2**20
 """Bytes that a load may take besides ten times the file: what is made of the longest header."""
-FORBIDDEN = ("compile", "exec", "import", "os.", "subprocess.", "socket.", "pickle.", "ctypes.", "shutil.", "marshal.")
+FORBIDDEN = (
+    "compile",
+    "exec",
+    "import",
+    "os.",
+    "subprocess.",
+    "socket.",
+    "pickle.",
+    "ctypes.",
+    "shutil.",
+    "marshal.",
+)
 
 watching = False
 seen: list[str] = []
@@ -55,7 +68,7 @@ def load(path: Path, *, traced: bool) -> tuple[Any, str]:
     except cv.DataError as error:
         if len(str(error)) > 1500 or not str(error):
             problem = f"a message of {len(str(error))} letters"
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001
         problem = f"load: {type(error).__name__}: {error!s:.200}"
     finally:
         watching = False
@@ -71,9 +84,12 @@ def load(path: Path, *, traced: bool) -> tuple[Any, str]:
     return found, problem or (f"ran {seen[0]}" if seen else "")
 
 
-def use(found: Any, data: dict[str, Any], folder: Path) -> str:
+def use(found: Any, numbers: dict[str, Any], folder: Path) -> str:
     """Use what was loaded; return what was wrong: anything but a result or an error of caviar."""
-    posterior = getattr(found, "posterior_", found)
+    posterior, data = getattr(found, "posterior_", found), numbers.get("data", {})
+    if found is not posterior:
+        rows = np.array(numbers["rows"])
+        data = {"x": rows[:, 0] if isinstance(found, cv.KnownVarianceMixture) else rows}
     calls = [lambda: str(found), lambda: found.save(folder / "again.out")]
     if isinstance(posterior, cv.Posterior):
         calls += [
@@ -83,25 +99,26 @@ def use(found: Any, data: dict[str, Any], folder: Path) -> str:
             lambda: posterior.sample(1, seed=0),
         ]
     if found is not posterior:
-        calls += [lambda: found.score_samples(data["x"]), lambda: cv.report.component_table(found)]
+        calls += [lambda: found.score_samples(rows), lambda: cv.report.component_table(found)]
     for number, call in enumerate(calls):
         try:
             call()
         except cv.CaviarError:
             pass
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             return f"use {number}: {type(error).__name__}: {error!s:.200}"
     return ""
 
 
 def main(folder: Path, first: int, count: int) -> None:
     """Load what the numbers from ``first`` make of the files, and print what was wrong."""
-    files = sorted(folder.glob("*.caviar"))
+    files = sorted(STORED.glob("format-*/*.caviar"))
     contents = {path: path.read_bytes() for path in files}
-    data = {path: dict(np.load(path.with_suffix(".npz"))) for path in files}
+    numbers = {path: json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) for path in files}
     for path in files:
         # what is imported at first use is imported now
-        use(cv.load(path), data[path], folder)
+        problem = use(cv.load(path), numbers[path], folder)
+        assert not problem, (path, problem)
     sys.addaudithook(watch)
     virtual = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (virtual + SPARE, virtual + SPARE))
@@ -119,19 +136,19 @@ def main(folder: Path, first: int, count: int) -> None:
         if found is not None and not problem:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                problem = use(found, data[path], folder)
+                problem = use(found, numbers[path], folder)
         tally["loaded" if found is not None else "refused"] += 1
         if problem:
             tally["wrong"] += 1
             print(json.dumps({"wrong": f"{what} of {path.name}: {problem}"}), flush=True)
 
     if first == 0:
-        for path in files[:2]:
+        for path in files[-1:]:
             for what, content in bombs(contents[path]):
                 check(what, path, content, traced=True)
     for number in range(first, first + count):
         path = files[number // 5 % len(files)]
-        check(f"mutant {number}", path, mutant(contents[path], number), traced=number % 10 == 7)
+        check(f"mutant {number}", path, mutant(contents[path], number), traced=number % 8 == 3)
     print(json.dumps({**tally, "slowest": slowest}), flush=True)
 
 

@@ -96,7 +96,7 @@ def assert_same_posterior(one: cv.Posterior, other: cv.Posterior, data: dict[str
         lambda p: p.predictive(
             {} if p.data_plate is None or p.data_plate.size else {p.data_plate.name: 2}, seed=1
         ),
-        lambda p: {name: q for name, q in p.update(data, max_iter=2, seed=0)._factors.items()},
+        lambda p: dict(p.update(data, max_iter=2, seed=0)._factors),
     ):
         mine, its = outcome(lambda call=call: call(one)), outcome(lambda call=call: call(other))
         assert same(mine, its), (mine, its)

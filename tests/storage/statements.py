@@ -56,9 +56,7 @@ def dynamics() -> tuple[cv.Model, dict[str, Any]]:
     a = cv.MultivariateNormal("a", np.zeros(2), np.eye(2), plates=row)
     q = cv.diagonal(cv.Gamma("q", 2.0, 1.0, plates=row))
     first = cv.MultivariateNormal("first", np.zeros(2), np.eye(2))
-    s = cv.LinearGaussianChain(
-        "s", first, np.eye(2), a, q, along=time, starts=cv.Data("starts", plates=time)
-    )
+    s = cv.LinearGaussianChain("s", first, np.eye(2), a, q, along=time, starts=cv.Data("starts", plates=time))
     c = cv.MultivariateNormal("c", np.zeros(2), np.eye(2), plates=out)
     x = cv.Normal("x", cv.dot(c, s), cv.Gamma("tau", 2.0, 1.0, plates=out), plates=(time, out))
     return cv.Model(x), {"x": _X, "starts": _STARTS}

@@ -54,7 +54,12 @@ def assert_gives(found, wanted):
 
 
 def test_a_file_of_a_later_format_is_refused_with_both_versions(tmp_path):
-    header = {"format": "caviar", "format_version": FORMAT_VERSION + 1, "caviar_version": "9.1", "what": "else"}
+    header = {
+        "format": "caviar",
+        "format_version": FORMAT_VERSION + 1,
+        "caviar_version": "9.1",
+        "what": "else",
+    }
     with zipfile.ZipFile(tmp_path / "later.caviar", "w") as archive:
         archive.writestr("header.json", json.dumps(header))
         # whatever a later format may hold

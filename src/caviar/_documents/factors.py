@@ -89,7 +89,9 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
         check_point(variable, document["point"], None, sizes)
         return _point(variable, document["point"])
     first = next(iter(document["parameters"].values()), None)
-    return _distribution(document, variable, batch_of(variable, variable.batch_plates, np.shape(first), sizes))
+    return _distribution(
+        document, variable, batch_of(variable, variable.batch_plates, np.shape(first), sizes)
+    )
 
 
 def _point(variable: Variable, value: Any) -> PointMass:

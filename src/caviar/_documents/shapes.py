@@ -74,10 +74,14 @@ def check_parameters(variable: Variable, parameters: Mapping[str, AnyArray], bat
         array = parameters[name]
         wanted = (*batch, *(_size_of_letter(variable, letter) for letter in own))
         if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != wanted:
-            raise ValueError(f"'{name}' of the factor of '{variable.name}', which must have the shape {wanted}")
+            raise ValueError(
+                f"'{name}' of the factor of '{variable.name}', which must have the shape {wanted}"
+            )
 
 
-def batch_of(variable: Variable, plates: Sequence[Plate], shape: Sequence[int], sizes: Sizes) -> tuple[int, ...]:
+def batch_of(
+    variable: Variable, plates: Sequence[Plate], shape: Sequence[int], sizes: Sizes
+) -> tuple[int, ...]:
     """Return the sizes of plates, settled by the leading axes of an array where nothing else tells them.
 
     Raises
@@ -91,7 +95,9 @@ def batch_of(variable: Variable, plates: Sequence[Plate], shape: Sequence[int], 
     for plate, size in zip(plates, shape, strict=False):
         known = sizes.setdefault(plate, plate.size if plate.size is not None else size)
         if size != known:
-            raise ValueError(f"a factor of '{variable.name}' over {size} of plate '{plate.name}' of size {known}")
+            raise ValueError(
+                f"a factor of '{variable.name}' over {size} of plate '{plate.name}' of size {known}"
+            )
         found.append(known)
     return tuple(found)
 

@@ -63,7 +63,11 @@ def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
         "status": posterior.status.value,
         "rows": None if data is None else data["rows"],
         "entries": [
-            {"variable": row.variable, "at": row.index, **{name: _number(getattr(row, name)) for name in figures}}
+            {
+                "variable": row.variable,
+                "at": row.index,
+                **{name: _number(getattr(row, name)) for name in figures},
+            }
             for row in posterior.summary(max_rows=None).rows
         ],
     }

@@ -93,7 +93,10 @@ def _moments(rows: AnyArray, seen: AnyArray | None = None) -> tuple[Array, Array
     one = [1.0] * len(blocks) if seen is None else [seen[block] for block in blocks]
     total: Any = len(rows) if seen is None else np.maximum(seen.sum(axis=0), 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = sum((rows[b] * own).sum(axis=0, dtype=np.float64) for b, own in zip(blocks, one, strict=True)) / total
+        mean = (
+            sum((rows[b] * own).sum(axis=0, dtype=np.float64) for b, own in zip(blocks, one, strict=True))
+            / total
+        )
         square = sum(
             (np.square(rows[b] - mean) * own).sum(axis=0) for b, own in zip(blocks, one, strict=True)
         )

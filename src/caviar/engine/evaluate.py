@@ -61,8 +61,8 @@ def _in_frame(
 def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
     if variable.name not in factors:
         raise ModelError(
-            f"the posterior has no factor of '{variable.name}': in the fit its values came with the data. Give them with "
-            f"these data, too: {{'{variable.name}': ..., ...}}"
+            f"the posterior has no factor of '{variable.name}': in the fit its values came with the data. Give them "
+            f"with these data, too: {{'{variable.name}': ..., ...}}"
         )
     return factors[variable.name]
 

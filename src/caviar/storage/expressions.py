@@ -156,5 +156,5 @@ def _names_of(expression: Any) -> list[Node]:
 
 
 def constants_named(stated: Mapping[str, Any]) -> set[Node]:
-    """Return the constants that the slots of a variable name, without those that the language makes of plain vectors."""
+    """Return the constants that the slots of a variable name, without those that the language makes of vectors."""
     return {node for value in stated.values() for node in _names_of(value) if isinstance(node, Constant)}

@@ -87,7 +87,9 @@ def _is_stated(node: Node, named: set[Node]) -> bool:
 def _stated(variable: Variable) -> dict[str, Any]:
     """Return what stands in the slots of a variable, without the array that is another form of an argument."""
     has_pieces = isinstance(variable, language.StickBreaking)
-    return {name: value for name, value in variable.stated.items() if not (has_pieces and name == "truncation")}
+    return {
+        name: value for name, value in variable.stated.items() if not (has_pieces and name == "truncation")
+    }
 
 
 def _plates_of(nodes: Sequence[Node]) -> list[Plate]:
@@ -98,7 +100,9 @@ def _plates_of(nodes: Sequence[Node]) -> list[Plate]:
     names = [plate.name for plate in found]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ModelError(f"two Plate objects are both named '{twice}': rename one, so that the model can be saved")
+        raise ModelError(
+            f"two Plate objects are both named '{twice}': rename one, so that the model can be saved"
+        )
     return found
 
 
