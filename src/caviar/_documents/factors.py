@@ -88,7 +88,7 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
     if "point" in document:
         check_point(variable, document["point"], None, sizes)
         return _point(variable, document["point"])
-    first = next(iter(document["parameters"].values()), None)
+    first: Any = next(iter(document["parameters"].values()), None)
     return _distribution(
         document, variable, batch_of(variable, variable.batch_plates, np.shape(first), sizes)
     )
