@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from . import densities as densities
     from . import families as families
     from . import models as models
+    from . import plot as plot
     from . import report as report
     from . import testing as testing
     from ._errors import (
         CaviarError,
         CaviarWarning,
+        CheckpointError,
+        CheckpointWarning,
+        ClusterError,
         CollapseWarning,
         ConjugacyError,
         ConvergenceWarning,
@@ -33,22 +37,26 @@ if TYPE_CHECKING:
         ModelError,
         ParameterError,
         PlateError,
+        PrecisionWarning,
         VerificationError,
     )
     from ._model import Model
     from ._posterior import Posterior
     from ._prediction import Prediction
+    from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.schedules import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
         KnownVarianceMixture,
+        LatentDirichletAllocation,
         MixtureComparison,
         Move,
         compare_mixtures,
         load,
     )
+    from .execution import DaskExecutor, Device
     from .language import (
         Bernoulli,
         Beta,
@@ -80,6 +88,9 @@ if TYPE_CHECKING:
 _ERRORS = (
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -90,6 +101,7 @@ _ERRORS = (
     "ModelError",
     "ParameterError",
     "PlateError",
+    "PrecisionWarning",
     "VerificationError",
 )
 _LANGUAGE = (
@@ -127,6 +139,7 @@ _HOME = {
             "BayesianGaussianMixture",
             "GaussianMixture",
             "KnownVarianceMixture",
+            "LatentDirichletAllocation",
             "MixtureComparison",
             "Move",
             "compare_mixtures",
@@ -135,12 +148,15 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
+    **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
+    "LazyTable": ".data",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
+    "scan": ".data",
 }
-_MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
+_MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 
 __all__ = [
     "BayesianGaussianMixture",
@@ -149,12 +165,17 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
+    "DaskExecutor",
     "Data",
     "DataError",
+    "Device",
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",
@@ -162,6 +183,8 @@ __all__ = [
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
+    "LatentDirichletAllocation",
+    "LazyTable",
     "LinearGaussianChain",
     "LostDigitsWarning",
     "MarkovChain",
@@ -181,6 +204,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",
@@ -197,6 +221,7 @@ __all__ = [
     "load",
     "logistic",
     "probit",
+    "scan",
 ]
 
 

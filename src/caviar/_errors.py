@@ -7,20 +7,27 @@
     │   ├── ConjugacyError               no conditionally conjugate update exists
     │   └── PlateError                   plates, sizes or event shapes disagree
     ├── DataError (ValueError)           the data do not fit the model
+    ├── CheckpointError (ValueError)     a checkpoint cannot be read, or belongs to another fit
     ├── ParameterError (ValueError)      an argument has an impossible value
+    ├── ClusterError (ConnectionError)   a cluster cannot be reached, or has lost what it held
     ├── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
     └── VerificationError (AssertionError)  a model fails checks of caviar.testing
 
     CaviarWarning (UserWarning)
+    ├── CheckpointWarning                a checkpoint could not be written; the one before is there
     ├── CollapseWarning                  a factor shrank onto (almost) no data
     ├── ConvergenceWarning               the objective has not settled
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
-    └── LostDigitsWarning                sums over the data are too large for what is told from their difference
+    ├── LostDigitsWarning                sums over the data are too large for what is told from their difference
+    └── PrecisionWarning                 float32 is too coarse for these data: float64 was used instead
 """
 
 __all__ = [
     "CaviarError",
     "CaviarWarning",
+    "CheckpointError",
+    "CheckpointWarning",
+    "ClusterError",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -31,6 +38,7 @@ __all__ = [
     "ModelError",
     "ParameterError",
     "PlateError",
+    "PrecisionWarning",
     "VerificationError",
 ]
 
@@ -55,8 +63,16 @@ class DataError(CaviarError, ValueError):
     """The data do not fit the model that is to be fitted to them."""
 
 
+class CheckpointError(CaviarError, ValueError):
+    """A checkpoint cannot be read, or belongs to another fit."""
+
+
 class ParameterError(CaviarError, ValueError):
     """An argument has a value that nothing can be done with."""
+
+
+class ClusterError(CaviarError, ConnectionError):
+    """A cluster cannot be reached, its workers cannot do the work, or too many were lost."""
 
 
 class ImproperError(CaviarError, ValueError):
@@ -69,6 +85,10 @@ class VerificationError(CaviarError, AssertionError):
 
 class CaviarWarning(UserWarning):
     """Base of every warning that caviar gives."""
+
+
+class CheckpointWarning(CaviarWarning):
+    """A checkpoint could not be written; the fit goes on, and the checkpoint before is as it was."""
 
 
 class CollapseWarning(CaviarWarning):
@@ -85,3 +105,7 @@ class FallingElboWarning(CaviarWarning):
 
 class LostDigitsWarning(CaviarWarning):
     """Sums over the data are so large that double precision loses what is told from their difference."""
+
+
+class PrecisionWarning(CaviarWarning):
+    """What was to be computed in float32 is computed in float64, because responsibilities would be off by too much."""

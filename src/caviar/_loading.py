@@ -57,6 +57,7 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         status=Status(document["status"]),
         n_iter=_count(document["n_iter"]),
         restart_elbos=_series(document["restart_elbos"]),
+        restart_traces=_traces(document["restart_traces"]),
         data_summary=_summary(document["data"]),
         _evaluator=evaluator,
         _local=set(local),
@@ -121,9 +122,14 @@ def _check_rows(
 ) -> None:
     """Refuse local variables that are not those of one plate, the rows."""
     variables = model.variables
-    known = [plate for leaf in model.leaves for plate in leaf.plates]
+    # with documents as the rows, what belongs to their tokens is local, too
+    plates = {
+        name: {*own.plates, *(plate.within for plate in own.plates if plate.within is not None)}
+        for name, own in variables.items()
+    }
+    known = [plate for leaf in model.leaves for plate in plates[leaf.name]]
     for plate in [data_plate] if data_plate is not None else [*known, None]:
-        if all((plate in variables[name].plates) == (name in local) for name in (*factors, *local)):
+        if all((plate in plates[name]) == (name in local) for name in (*factors, *local)):
             return
     raise ValueError("its local variables are not those of the rows of data")
 
@@ -162,6 +168,15 @@ def _series(value: Any) -> Array:
     if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.ndim != 1:
         raise TypeError(f"a series of numbers {value!r:.40}")
     return value
+
+
+def _traces(document: Mapping[str, Any]) -> tuple[Array, ...]:
+    """Return the trace of each start, which are kept one after another."""
+    values, lengths = _series(document["values"]), document["lengths"]
+    is_number = isinstance(lengths, np.ndarray) and lengths.dtype == np.int64 and lengths.ndim == 1
+    if not is_number or np.any((lengths < 0) | (lengths > len(values))) or lengths.sum() != len(values):
+        raise ValueError("traces of other lengths than it has")
+    return tuple(np.split(values, lengths.cumsum()[:-1])) if len(lengths) else ()
 
 
 def _summary(value: Any) -> dict[str, Any] | None:

@@ -11,21 +11,26 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ._checkpointing import Keeper, fingerprints, flushing, keeper_of
 from ._errors import ImproperError, ModelError, ParameterError
 from ._fit_warnings import warn_about
 from ._posterior import Posterior
 from ._progress import reporter
 from ._randomness import generator
 from ._simulation import log_joint, simulate
-from .data import ArrayRows
+from ._termination import terminating
+from .data import ArrayRows, as_rows
 from .engine.beliefs import Beliefs
-from .engine.binding import Binding, bind
+from .engine.binding import Binding
 from .engine.data_summary import summary_of_data
+from .engine.documents.binding import DocumentBinding, bind_rows
+from .engine.ends import Ends
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
+from .engine.moment import Moment, Walk
 from .engine.passes import Executor, Passes
 from .engine.plan import Plan
 from .engine.priors import prior_start
@@ -33,8 +38,8 @@ from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
 from .engine.start import data_start, given_start
 from .engine.status import Status
-from .engine.stochastic import wander
-from .execution import Threads
+from .engine.stochastic import wander, wander_on
+from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 from .storage import document_of_statement, write_saved
@@ -120,9 +125,11 @@ class Model:
         data_plate: Plate | str | None = None,
         schedule: str | Schedule = "auto",
         prior: Posterior | None = None,
-        executor: Executor | int | None = None,
+        executor: Executor | int | str | Any = None,
         progress: bool | Callable[[Progress], None] = False,
         accelerate: bool = True,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
     ) -> Posterior:
         """Return the best mean-field posterior that coordinate ascent finds.
 
@@ -166,18 +173,29 @@ class Model:
             and the ELBOs sum to theirs; elsewhere hidden variables of the earlier rows stay as they were found, and
             the order of the rows matters. The ELBO is that of the new rows.
         executor
-            Where blocks of rows are mapped: a number of threads, or an executor. Results are the same bits.
+            Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
+            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
+            those of :class:`caviar.Device`, a GPU, agree to rounding.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`.
         accelerate
             Whether an iteration may move the globals beyond their updates where that raises the objective further.
             It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
             is batch).
+        checkpoint
+            Path of a file that says where the fit stands. The same call again, after an interruption or a crash, goes
+            on from there and ends with the same bits as without one; after the end it returns at once. The file stays:
+            delete it to fit anew. While the fit runs, SIGTERM stops it as Ctrl-C does.
+        checkpoint_every
+            Seconds between two writings of the checkpoint; 0 writes it after every iteration. Where writing takes long
+            it is written less often, so that it takes no more than a twentieth of the time.
 
         Raises
         ------
         DataError, PlateError, ParameterError
             If the data do not fit the model, or an argument is impossible.
+        CheckpointError
+            If the checkpoint is damaged, or that of another fit: another model, other data or other arguments.
 
         Warns
         -----
@@ -188,14 +206,18 @@ class Model:
         LostDigitsWarning
             If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats, or columns
             are collinear to double precision.
+        CheckpointWarning
+            If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
         _check_settings(max_iter, tol, n_restarts)
-        binding = bind(self.nodes, self.leaves, data, data_plate=data_plate, sample_weight=sample_weight)
+        named = (*point, *(order or ()))
+        binding = _bound(self, data, sample_weight, data_plate, factors, named)
         plan = self._plan(binding, point, factors, order)
         if prior is not None:
             plan = plan.believing(self._beliefs(prior, plan))
             init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
+        passes.check(plan)
         schedule = as_schedule(schedule)
         settings = Settings(
             _max_iter(max_iter, schedule),
@@ -204,8 +226,17 @@ class Model:
             accelerate=accelerate,
             n_batches=n_batches_of(schedule, plan, passes.source.n_rows, accelerate=accelerate),
         )
-        results = self._restarts(plan, passes, init, seed, settings, progress, schedule)
-        best = max(results, key=_rank)
+        belongs = {
+            **fingerprints(self.nodes, plan, passes, init, seed, settings, schedule, checkpoint),
+            "point": list(point),
+            "factors": None if factors is None else [list(group) for group in factors],
+            "order": None if order is None else list(order),
+        }
+        with terminating(checkpoint):
+            keeper = keeper_of(checkpoint, checkpoint_every, belongs, plan, seed)
+            ends = self._restarts(plan, passes, init, keeper, settings, progress, schedule)
+        best = ends.best
+        assert best is not None
         if not np.isfinite(best.elbo):
             raise ImproperError(
                 f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
@@ -223,7 +254,8 @@ class Model:
             _Evaluator(
                 self, tuple(point), factors, binding.data_plate, None if prior is None else prior.beliefs
             ),
-            [result.elbo for result in results],
+            ends.elbos,
+            ends.traces,
             summary_of_data(binding, data),
         )
 
@@ -350,27 +382,30 @@ class Model:
         plan: Plan,
         passes: Passes,
         init: str | Mapping[str, Any],
-        seed: int | np.random.Generator | None,
+        keeper: Keeper,
         settings: Settings,
         progress: bool | Callable[[Progress], None],
         schedule: Schedule,
-    ) -> list[Result]:
-        """Return where each start ended, without those that have no update; if none has one, say why."""
-        results: list[Result] = []
-        failures: list[ImproperError] = []
-        with passes.executor.session(), reporter(progress) as callback:
-            for number, own_seed in enumerate(_seeds(seed, settings.n_restarts)):
-                own = replace(settings, callback=callback, restart=number)
-                try:
-                    results.append(self._ascend(plan, passes, init, own_seed, own, schedule))
-                except ImproperError as error:
-                    failures.append(error)
+    ) -> Ends:
+        """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
+        ends = keeper.ends
+        with passes.executor.session(), reporter(progress) as callback, flushing(keeper):
+            for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
+                if number < ends.n_ended:
                     continue
-                if results[-1].status is Status.INTERRUPTED:
-                    break
-        if not results:
-            raise failures[0]
-        return results
+                own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
+                try:
+                    result = self._ascend(plan, passes, init, own_seed, own, schedule, keeper.moment)
+                except ImproperError as error:
+                    ends = ends.with_failure(error)
+                else:
+                    ends = ends.with_end(result)
+                    if result.status is Status.INTERRUPTED:
+                        break
+                keeper.end(ends)
+        if ends.best is None:
+            raise ImproperError(ends.failure)
+        return ends
 
     def _ascend(
         self,
@@ -380,8 +415,13 @@ class Model:
         seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
         schedule: Schedule,
+        moment: Moment | Walk | None,
     ) -> Result:
         rng = np.random.default_rng(seed)
+        if isinstance(moment, Walk) and isinstance(schedule, Stochastic):
+            return wander_on(settings, schedule, moment, passes, rng)
+        if isinstance(moment, Moment):
+            return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
             plan, q = given_start(plan, init, passes)
         elif isinstance(init, str) and init == "prior":
@@ -407,13 +447,7 @@ class _Evaluator:
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
-        binding = bind(
-            self.model.nodes,
-            self.model.leaves,
-            data,
-            data_plate=self.data_plate,
-            sample_weight=sample_weight,
-        )
+        binding = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         plan = self.model._plan(binding, self.point, self.factors)
         if self.prior is not None:
             plan = plan.believing(self.prior.about(plan))
@@ -430,6 +464,29 @@ class _Evaluator:
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
 
 
+def _bound(
+    model: Model,
+    data: Any,
+    sample_weight: Any,
+    data_plate: Plate | str | None,
+    factors: Sequence[Sequence[str]] | None,
+    named: Sequence[str],
+) -> Binding:
+    """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
+    if isinstance(data, Mapping):
+        data = {name: as_rows(value) for name, value in data.items()}
+    weight = as_rows(sample_weight)
+    return bind_rows(
+        model.nodes,
+        model.leaves,
+        data,
+        data_plate=data_plate,
+        sample_weight=weight,
+        factors=factors,
+        named=named,
+    )
+
+
 def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
     if max_iter is not None:
         return max_iter
@@ -444,6 +501,8 @@ def rows_of(binding: Binding) -> ArrayRows:
     """Return the rows of bound data: every known array along the data plate, with that plate first."""
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
+    if isinstance(binding, DocumentBinding):
+        return ArrayRows({binding.pattern.word.name: binding.counts}, binding.n_rows, binding.row_weights)
     known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
     masks = (*binding.masks.items(), *binding.seen.items())
     known += [(node, mask_name(node.name), mask) for node, mask in masks]
@@ -455,6 +514,9 @@ def rows_of(binding: Binding) -> ArrayRows:
     }
     rows = ArrayRows(columns, binding.n_rows, binding.row_weights)
     partial = [own.seen for node, own in binding.gaps.items() if binding.data_plate in node.plates]
+    if any(variable.summed for variable in binding.latent if binding.is_local(variable)):
+        # successive rows stay so; those of a block are sorted where it is summed
+        return rows
     return rows.in_order(order_of_patterns(partial)) if partial else rows
 
 
@@ -463,14 +525,25 @@ def _rows_first(value: Any, axis: int) -> Any:
     return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
 
 
-def as_executor(executor: Executor | int | None) -> Executor:
-    """Return an executor: threads of this process unless one is given."""
-    if executor is None or isinstance(executor, int):
-        if executor is not None and executor < 1:
-            raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor}")
-        return Threads(executor)
-    if not hasattr(executor, "session"):
-        raise ParameterError(f"executor is a number of threads >= 1, or an executor; got {executor!r}")
+def as_executor(executor: Any) -> Executor:
+    """Return an executor: threads of this process unless one is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+    """
+    if isinstance(executor, str) or is_client(executor):
+        return DaskExecutor(executor)
+    if executor is None:
+        return Threads()
+    if isinstance(executor, Integral) and int(executor) >= 1:
+        return Threads(int(executor))
+    if isinstance(executor, Integral) or not hasattr(executor, "session"):
+        raise ParameterError(
+            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
+            f"scheduler; got {executor!r}"
+        )
     return executor
 
 
@@ -484,10 +557,6 @@ def _seeds(
         return np.random.SeedSequence(seed).spawn(n_restarts)
     except (TypeError, ValueError):
         raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
-
-
-def _rank(result: Result) -> tuple[bool, float]:
-    return (result.status is not Status.COLLAPSED, result.elbo)
 
 
 def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:

@@ -16,7 +16,7 @@ from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
 from .engine.beliefs import Beliefs
-from .engine.evaluate import factors_at, local_distributions, objective_at, predictive_densities
+from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
@@ -83,10 +83,14 @@ class Posterior:
         Iterations of the kept start.
     restart_elbos
         Objective that each start ended with.
+    restart_traces
+        ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
     data_summary
         What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
         ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column.
     """
+
+    restart_traces: tuple[Array, ...] = ()
 
     def __init__(
         self,
@@ -94,6 +98,7 @@ class Posterior:
         result: Result,
         evaluator: Binds,
         restart_elbos: Sequence[float],
+        restart_traces: Sequence[Array] = (),
         data_summary: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
@@ -103,6 +108,7 @@ class Posterior:
         self.status = result.status
         self.n_iter = result.n_iter
         self.restart_elbos = np.array(restart_elbos)
+        self.restart_traces = tuple(restart_traces)
         self._evaluator = evaluator
         hidden = result.plan.binding.latent
         self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
@@ -211,7 +217,9 @@ class Posterior:
         >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "coin.caviar"
         >>> posterior.save(path)
-        >>> print(cv.load(path).update({"x": [1, 0, 0, 0]})["p"].b, posterior.update({"x": [1, 0, 0, 0]})["p"].b)
+        >>> print(
+        ...     cv.load(path).update({"x": [1, 0, 0, 0]})["p"].b, posterior.update({"x": [1, 0, 0, 0]})["p"].b
+        ... )
         5.0 5.0
         """
         write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
@@ -383,7 +391,7 @@ class Posterior:
                     f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
                 )
 
-    def log_predictive(self, data: Mapping[str, Any]) -> Array:
+    def log_predictive(self, data: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> Array:
         r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
 
         .. math:: \log p(x^*_n) = \log \sum_k \mathrm E_q[\pi_k]\, \mathrm E_q[p(x^*_n \mid \theta_k)], \qquad
@@ -399,6 +407,9 @@ class Posterior:
             As for the fit; any number of rows. Each is a row by itself, as if it came next. Entries that are missing
             (NaN) are left out: where the entries of a row are independent given the parents, the marginal; a row
             without any has 0. Vectors that are missing in part are refused.
+        given
+            Name of a global variable -> value that it is held at, as one draw of :meth:`sample` has it, instead of
+            averaging over its factor. With a value of each, this is the density of the model at these parameters.
 
         Returns
         -------
@@ -422,9 +433,11 @@ class Posterior:
         >>> posterior = cv.Model(cv.Poisson("x", rate, plates=cv.Plate("obs"))).fit({"x": [3, 1]})
         >>> posterior.log_predictive({"x": [0, 1, 2]}).round(3)  # negative binomial(6, 3/4)
         array([-1.726, -1.321, -1.454])
+        >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
+        array([-2.   , -1.307, -1.307])
         """
-        plan, _ = self._evaluator.bind(data)
-        return predictive_densities(plan, self._factors)
+        plan, passes = self._evaluator.bind(data)
+        return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})}, passes)
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.

@@ -29,6 +29,8 @@ CLASSES = (cv.GaussianMixture, cv.BayesianGaussianMixture, cv.KnownVarianceMixtu
         ({"n_init": 0}, "n_init"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"n_jobs": -2}, "n_jobs"),
+        ({"n_jobs": 2, "executor": "tcp://127.0.0.1:1"}, "n_jobs=2 asks for threads"),
+        ({"executor": 0}, "executor is a number"),
         ({"random_state": "seed"}, "random_state"),
         ({"random_state": -1}, "random_state"),
     ],
@@ -147,6 +149,7 @@ ELSEWHERE = {
     "n_init": "test_restarts_never_end_lower",
     "random_state": "test_a_random_state_fixes_the_bits",
     "n_jobs": "does not change results",
+    "executor": "does not change results",
     "verbose": "test_verbose_reports_each_iteration",
 }
 

@@ -425,7 +425,7 @@ def test_topics_of_which_one_is_known():
     posterior = latent_dirichlet_allocation(2, 4, concentration=0.3).fit(data, seed=0)
     np.testing.assert_array_equal(posterior["topics"].mean[1], topics[0])
     np.testing.assert_allclose(posterior["topics"].mean[0], topics[1], atol=0.1)
-    share = posterior["proportions"].mean
+    share = posterior.local({"word": words})["proportions"].mean
     assert (share[::2, 1] > 0.8).all()
     assert (share[1::2, 0] > 0.8).all()
     # documents whose proportions are known

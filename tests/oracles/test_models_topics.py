@@ -67,7 +67,14 @@ def test_the_whole_path_is_that_of_a_literal_loop(seed: int) -> None:
         "proportions": cv.families.Dirichlet(proportions),
         "topics": cv.families.Dirichlet(topics),
     }
-    fit = model().fit({"word": sparse.csr_array(counts)}, init=init, max_iter=15, tol=0, accelerate=False)
+    fit = model().fit(
+        {"word": sparse.csr_array(counts)},
+        data_plate="token",
+        init=init,
+        max_iter=15,
+        tol=0,
+        accelerate=False,
+    )
     np.testing.assert_allclose(fit.elbo_trace, literal_path(counts, proportions, topics, 15), rtol=1e-11)
 
 
@@ -88,7 +95,8 @@ def test_counts_lists_and_labelled_tokens_are_the_same_data() -> None:
     )
     rng = np.random.default_rng(1)
     init = {"topics": rng.dirichlet(np.ones(WORDS), TOPICS), "proportions": rng.dirichlet(ALPHA, len(counts))}
-    fits = [model().fit(data, init=init, max_iter=30, tol=0, accelerate=False) for data in forms]
+    settings = {"data_plate": "token", "init": init, "max_iter": 30, "tol": 0, "accelerate": False}
+    fits = [model().fit(data, **settings) for data in forms]
     for fit in fits[1:]:
         np.testing.assert_allclose(fit.elbo_trace, fits[0].elbo_trace, rtol=1e-11)
         np.testing.assert_allclose(fit["topics"].concentration, fits[0]["topics"].concentration, rtol=1e-7)
@@ -162,8 +170,13 @@ def test_new_documents_have_proportions_of_their_own() -> None:
     assert len(three["z"].probabilities) == np.count_nonzero(counts[:3])
     empty = fit.predict({"document": np.array([1]), "word": np.array([2])})["proportions"]
     np.testing.assert_allclose(empty.concentration[0], ALPHA)
+    assert np.isfinite(fit.elbo_at({}, {"word": sparse.csr_array(counts[:3])}))
+    with pytest.raises(cv.ModelError, match=r"posterior.local\(data\)\['proportions'\] gives its factors"):
+        fit["proportions"]
+    by_token = model().fit({"word": sparse.csr_array(counts)}, seed=0, data_plate="token", max_iter=5)
+    assert by_token["proportions"].concentration.shape == (len(counts), TOPICS)
     with pytest.raises(cv.ModelError, match=r"has repetitions \(12,\), but these data have \(3,\)"):
-        fit.elbo_at({}, {"word": sparse.csr_array(counts[:3])})
+        by_token.elbo_at({}, {"word": sparse.csr_array(counts[:3])})
 
 
 def test_topics_that_made_the_documents_are_found() -> None:
@@ -175,7 +188,7 @@ def test_topics_that_made_the_documents_are_found() -> None:
     stated = caviar.models.latent_dirichlet_allocation(6, 60, concentration=0.3, word_concentration=0.1)
     data = {"word": sparse.csr_array(counts)}
     found = stated.fit(data, seed=0)
-    truth = stated.fit(data, init={"topics": topics, "proportions": proportions})
+    truth = stated.fit(data, init={"topics": topics})
     assert found.elbo > truth.elbo - 0.006 * counts.sum()
 
 
@@ -235,7 +248,7 @@ def test_weights_of_tokens_are_refused() -> None:
     with pytest.raises(
         cv.DataError, match="sample_weight has no meaning for 'token', which lies within 'document'"
     ):
-        model().fit({"word": [np.array([3, 4])]}, sample_weight=[1.0, 2.0])
+        model().fit({"word": [np.array([3, 4])]}, sample_weight=[1.0, 2.0], data_plate="token")
 
 
 def test_the_verification_kit_accepts_the_model() -> None:
@@ -263,7 +276,7 @@ def test_point_masses_of_the_topics_do_not_keep_new_documents_from_settling(poin
         TOPICS, WORDS, concentration=1.3, word_concentration=1.1
     )
     data = {"word": sparse.csr_array(counts_of(0))}
-    fit = stated.fit(data, seed=0, point=point)
+    fit = stated.fit(data, seed=0, point=point, data_plate="token")
     plan, _ = fit._evaluator.bind(data)
     (outer,) = (variable for variable in plan.order if variable.name == "proportions")
     held = plan.updating([outer])

@@ -105,7 +105,7 @@ FITS = {
     "plain": (plain, {}, {}),
     "known labels": (grouped, {"group": GROUP}, {}),
     "known labels, weights": (grouped, {"group": GROUP}, {"sample_weight": WEIGHTS}),
-    "chain": (chain, {}, {"seed": 1, "max_iter": 30}),
+    "chain": (chain, {}, {"seed": 1, "max_iter": 10}),
     "own probabilities": (own_probabilities, {}, {}),
 }
 

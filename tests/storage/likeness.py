@@ -79,7 +79,15 @@ def outcome(call: Any) -> Any:
 def assert_same_posterior(one: cv.Posterior, other: cv.Posterior, data: dict[str, Any]) -> None:
     """Check that two posteriors are the same, and do the same with rows of data."""
     assert_same_model(one.model, other.model)
-    for name in ("elbo", "elbo_trace", "elbo_terms", "n_iter", "restart_elbos", "data_summary"):
+    for name in (
+        "elbo",
+        "elbo_trace",
+        "elbo_terms",
+        "n_iter",
+        "restart_elbos",
+        "restart_traces",
+        "data_summary",
+    ):
         assert same(getattr(one, name), getattr(other, name)), name
     assert (one.status, str(one), list(one)) == (other.status, str(other), list(other))
     assert getattr(one.data_plate, "name", None) == getattr(other.data_plate, "name", None)

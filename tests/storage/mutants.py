@@ -145,7 +145,8 @@ def _changed_arrays(entries: Entries, rng: np.random.Generator) -> Entries:
         shapes += [(1, *array.shape), (*array.shape, 1)]
         array = np.resize(array, shapes[int(rng.integers(len(shapes)))])
     else:
-        array = array.astype(str(rng.choice(["f4", "i8", "i4", "?", "f8"])))
+        with np.errstate(all="ignore"):
+            array = array.astype(str(rng.choice(["f4", "i8", "i4", "?", "f8"])))
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.asarray(array), version=(1, 0))
     entries[at] = (name, buffer.getvalue())

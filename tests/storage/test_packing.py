@@ -64,3 +64,14 @@ def test_anything_else_is_refused_with_its_place(value):
 def test_made_up_values_are_refused(value):
     with pytest.raises((ValueError, LookupError)):
         unpack({"a": [value]}, {})
+
+
+def test_an_array_in_several_places_is_kept_once_where_that_is_asked_for():
+    array, other = np.arange(3.0), np.arange(3.0)
+    value = {"a": array, "b": [array, other]}
+    header, arrays = pack(value, once=True)
+    assert len(arrays) == 2
+    found = unpack(header, arrays)
+    assert found["a"] is found["b"][0]
+    assert found["a"] is not found["b"][1]
+    assert len(pack(value)[1]) == 3

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..storage import document_of_statement
 from .factors import document_of_factor
 
@@ -36,6 +38,10 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
         "status": posterior.status.value,
         "n_iter": posterior.n_iter,
         "restart_elbos": posterior.restart_elbos,
+        "restart_traces": {
+            "lengths": np.array([len(trace) for trace in posterior.restart_traces], dtype=np.int64),
+            "values": np.concatenate([np.empty(0), *posterior.restart_traces]),
+        },
         "beliefs": {
             "of_points": _documents_of(posterior._of_points),
             "prior": prior

@@ -173,7 +173,14 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
                 f"the local '{variable.name}' has no observation in these rows, and '{parent.name}' that it depends on "
                 f"is not known",
             )
-    return conditional(variable, rows.known)
+    prior = conditional(variable, rows.known)
+    if all(plate.within is None or plate.within not in variable.plates for plate in leaf.plates):
+        return prior
+    # one for each outer repetition, which those within it choose by number
+    sizes = tuple(rows.sizes[plate] for plate in variable.plates)
+    shapes = prior.statistic_shapes(prior.event_shape)
+    natural = (np.broadcast_to(eta, sizes + own) for eta, own in zip(prior.natural, shapes, strict=True))
+    return type(prior).from_natural(tuple(natural))
 
 
 def _check_complete(variable: Variable, leaf: Variable, rows: _Rows) -> None:

@@ -91,6 +91,7 @@ def caviar(
         "caviar fit a.csv --sql 'SELECT log(b) AS b FROM data WHERE c > 2' --seed 1",
         "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
         "caviar fit a.csv --model known-variance --variance 4 --json",
+        "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
     )
 )
 def fit(
@@ -134,7 +135,13 @@ def fit(
         float, _option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
     ] = 1e-6,
     seed: Annotated[
-        int | None, _option(metavar="S", min=0, help="The same gives the same result.", default="a new one")
+        int | None,
+        _option(
+            metavar="S",
+            min=0,
+            help="The same gives the same result.",
+            default="a new one; 0 with --checkpoint",
+        ),
     ] = None,
     threads: Annotated[
         int | None, _option(metavar="N", min=1, help="They do not change the result.", default="one a core")
@@ -143,6 +150,10 @@ def fit(
         Path | None, _option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")
     ] = None,
     picture: Annotated[Path | None, _option(metavar="FILE", help="Draw rows and components: m.png.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        _option(metavar="FILE", help="Keep where the fit stands; the same command again goes on from there."),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -170,11 +181,12 @@ def fit(
                     "n_init": restarts,
                     "max_iter": max_iter,
                     "tol": tol,
-                    "random_state": secrets.randbelow(2**31) if seed is None else seed,
+                    "random_state": _seed(seed, checkpoint),
                     "n_jobs": threads,
                 },
                 output=output,
                 picture=picture,
+                checkpoint=checkpoint,
                 as_json=as_json,
                 quiet=quiet,
             )
@@ -236,6 +248,13 @@ def demo(
 
     with errors_in_words():
         run_demo(output_dir, quiet=quiet)
+
+
+def _seed(seed: int | None, checkpoint: Path | None) -> int:
+    """Return the seed: with a checkpoint the same command must begin the same again."""
+    if seed is not None:
+        return seed
+    return secrets.randbelow(2**31) if checkpoint is None else 0
 
 
 def _require_rows(data: str | None, sql: str | None) -> None:

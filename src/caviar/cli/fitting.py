@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
 import caviar as cv
 
 from .files import require_writable
 from .kinds import KINDS, ModelName
-from .progress import watching
+from .progress import resumptions_told, watching
 from .results import document_of, print_document, print_results
+from .rows import RowsOfTable, rows_of_table
 from .speaking import FAILURE, complain, gathered_warnings, say, standard_error, standard_output
 
 __all__ = ["FitRequest", "fit_to_table", "fitted"]
@@ -36,6 +36,8 @@ class FitRequest:
         Arguments that every mixture takes.
     output, picture
         Files to write, if any.
+    checkpoint
+        File that says where the fit stands, if any.
     as_json, quiet
         How to print.
     """
@@ -48,6 +50,7 @@ class FitRequest:
     arguments: dict[str, Any] = field(default_factory=dict)
     output: Path | None = None
     picture: Path | None = None
+    checkpoint: Path | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -57,31 +60,40 @@ def fit_to_table(request: FitRequest) -> None:
     arguments = {**request.arguments, **_own_arguments(request.model, request.options)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
-    table = cv.data.read_table(request.data, columns=request.columns, sql=request.sql, missing_ok=True)
+    is_auto = request.arguments.get("n_components") == "auto"
+    table = rows_of_table(request.data, request.sql, request.columns, needs_all=is_auto)
     if KINDS[request.model].one_column and len(table.columns) != 1:
         names = ", ".join(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
-    estimator = fitted(request.model, table.values, arguments, quiet=request.quiet)
+    with resumptions_told(quiet=request.quiet):
+        estimator = fitted(
+            request.model, table.values, arguments, quiet=request.quiet, checkpoint=request.checkpoint
+        )
     estimator.about_ = _about(request, table)
     if request.output is not None:
         estimator.save(request.output)
     if request.picture is not None:
-        cv.report.save_picture(cv.report.draw(estimator, table.values), request.picture)
+        cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
     _print(request, estimator)
     status = estimator.posterior_.status
     if status.value == "max_iter":
         complain("warning", status.explanation)
     if status.value == "interrupted":
         kept = "" if request.output is None else f", and is saved in {request.output}"
-        complain("interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}")
+        again = "" if request.checkpoint is None else "; the same command again goes on from the checkpoint"
+        complain(
+            "interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}{again}"
+        )
         raise typer.Exit(FAILURE)
 
 
-def fitted(model: ModelName, X: Any, arguments: dict[str, Any], *, quiet: bool) -> Any:
+def fitted(
+    model: ModelName, X: Any, arguments: dict[str, Any], *, quiet: bool, checkpoint: Path | None = None
+) -> Any:
     """Return a mixture fitted to rows, while its progress is shown."""
     kind = KINDS[model]
     with gathered_warnings(), watching(standard_error(), kind.objective, quiet=quiet) as callback:
-        return kind.build(**arguments, verbose=callback).fit(X)
+        return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint)
 
 
 def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
@@ -101,25 +113,16 @@ def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
     return {own[name]: value for name, value in given.items()}
 
 
-def _about(request: FitRequest, table: Any) -> dict[str, Any]:
+def _about(request: FitRequest, table: RowsOfTable) -> dict[str, Any]:
     """Return what is kept of the data with the model."""
-    values = table.values
     return {
         "source": request.data,
         "query": request.sql,
-        "rows": len(values),
-        "missing_entries": int(np.isnan(values).sum()),
+        "rows": len(table.values),
+        "missing_entries": table.missing,
         "columns": list(table.columns),
         "seed": request.arguments.get("random_state"),
-        "column_summary": {
-            name: {
-                "mean": float(np.nanmean(column)),
-                "standard_deviation": float(np.nanstd(column)),
-                "min": float(np.nanmin(column)),
-                "max": float(np.nanmax(column)),
-            }
-            for name, column in zip(table.columns, values.T, strict=True)
-        },
+        "column_summary": table.summary,
     }
 
 

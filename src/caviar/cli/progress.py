@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from .speaking import say
+from .speaking import say, standard_error
 
-__all__ = ["watching"]
+__all__ = ["resumptions_told", "watching"]
 
 _TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 """Iterations, and restarts, of which there is a plain line."""
@@ -42,6 +43,28 @@ def watching(console: Console, objective: str, *, quiet: bool) -> Iterator[Calla
         lines = _PlainLines(console, objective)
         yield lines
         lines.finish()
+
+
+@contextmanager
+def resumptions_told(*, quiet: bool) -> Iterator[None]:
+    """Print, on standard error, where a fit goes on from a checkpoint."""
+    log = logging.getLogger("caviar.checkpoint")
+    handler, level = _Spoken(), log.level
+    if not quiet:
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+class _Spoken(logging.Handler):
+    """Prints what is logged as lines of the command line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(standard_error(), record.getMessage())
 
 
 def _text(objective: str, event: Any, seconds: float) -> str:

@@ -1,6 +1,8 @@
 """Where rows come from: arrays in memory, and tables in files."""
 
 from .arrays import ArrayRows
+from .rows import as_rows, column_names
+from .scan import LazyTable, scan
 from .tables import Table, read_table, write_table
 
-__all__ = ["ArrayRows", "Table", "read_table", "write_table"]
+__all__ = ["ArrayRows", "LazyTable", "Table", "as_rows", "column_names", "read_table", "scan", "write_table"]

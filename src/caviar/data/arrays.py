@@ -1,12 +1,14 @@
-"""Rows held in memory (or in a memory map) as NumPy arrays."""
+"""Named rows: NumPy arrays, and rows that are read in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from .._lazy import LazyRows, total_of
 from .._typing import AnyArray, Array
 
 __all__ = ["ArrayRows"]
@@ -19,26 +21,40 @@ class ArrayRows:
     Attributes
     ----------
     columns
-        Name -> array, shape (N, ...), of any numeric type, or a sparse matrix by rows; never copied as a whole.
+        Name -> array, shape (N, ...), of any numeric type, or a sparse matrix by rows, or lazy rows; never copied as a
+        whole.
     n_rows
         N.
     row_weights
         Weight of each row, shape (N,), or None for one each.
     order
         The place of each row among the rows of the user, shape (N,); None if they are in that order.
-    rows_together
-        Rows that are read at the cost of one.
+    first
+        The place of the first row, where they are in that order.
     """
 
     columns: Mapping[str, AnyArray]
     n_rows: int
     row_weights: Array | None = None
     order: AnyArray | None = None
-    rows_together: int = 1
+    first: int = 0
 
     def read(self, start: int, stop: int) -> dict[str, AnyArray]:
-        """Return the rows from ``start`` to ``stop`` of every column, without copying."""
-        return {name: array[start:stop] for name, array in self.columns.items()}
+        """Return the rows from ``start`` to ``stop`` of every column, one after another in memory.
+
+        Sums over another layout may be other bits. Rows in memory that lie so are not copied.
+        """
+        return {name: _contiguous(array[start:stop]) for name, array in self.columns.items()}
+
+    def between(self, start: int, stop: int) -> ArrayRows:
+        """Return the rows from ``start`` to ``stop`` as rows of their own, whose places stay known.
+
+        They can be pickled by themselves: of arrays these rows travel, of tables on disk where they are.
+        """
+        columns = {name: _between(array, start, stop) for name, array in self.columns.items()}
+        weights = None if self.row_weights is None else _between(self.row_weights, start, stop)
+        order = None if self.order is None else self.order[start:stop]
+        return ArrayRows(columns, stop - start, weights, order, self.first + start)
 
     def take(self, rows: AnyArray) -> ArrayRows:
         """Return the given rows, copied, as rows of their own."""
@@ -56,9 +72,22 @@ class ArrayRows:
 
     def places(self, start: int, stop: int) -> slice | AnyArray:
         """Return the places of the rows from ``start`` to ``stop`` among the rows of the user."""
-        return slice(start, stop) if self.order is None else self.order[start:stop]
+        return slice(self.first + start, self.first + stop) if self.order is None else self.order[start:stop]
+
+    @property
+    def rows_together(self) -> int:
+        """Rows that are read at the cost of one: those of the largest piece that a column is stored in."""
+        return max((rows.together for rows in self.columns.values() if isinstance(rows, LazyRows)), default=1)
 
     @property
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows where there are none."""
-        return float(self.n_rows) if self.row_weights is None else float(np.sum(self.row_weights))
+        return float(self.n_rows) if self.row_weights is None else total_of(self.row_weights)
+
+
+def _contiguous(block: Any) -> Any:
+    return np.ascontiguousarray(block) if isinstance(block, np.ndarray) and block.ndim else block
+
+
+def _between(array: Any, start: int, stop: int) -> Any:
+    return array.between(start, stop) if isinstance(array, LazyRows) else array[start:stop]

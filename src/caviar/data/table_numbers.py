@@ -13,10 +13,19 @@ from .._errors import DataError, ParameterError
 from .._typing import Array
 from .table_files import identifier, refuse_twins
 
-__all__ = ["Rows", "Table", "numbers_of", "reads_as_numbers"]
+__all__ = [
+    "NUMERIC",
+    "Rows",
+    "Table",
+    "chosen",
+    "not_numeric_message",
+    "numbers_of",
+    "reads_as_numbers",
+    "unreadable_message",
+]
 
 _INTEGERS = ("tinyint", "smallint", "integer", "bigint", "hugeint")
-_NUMERIC = {*_INTEGERS, *(f"u{name}" for name in _INTEGERS), "float", "double", "decimal"}
+NUMERIC = {*_INTEGERS, *(f"u{name}" for name in _INTEGERS), "float", "double", "decimal"}
 """DuckDB's types of numbers."""
 
 
@@ -59,8 +68,8 @@ def reads_as_numbers(relation: Any, name: str) -> bool:
 def numbers_of(rows: Rows, columns: Sequence[str] | None, *, missing_ok: bool = False) -> Table:
     """Return the chosen columns as finite numbers, or NaN where one is missing, if that may be."""
     kinds = {name: kind.id for name, kind in zip(rows.relation.columns, rows.relation.types, strict=True)}
-    names = _chosen(list(kinds), columns, rows.label)
-    other = [name for name in names if kinds[name] not in _NUMERIC | {"varchar", "null"}]
+    names = chosen(list(kinds), columns, rows.label)
+    other = [name for name in names if kinds[name] not in NUMERIC | {"varchar", "null"}]
     if other:
         raise _not_numeric(rows, kinds, other[0], f"its type is {kinds[other[0]].upper()}")
     casts = [f"TRY_CAST({identifier(name)} AS DOUBLE) AS c{j}" for j, name in enumerate(names)]
@@ -76,7 +85,8 @@ def numbers_of(rows: Rows, columns: Sequence[str] | None, *, missing_ok: bool = 
     return Table(values, tuple(names))
 
 
-def _chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) -> list[str]:
+def chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) -> list[str]:
+    """Return the names of columns that are asked for, all by default; refuse those that a table does not have."""
     if columns is None:
         return list(available)
     if isinstance(columns, str):
@@ -109,11 +119,7 @@ def _check_readable(
             at = f"{text[:40]!r} in {rows.place(row)}"
             if 2 * len(unreadable) > len(values):
                 raise _not_numeric(rows, kinds, name, f"it has {at}")
-            count = "one entry" if len(unreadable) == 1 else f"{len(unreadable)} entries"
-            raise DataError(
-                f"{rows.label}: column {name!r} has {count} that cannot be read as a number: {at}. Correct the "
-                f"data, or choose other columns"
-            )
+            raise DataError(unreadable_message(rows.label, name, len(unreadable), at))
     if len(bad) == len(values) and not missing_ok:
         raise _not_numeric(rows, kinds, name, "all its values are missing")
 
@@ -142,11 +148,25 @@ def _not_numeric(rows: Rows, kinds: Mapping[str, str], name: str, why: str) -> D
         other
         for other, kind in kinds.items()
         if other != name
-        and (kind in _NUMERIC or (kind == "varchar" and reads_as_numbers(rows.relation, other)))
+        and (kind in NUMERIC or (kind == "varchar" and reads_as_numbers(rows.relation, other)))
     ]
+    return DataError(not_numeric_message(rows.label, name, why, good))
+
+
+def not_numeric_message(label: str, name: str, why: str, good: Sequence[str]) -> str:
+    """Return what is said of a column without numbers; ``good`` columns have some."""
     choice = (
-        f"Choose columns of numbers: columns={good!r}, on the command line --columns {','.join(good)}"
+        f"Choose columns of numbers: columns={list(good)!r}, on the command line --columns {','.join(good)}"
         if good
         else "No column holds numbers"
     )
-    return DataError(f"{rows.label}: column {name!r} does not hold numbers: {why}. {choice}")
+    return f"{label}: column {name!r} does not hold numbers: {why}. {choice}"
+
+
+def unreadable_message(label: str, name: str, count: int, at: str) -> str:
+    """Return what is said of a column of numbers in which ``count`` entries are none, the first ``at`` a place."""
+    entries = "one entry" if count == 1 else f"{count} entries"
+    return (
+        f"{label}: column {name!r} has {entries} that cannot be read as a number: {at}. Correct the data, or choose "
+        f"other columns"
+    )

@@ -20,7 +20,16 @@ from .._typing import AnyArray
 from .table_files import TableFiles, find_files, identifier, refuse_twins
 from .table_numbers import Rows, Table, numbers_of, reads_as_numbers
 
-__all__ = ["Table", "read_table", "write_table"]
+__all__ = [
+    "Table",
+    "connected",
+    "read_table",
+    "reading",
+    "relation_of",
+    "tables_extra",
+    "what_went_wrong",
+    "write_table",
+]
 
 _ADVICE = ("Possible", "Please try", "  file =")
 
@@ -64,11 +73,11 @@ def read_table(
     """
     if source is None and sql is None:
         raise ParameterError("read_table takes a file, or a query sql=; got neither")
-    duckdb = _tables_extra("duckdb")
-    _tables_extra("pyarrow")
-    with _connection(duckdb) as connection:
+    duckdb = tables_extra("duckdb")
+    tables_extra("pyarrow")
+    with connected(duckdb) as connection:
         files = None if source is None else find_files(source)
-        with _reading(duckdb, files.label if files is not None and sql is None else "the query"):
+        with reading(duckdb, files.label if files is not None and sql is None else "the query"):
             if files is None or sql is not None:
                 rows = _result_of(connection, str(sql), files)
             else:
@@ -101,15 +110,15 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, AnyArray]) -
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"the columns of a table must have one length; got {lengths}")
-    table = _tables_extra("pyarrow").table(dict(columns))
+    table = tables_extra("pyarrow").table(dict(columns))
     with replacing(path) as file:
         if suffix == ".csv":
-            _tables_extra("pyarrow.csv").write_csv(table, file)
+            tables_extra("pyarrow.csv").write_csv(table, file)
         else:
-            _tables_extra("pyarrow.parquet").write_table(table, file)
+            tables_extra("pyarrow.parquet").write_table(table, file)
 
 
-def _tables_extra(module: str) -> Any:
+def tables_extra(module: str) -> Any:
     """Return a module of the extra ``tables``."""
     try:
         return import_module(module)
@@ -119,10 +128,13 @@ def _tables_extra(module: str) -> Any:
 
 
 @contextmanager
-def _connection(duckdb: Any) -> Iterator[Any]:
+def connected(duckdb: Any) -> Iterator[Any]:
+    """Give a connection to DuckDB for a while."""
     # Reading a table must not install anything.
     settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     connection = duckdb.connect(config=settings)
+    # a bar would be drawn between what a program prints
+    connection.execute("SET enable_progress_bar = false")
     try:
         yield connection
     finally:
@@ -130,18 +142,26 @@ def _connection(duckdb: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _reading(duckdb: Any, label: str) -> Iterator[None]:
+def reading(duckdb: Any, label: str) -> Iterator[None]:
     """Turn DuckDB's errors into errors of ours, without its advice, which is about its own options."""
     try:
         yield
     except duckdb.Error as error:
-        lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
-        text = "; ".join(line.strip() for line in lines if line.strip())
-        raise DataError(f"cannot read {label}: {text.removeprefix('Invalid Input Error: ')}") from error
+        raise DataError(f"cannot read {label}: {what_went_wrong(error)}") from error
 
 
-def _result_of(connection: Any, sql: str, files: TableFiles | None) -> Rows:
-    """Return the result of a query, in which the table of the files is called data."""
+def what_went_wrong(error: Exception) -> str:
+    """Return the text of an error of DuckDB, also one that came by Arrow, without its advice."""
+    lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
+    text = "; ".join(line.strip() for line in lines if line.strip())
+    return text.removeprefix("Invalid Input Error: ")
+
+
+def relation_of(connection: Any, files: TableFiles | None, sql: str | None) -> Any:
+    """Return the rows of files, or of a query in which the table of the files is called data; nothing is run yet."""
+    if sql is None:
+        assert files is not None
+        return connection.sql(files.query)
     if files is not None:
         relation = connection.sql(files.query)
         # What is a number throughout is one for the query too: CSV files are read as text.
@@ -155,6 +175,11 @@ def _result_of(connection: Any, sql: str, files: TableFiles | None) -> Rows:
     result = connection.sql(sql)
     if result is None:
         raise DataError("expected a query that gives a table, such as SELECT a, b FROM data")
-    table = result.to_arrow_table()
-    refuse_twins(table.column_names, "the query")
+    refuse_twins(result.columns, "the query")
+    return result
+
+
+def _result_of(connection: Any, sql: str, files: TableFiles | None) -> Rows:
+    """Return the result of a query, in memory."""
+    table = relation_of(connection, files, sql).to_arrow_table()
     return Rows(connection.from_arrow(table), "the result of the query", lambda row: f"row {row + 1}")

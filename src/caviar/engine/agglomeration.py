@@ -22,6 +22,10 @@ _PRIOR_VARIANCE = 0.3
 """Variance that the prior of a piece expects, in units of what a piece has where all are of equal size."""
 
 
+_NEIGHBOURS = 24
+"""Pieces near a piece with which it may be merged at first; a cluster of several may be merged with any other."""
+
+
 def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: int) -> AnyArray:
     """Return the labels (n,) after merging clusters pair by pair, each time the pair that loses least.
 
@@ -36,7 +40,8 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
 
     Notes
     -----
-    Covariances are those under a Wishart prior that is worth d + 2 points. O(m^2 d^3).
+    Covariances are those under a Wishart prior that is worth d + 2 points. O(m^2 d^3), most of it for what merged
+    clusters lose with others.
     """
     n_points, size = points.shape
     n_pieces = int(labels.max()) + 1
@@ -50,9 +55,8 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     prior = (size + 2) * _PRIOR_VARIANCE * n_pieces ** (-2.0 / size) * np.eye(size)
     gains = _gains(sums, prior)
     losses = np.full((n_pieces, n_pieces), np.inf)
-    for some in np.array_split(np.column_stack(np.triu_indices(n_pieces, 1)), 1 + n_pieces // 32):
-        a, b = some.T
-        losses[a, b] = gains[a] + gains[b] - _gains(sums[a] + sums[b], prior)
+    a, b = _neighbours(sums[:, 1 : size + 1] / sums[:, :1])
+    losses[a, b] = gains[a] + gains[b] - _gains(sums[a] + sums[b], prior)
     parent, alive = np.arange(n_pieces), np.ones(n_pieces, dtype=bool)
     for _ in range(n_pieces - n_clusters):
         a, b = np.unravel_index(np.argmin(losses), losses.shape)
@@ -66,6 +70,18 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
         before, after = others < a, others > a
         losses[others[before], a], losses[a, others[after]] = lost[before], lost[after]
     return np.unique(parent[labels], return_inverse=True)[1]
+
+
+def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:
+    """Return pairs a < b of pieces of which one is among the nearest of the other: no others are merged first."""
+    n_pieces = len(means)
+    squares = (means**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * means @ means.T
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, : _NEIGHBOURS + 1]
+    is_near = np.zeros((n_pieces, n_pieces), dtype=bool)
+    is_near[np.arange(n_pieces)[:, None], nearest] = True
+    a, b = np.nonzero(np.triu(is_near | is_near.T, 1))
+    return a, b
 
 
 def _gains(sums: Array, prior: Array) -> Array:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .._errors import DataError, PlateError
+from .._lazy import Computed, LazyRows, blocks_of, in_memory
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
 from .known_repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of
-from .missing import as_unmasked, at_column_means, filled, observed_rows, partial_labels, seen_latents
+from .lazy_values import LazyValues, lazy_values, lazy_weights, rows_first
+from .missing import (
+    as_unmasked,
+    at_column_means,
+    filled,
+    observed_rows,
+    of_blocks,
+    partial_labels,
+    seen_latents,
+)
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
 
-__all__ = ["Binding", "as_values", "bind", "check_known_slots", "check_support"]
+__all__ = ["Binding", "as_values", "as_weights", "bind", "check_known_slots", "check_support"]
 
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
@@ -43,6 +53,7 @@ class Binding:
         The plate that runs over rows of data, or None.
     values
         Values of the observed variables and of the other known nodes, as they came; axes are plates, then event.
+        Like what else is there for each row, an array, or rows that are read in blocks.
     row_weights
         Weight of each row, or None; zero where nothing was observed.
     masks
@@ -126,10 +137,11 @@ def bind(
     flat = flattened(nodes, data)
     _check_names(known, nodes, leaves, flat.data)
     ranks = _value_ranks(variables, arrays)
-    values: dict[Node, AnyArray] = {}
-    masks: dict[Node, AnyArray] = {}
+    values: dict[Node, Any] = {}
+    masks: dict[Node, Any] = {}
     partial: dict[Variable, AnyArray] = {}
     in_part: dict[Variable, Any] = {}
+    lazy: dict[Node, LazyValues] = {}
     for name, value in flat.data.items():
         node = known[name]
         if takes_sparse(node, value):
@@ -138,6 +150,14 @@ def bind(
         if isinstance(node, Variable) and is_joint(node):
             in_part[node] = as_pair(node, value, as_values)
             continue
+        if isinstance(value, LazyRows):
+            found = _lazy_values(node, value, ranks[node])
+            if found is not None and (found.mask is None or node in leaves):
+                lazy[node], values[node] = found, found.values
+                if found.mask is not None:
+                    masks[node] = found.mask
+                continue
+            value = value.to_numpy()
         array = as_values(node, value, ranks[node])
         if isinstance(node, Variable) and node not in leaves and (node.is_flat or _has_missing(array)):
             in_part[node] = array
@@ -156,6 +176,7 @@ def bind(
     first = {node: value[0] if isinstance(value, tuple) else value for node, value in in_part.items()}
     sizes = _settle_sizes(nodes, {**values, **first}, flat)
     plate = _choose_data_plate(nodes, leaves, data_plate)
+    _settle_lazy(nodes, lazy, plate, values, masks)
     _refuse_tied_rows(nodes, plate)
     labels, repetitions = _known_in_part(in_part, plate)
     check_along_rows(given, plate)
@@ -167,25 +188,65 @@ def bind(
     weights = flat.counts
     if sample_weight is not None:
         _refuse_nested_weights(nodes)
-        weights = _as_weights(sample_weight, n_rows)
+        weights = as_weights(sample_weight, n_rows)
+    for node in partial:
+        values[node] = in_memory(values[node])
     gaps = {node: gaps_of(values[node], entries, weights) for node, entries in partial.items()}
     values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
     for node in masks:
         if node not in gaps and plate is not None and plate in node.plates:
             axis = node.plates.index(plate)
+            if node in lazy:
+                values[node] = lazy[node].at_column_means(node, weights)
+                continue
             values[node] = at_column_means(node, values[node], masks[node], axis, weights)
     # a row with a missing entry has a local factor, whose label may be known
-    labels |= {gate: values.pop(gate).astype(np.intp) for gate in _known_gates(gaps, values, plate)}
+    labels |= {
+        gate: in_memory(values.pop(gate)).astype(np.intp) for gate in _known_gates(gaps, values, plate)
+    }
     observed = [variable for variable in variables if variable in values]
     latent = [variable for variable in variables if variable not in values]
     rows = observed_rows(observed, masks, labels, plate, n_rows)
     seen = seen_latents(latent, observed, masks, labels, plate, rows)
     # a step of a chain that was not observed still lies between its neighbours
     if rows is not None and not any(variable.summed for variable in latent):
-        weights = rows if weights is None else rows * weights
+        weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
     return Binding(
         tuple(nodes), sizes, plate, values, weights, masks, labels, seen, gaps=gaps, known=repetitions
     )
+
+
+def _lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
+    """Return values that are read in blocks, checked as :func:`as_values` checks arrays, but for their support.
+
+    None for a memory map that must be looked at as an array.
+    """
+    _check_axes(node, rows, event_rank)
+    return lazy_values(node, rows, event_rank)
+
+
+def _settle_lazy(
+    nodes: Sequence[Node],
+    lazy: dict[Node, LazyValues],
+    plate: Plate | None,
+    values: dict[Node, Any],
+    masks: dict[Node, Any],
+) -> None:
+    """Keep lazy what runs along the rows of data; hold in memory what does not, and what a chain needs whole."""
+    whole = {
+        slot.node
+        for node in nodes
+        if isinstance(node, Variable) and node.summed
+        for slot in node.slots.values()
+    }
+    for node in list(lazy):
+        if plate in node.plates and node not in whole:
+            rows_first(node, plate)
+            continue
+        values[node] = in_memory(values[node])
+        if node in masks:
+            masks[node] = in_memory(masks[node])
+        del lazy[node]
 
 
 def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
@@ -265,6 +326,12 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
         If it is not that.
     """
     array = _as_numbers(node, value)
+    _check_axes(node, array, event_rank)
+    _check_finite(node.name, array)
+    return array
+
+
+def _check_axes(node: Node, array: Any, event_rank: int) -> None:
     rank = len(node.plates) + event_rank
     if array.ndim != rank:
         expected = ", ".join([*(plate.name for plate in node.plates), *(["D"] * event_rank)])
@@ -278,8 +345,6 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
         )
     if array.size == 0:
         raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")
-    _check_finite(node.name, array)
-    return array
 
 
 def _as_numbers(node: Node, value: Any) -> AnyArray:
@@ -423,9 +488,22 @@ def check_support(node: Variable, value: AnyArray) -> None:
         raise DataError(
             f"'{node.name}' is a hidden variable: it is inferred, and takes no data; leave it out"
         )
-    problem = node.problem_with(value)
+    problem = _problem_with(value, node.problem_with)
     if problem:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+
+
+def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
+    """Return what is wrong with values, block by block if they are read so; then with the rows of the block."""
+    if not isinstance(value, LazyRows):
+        return of(value)
+    if getattr(of, "__func__", None) is Variable.problem_with:
+        return ""
+    for start, block in blocks_of(value):
+        problem = of(block)
+        if problem:
+            return problem if start == 0 else f"{problem}, counted from row {start}"
+    return ""
 
 
 def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
@@ -434,7 +512,9 @@ def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Ma
         _refuse_flat(node)
     for slot in node.slots.values():
         if slot.index is not None and isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
-            problem = labels_of(sizes[slot.expression.plate]).problem(np.asarray(values[slot.index]))
+            problem = _problem_with(
+                as_plain(values[slot.index]), labels_of(sizes[slot.expression.plate]).problem
+            )
             if problem:
                 raise DataError(
                     f"the data of '{slot.index.name}', which choose from plate '{slot.expression.plate.name}' of "
@@ -446,14 +526,32 @@ def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Ma
                 f"'{node.name}' it meets vectors of length {slot.dimension}"
             )
         if isinstance(slot.node, Data):
-            value = np.asarray(values[slot.node], dtype=np.float64)
-            problem = slot.role.problem(value)
-            if not problem and slot.role in (PRECISION, PRECISION_MATRIX) and not np.any(value):
+            problem = _problem_with(as_plain(values[slot.node], np.float64), slot.role.problem)
+            if not problem and slot.role in (PRECISION, PRECISION_MATRIX) and not _any(values[slot.node]):
                 problem = "must not be zero"
             if problem:
                 raise DataError(
                     f"the data of '{slot.node.name}', '{slot.name}' of {type(node).__name__} '{node.name}', {problem}"
                 )
+
+
+def as_plain(value: Any, dtype: Any = None) -> Any:
+    """Return values as an array, of a type if one is given; those that are read in blocks as such."""
+    if not isinstance(value, LazyRows):
+        return np.asarray(value, dtype=dtype)
+    if dtype is None or value.dtype == dtype:
+        return value
+    return Computed(_in_type(dtype), (value,), value.shape[1:], dtype)
+
+
+def _in_type(dtype: Any) -> Callable[[AnyArray], AnyArray]:
+    return lambda block: block.astype(dtype)
+
+
+def _any(value: Any) -> bool:
+    if isinstance(value, LazyRows):
+        return any(bool(block.any()) for _, block in blocks_of(value))
+    return bool(np.any(value))
 
 
 def _refuse_flat(node: Variable) -> None:
@@ -474,9 +572,18 @@ def _refuse_nested_weights(nodes: Sequence[Node]) -> None:
         )
 
 
-def _as_weights(sample_weight: Any, n_rows: int) -> Array | None:
+def as_weights(sample_weight: Any, n_rows: int) -> Any:
+    """Return weights of rows, shape (N,), as an array or as rows that are read in blocks.
+
+    Raises
+    ------
+    DataError
+        If they are no weights.
+    """
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, LazyRows):
+        return lazy_weights(sample_weight, n_rows, (_SMALLEST_WEIGHT, _LARGEST_WEIGHT))
     try:
         weights = np.asarray(sample_weight)
         # a complex number would lose its imaginary part with no more than a warning

@@ -1,9 +1,10 @@
-"""The factor of a chain: one factor over all rows, exact inside."""
+"""The factor of a chain: one factor over the rows of each sequence, exact inside."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,13 +14,14 @@ from .._typing import AnyArray, Array
 from ..language import Variable
 from .binding import Binding
 from .locals import LocalFactor
+from .scratch import Scratch
 from .sums import Arrays
 
-__all__ = ["ChainFactor", "Path", "chain_of", "check_chains", "starts_of"]
+__all__ = ["ChainFactor", "Path", "Starts", "chain_of", "check_chains", "starts_of"]
 
 
 class Path(Protocol):
-    """The distribution of the states of all rows of a chain."""
+    """The distribution of the states of some whole sequences."""
 
     @property
     def smoothing(self) -> Any:
@@ -27,49 +29,83 @@ class Path(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Starts:
+    """Where sequences begin, told by the rows themselves.
+
+    Attributes
+    ----------
+    column
+        The column of the rows that tells it, or None.
+    everywhere
+        Without a column, whether each row is a sequence; otherwise all rows are one.
+    """
+
+    column: str | None
+    everywhere: bool = False
+
+    def among(self, columns: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+        """Return whether a sequence begins at each row; the first row of all begins one, whatever it says."""
+        return np.full(n_rows, self.everywhere) if self.column is None else columns[self.column].astype(bool)
+
+
 class ChainFactor(LocalFactor):
     """The factor of a variable whose rows depend on each other.
 
-    In a block it is a factor a row, so that all that needs marginals only is shared. Its marginals come from all
-    rows at once, by :meth:`path`; a block's rows alone give those of a start, which knows no neighbours.
+    What a row says of its state is a factor a row, so that all that needs marginals only is shared. The marginals come
+    from whole sequences, by :meth:`path`; rows alone give those of a start, which knows no neighbours.
+
+    Attributes
+    ----------
+    starts
+        Where sequences begin.
     """
 
+    starts: Starts
+
     @abstractmethod
-    def path(self, natural: Array, sums: Mapping[Hashable, Array]) -> Path:
-        """Return the distribution of the states of all rows.
+    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> Path:
+        """Return the distribution of the states of whole sequences.
 
         Parameters
         ----------
         natural
-            What each row says of its state, natural parameters (N, E).
+            What each row says of its state, natural parameters (E, B).
+        starts
+            Whether a sequence begins at each row, shape (B,).
         sums
             (variable, statistic summed over its rows) -> its natural parameter.
         """
 
+    def smoothing(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+    ) -> Any:
+        """Return the moments of the states of whole sequences and sums over their rows; they may lie in the scratch."""
+        return self.path(natural, starts, sums).smoothing
+
     @abstractmethod
     def expected(self, smoothing: Any) -> Array:
-        """Return the expected statistics of all rows, (E, N)."""
+        """Return the expected statistics of the rows, (E, B)."""
 
     @abstractmethod
     def sums(self, smoothing: Any) -> Arrays:
         """Return the sums over the rows by key."""
 
     @abstractmethod
-    def sums_given(self, expected: Array | None) -> Arrays:
-        """Return the sums over the rows, states independent with these statistics (N, E); zero without any."""
+    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+        """Return the sums over the rows, states independent with these statistics (E, B)."""
 
     @abstractmethod
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
         """Return statistics (E, n) of distinct rows for a start, from what each says of its state, (E, n)."""
 
 
-def starts_of(binding: Binding, variable: Variable) -> AnyArray:
-    """Return whether a sequence begins at each row."""
-    starts = np.zeros(binding.n_rows, dtype=bool)
-    starts[0] = True
-    if "starts" in variable.slots:
-        starts |= np.asarray(binding.values[variable.slots["starts"].node], dtype=bool)
-    return starts
+def starts_of(binding: Binding, variable: Variable) -> Starts:
+    """Return where the sequences of a chain begin."""
+    if "starts" not in variable.slots:
+        return Starts(None)
+    node = variable.slots["starts"].node
+    return Starts(node.name) if binding.is_local(node) else Starts(None, bool(np.any(binding.values[node])))
 
 
 def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lazy import largest_of
 from .._typing import AnyArray, Array
 from ..language import Indexed, Slot, Variable
 
@@ -82,7 +83,7 @@ def _known_categories(plan: Plan, variable: Variable, gate: Variable) -> AnyArra
 def _weight_of_a_row(plan: Plan) -> float:
     """Return 1, or the largest weight if all are smaller: normalised weights make no row less of a row."""
     weights = plan.binding.row_weights
-    return 1.0 if weights is None else min(1.0, float(weights.max()))
+    return 1.0 if weights is None else min(1.0, largest_of(weights))
 
 
 def _is_singular(
@@ -112,7 +113,7 @@ def _is_singular(
 def _sizes(plan: Plan, variable: Variable, leaf: Variable, q: Mapping[Variable, Any]) -> Array:
     """Return the size of the numbers that each precision is about: of its component's location, or of all data."""
     size = plan.frame.size_of(leaf)
-    largest = np.asarray(np.max(np.abs(plan.binding.values[leaf]) if size is None else size))
+    largest = np.asarray(largest_of(plan.binding.values[leaf]) if size is None else np.max(size))
     location = leaf.slots["mean"].node if "mean" in leaf.slots else None
     if not isinstance(location, Variable) or location not in q or location.plates != variable.plates:
         return largest

@@ -237,8 +237,8 @@ class _Compiler:
         node = operand.node
         if node not in self.sources:
             if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.binding.seen:
-                seen = np.moveaxis(self.binding.seen[node], self._row_axis(node), 0)
-                shape = (*seen.shape[1:], *(1,) * node.value_rank)
+                row_axis, seen = self._row_axis(node), self.binding.seen[node].shape
+                shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
                 return self.sources.setdefault(node, Source(node, node.name, shape, None, has_missing=True))
             values, row_axis = self.binding.values[node], self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]

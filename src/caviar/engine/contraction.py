@@ -69,6 +69,11 @@ class Contraction:
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return its state with the sizes of its axes, in the place of a function that may hold all the data."""
+        sizes = {axis: self.size(axis) for factor in self.factors for axis in factor.axes}
+        return {**vars(self), "size": sizes.__getitem__}
+
     @cached_property
     def _letter(self) -> dict[Axis, str]:
         return dict(zip(dict.fromkeys(self._axes), ascii_letters, strict=False))

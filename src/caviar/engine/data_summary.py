@@ -40,20 +40,20 @@ def summary_of_data(binding: Binding, data: Mapping[str, Any]) -> dict[str, Any]
         "rows": int(binding.n_rows),
         "weight": float(binding.n_rows if weights is None else weights.sum()),
         "arrays": {
-            node.name: {**_of_array(binding, node, value), **_column_names(data.get(node.name))}
+            node.name: {**_of_array(binding, node, value), **_column_names(data, node.name)}
             for node, value in binding.values.items()
             if not isinstance(node, Constant)
         },
     }
 
 
-def _column_names(value: Any) -> dict[str, Any]:
-    columns = getattr(value, "columns", None)
+def _column_names(data: Any, name: str) -> dict[str, Any]:
+    columns = getattr(data.get(name), "columns", None) if isinstance(data, Mapping) else None
     return {} if columns is None else {"columns": [str(name) for name in columns]}
 
 
 def _of_array(binding: Binding, node: Node, value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"shape": [int(size) for size in np.shape(value)], "missing": 0}
+    found: dict[str, Any] = {"shape": [int(size) for size in getattr(value, "shape", ())], "missing": 0}
     if issparse(value):
         mean = np.asarray(value.mean(axis=0)).ravel()
         square = np.asarray(value.multiply(value).mean(axis=0)).ravel()

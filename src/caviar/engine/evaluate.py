@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import families
-from .._errors import ModelError
+from .._errors import ModelError, ParameterError
+from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
+from .documents.binding import DocumentBinding
+from .documents.evaluate import by_token, densities_of_words, objective_of_documents, thorough
 from .frame import Frame, frame_about
 from .given_factors import refuse_other_factor, refuse_other_labels
 from .locals import CategoricalFactor, Gated, LocalFactor
@@ -18,13 +21,14 @@ from .loop import Settings, ascend
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .point import PointMass
 from .predictive import log_predictive
 from .priors import prior_start
 from .ragged import outer_variables
 from .state import begin, ready, statistics_of
 from .sums import Summary
 
-__all__ = ["factors_at", "local_distributions", "objective_at", "predictive_densities"]
+__all__ = ["factors_at", "local_distributions", "objective_at", "points_at", "predictive_densities"]
 
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
@@ -75,6 +79,7 @@ def local_distributions(
     Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless
     the data are those that the factors were fitted to.
     """
+    plan = thorough(plan)
     outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
     if not anew:
         _check_sizes(plan, factors)
@@ -89,18 +94,21 @@ def local_distributions(
     found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
         paths = {} if plan.chain is None else {plan.chain.name: passes.path(plan, plan.chain, coefficients)}
-        for block in passes.natural_parameters(plan, passes.source, coefficients):
+        others = [factor for factor in plan.factors if factor is not plan.chain]
+        for block in passes.natural_parameters(plan, passes.source, coefficients) if others else ():
             for factor, natural in block.items():
                 if factor is plan.chain:
                     continue
                 for variable, distribution in factor.distributions(natural).items():
                     found.setdefault(variable, []).append(distribution)
     order = _inverse(passes.source.places(0, passes.source.n_rows))
-    others = {
+    by_row = {
         variable.name: _translated(plan, variable, _in_order(_joined(parts), order))
         for variable, parts in found.items()
     }
-    return {**found_anew, **paths, **others}
+    if isinstance(plan.binding, DocumentBinding):
+        by_row = by_token(plan.binding, by_row)
+    return {**found_anew, **paths, **by_row}
 
 
 def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
@@ -115,7 +123,7 @@ def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
             )
 
 
-def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
+def predictive_densities(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> Array:
     """Return the log density under the global factors of each row of the plan's data, shape (rows,).
 
     Raises
@@ -123,6 +131,9 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
     ModelError
         If it has no closed form.
     """
+    if isinstance(plan.binding, DocumentBinding):
+        local = local_distributions(plan, factors, passes)
+        return densities_of_words(plan.binding, {**factors, **local})
     _check_sizes(plan, factors)
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
@@ -130,6 +141,31 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any]) -> Array:
         return frame, _in_frame(plan, factors, frame=frame)
 
     return log_predictive(plan.binding, measure)
+
+
+def points_at(plan: Plan, values: Mapping[str, Any]) -> dict[str, PointMass]:
+    """Return point masses of global variables at these values, by name.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, or a value has another shape than its variable.
+    """
+    latent = {variable.name: variable for variable in plan.order}
+    points = {}
+    for name, value in values.items():
+        if name not in latent:
+            known = ", ".join(repr(other) for other in latent)
+            raise ParameterError(
+                f"given= names {name!r}, which is no global variable of the posterior; it has {known}"
+            )
+        parts = (
+            tuple(np.asarray(part, dtype=np.float64) for part in value) if isinstance(value, tuple) else None
+        )
+        point = np.asarray(value, dtype=np.float64) if parts is None else families.MeanPrecision(*parts)
+        points[name] = PointMass.of(latent[name], point)
+        refuse_other_factor(plan, latent[name], points[name])
+    return points
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -175,6 +211,7 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     ParameterError
         If a factor is not one of its variable: of another family, or of another shape.
     """
+    plan = thorough(plan)
     local = {v.name: f for f in plan.factors for v in f.variables if v not in plan.binding.values}
     known = {variable.name for variable in plan.order} | local.keys()
     unknown = [name for name in factors if name not in known]
@@ -190,6 +227,9 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     with passes.executor.session():
         if not given:
             return begin(plan, q, passes).elbo
+        if isinstance(plan.binding, DocumentBinding):
+            own = {name: factors[name] for name in given}
+            return objective_of_documents(plan, plan.binding, q, own, passes)
         return _with_given_locals(plan, q, factors, given, passes)
 
 
@@ -207,7 +247,7 @@ def _with_given_locals(
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    weights = plan.binding.row_weights
+    weights = in_memory(plan.binding.row_weights)
     expected: dict[LocalFactor, Array] = {}
     entropies: dict[LocalFactor, float] = {}
     for name, factor in given.items():
@@ -219,7 +259,7 @@ def _with_given_locals(
         entropy = distribution.entropy()
         (variable,) = factor.variables
         if variable in plan.binding.seen:
-            seen, plate = plan.binding.seen[variable], plan.binding.data_plate
+            seen, plate = in_memory(plan.binding.seen[variable]), plan.binding.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)

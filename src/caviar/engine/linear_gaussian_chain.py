@@ -1,4 +1,4 @@
-"""The factor of a linear Gaussian chain: vectors of all rows, from Gaussian information a row."""
+"""The factor of a linear Gaussian chain: vectors of whole sequences, from Gaussian information a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import families
 from .._linalg import outer, symmetric_part
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..families.linear_gaussian_chain import StateMoments
 from ..language import Axis, LinearGaussianChain
 from .binding import Binding
@@ -20,18 +20,20 @@ __all__ = ["LinearGaussianChainFactor"]
 
 
 class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
-    """The factor of a linear Gaussian chain; in a block it is a MultivariateNormal a row."""
+    """The factor of a linear Gaussian chain; what rows say of their states is a MultivariateNormal a row."""
 
     def __init__(self, binding: Binding, variable: LinearGaussianChain, data_axis: Axis) -> None:
         super().__init__(binding, variable, data_axis)
         self._variable = variable
-        self._starts = starts_of(binding, variable)
+        self.starts = starts_of(binding, variable)
         self._size = variable.dimension or 1
         known = variable.known("transition")
         self._transition = None if "residual_xx" not in variable.summed else known
 
-    def path(self, natural: Array, sums: Mapping[Hashable, Array]) -> families.LinearGaussianChain:
-        """Return the distribution of the states of all rows, from natural parameters (N, D + D^2)."""
+    def path(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]
+    ) -> families.LinearGaussianChain:
+        """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
         size = self._size
         shapes = {"first_x": (size,)}
         of = {
@@ -39,21 +41,21 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             for statistic in self._variable.summed
             if not statistic.startswith("n_")
         }
-        linear = np.ascontiguousarray(natural[:, :size])
-        information = -2.0 * symmetric_part(natural[:, size:].reshape(-1, size, size))
+        linear = np.ascontiguousarray(natural[:size].T)
+        information = -2.0 * symmetric_part(natural[size:].T.reshape(-1, size, size))
         initial_precision = -2.0 * symmetric_part(of["first_xx"])
         if self._transition is not None:
             transition, noise_precision = self._transition, -2.0 * symmetric_part(of["residual_xx"])
         else:
             noise_precision = -2.0 * symmetric_part(of["next_xx"])
             transition = of["pairs"].T / noise_precision.diagonal()[:, None]
-            information[:-1][~self._starts[1:]] += _spread_of_rows(
+            information[:-1][~starts[1:]] += _spread_of_rows(
                 -2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition
             )
         return families.LinearGaussianChain(
             linear,
             information,
-            self._starts,
+            starts,
             np.asarray(np.linalg.solve(initial_precision, of["first_x"]), dtype=np.float64),
             initial_precision,
             transition,
@@ -61,7 +63,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         )
 
     def expected(self, smoothing: StateMoments) -> Array:
-        """Return first and second moments of the states, (D + D^2, N)."""
+        """Return first and second moments of the states, (D + D^2, B)."""
         n_rows = len(smoothing.mean)
         second = smoothing.covariance + outer(smoothing.mean)
         return np.concatenate([smoothing.mean.T, second.reshape(n_rows, -1).T])
@@ -70,14 +72,10 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         """Return the sums over the rows by key."""
         return self._keyed({s: np.asarray(getattr(smoothing, s), float) for s in self._variable.summed})
 
-    def sums_given(self, expected: Array | None) -> Arrays:
-        """Return the sums over the rows, states independent with these moments (N, D + D^2); zero without any."""
+    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+        """Return the sums over the rows, states independent with these moments (D + D^2, B)."""
         size = self._size
-        if expected is None:
-            expected, starts = np.zeros((0, size + size**2)), np.zeros(0, dtype=bool)
-        else:
-            starts = self._starts
-        mean, second = expected[:, :size], expected[:, size:].reshape(-1, size, size)
+        mean, second = expected[:size].T, expected[size:].T.reshape(-1, size, size)
         after = np.flatnonzero(~starts)
         previous, following = second[after - 1].sum(axis=0), second[after].sum(axis=0)
         pairs = mean[after - 1].T @ mean[after]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,13 +17,14 @@ from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
 from .frame import refuse_far_priors
+from .moment import Moment, Visits, Walk
 from .passes import Passes
 from .plan import Plan
 from .state import (
     ROUNDING,
     Factors,
     State,
-    Updated,
+    Visit,
     advance,
     advance_by_batch,
     begin,
@@ -32,7 +33,7 @@ from .state import (
 )
 from .status import Status
 
-__all__ = ["Progress", "Result", "Settings", "ascend", "result_of"]
+__all__ = ["Progress", "Result", "Settings", "ascend", "record", "result_of", "tell"]
 
 log = logging.getLogger("caviar")
 
@@ -108,10 +109,19 @@ class Settings:
     """Whether moves beyond the updates are tried."""
     n_batches: int = 0
     """Batches of the rows after each of which the globals are updated; 0 to update them once a pass."""
+    recorder: Callable[[Moment | Walk], None] | None = None
+    """Told where the fit stands before the first iteration and after each."""
+
+    @property
+    def moves_further(self) -> bool:
+        """Whether moves beyond the updates are tried: only where these are made once a pass."""
+        return self.accelerate and not self.n_batches
 
 
-def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result:
-    """Return where coordinate ascent ends from these global factors.
+def ascend(
+    settings: Settings, plan: Plan, q: Factors, passes: Passes, resumed: Moment | None = None
+) -> Result:
+    """Return where coordinate ascent ends from these global factors, or from where an earlier one stood.
 
     The objective is computed after every single update, so that one which lowers it is caught and named; a
     fall never counts as convergence. The returned factors are those of the returned objective.
@@ -119,47 +129,91 @@ def ascend(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Result
     passes.forget()
     passes.memoize(settings.n_batches)
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
-    state = begin(plan, q, passes)
-    trace, change = [state.elbo], np.inf
-    memory = Memory() if settings.accelerate and not settings.n_batches else None
-    status = Status.MAX_ITER
-    batches = _Batches(accelerate=settings.accelerate)
+    if resumed is None:
+        moment = _first(settings, plan, q, passes)
+    else:
+        moment = resumed
+        passes.go_on(moment.state.plan, moment.kept)
+        # whether the earlier one was in float32 still is not known
+        passes.refine()
+    trace = moment.trace
     try:
-        while len(trace) <= settings.max_iter:
-            if settings.n_batches:
-                after, stopped = batches.step(state, passes)
-            else:
-                after, memory, stopped = _step(state, passes, memory, change)
+        record(settings, moment)
+        while moment.status is None and moment.n_iter < settings.max_iter:
+            after, memory, visits, stopped = _iterated(settings, moment, passes)
+            if passes.is_rough and (after is None or stopped is not None):
+                # in float32; what it means is asked again in float64
+                moment = _refined(settings, moment, passes)
+                trace = moment.trace
+                continue
             if after is None:
-                status = stopped or status
+                moment = replace(moment, status=stopped)
+                record(settings, moment)
                 break
-            change = (after.elbo - state.elbo) / per_row
-            state = after
-            trace.append(state.elbo)
-            if settings.callback is not None:
-                settings.callback(_progress(settings, trace, change))
-            if stopped is not None:
-                status = stopped
-                break
-            if abs(change) >= settings.tol:
-                memory = memory if memory is not None or not settings.accelerate else Memory()
-            elif memory is None or not memory.has_moved:
-                status = Status.CONVERGED
-                break
-            else:
-                # a move beyond the updates may gain less than they do: only a plain sweep tells that all has settled
-                memory = None
-        if settings.n_batches and status in (Status.CONVERGED, Status.MAX_ITER):
-            state = with_optimal_locals(state, passes)
-            trace[-1] = state.elbo
+            change = (after.elbo - moment.state.elbo) / per_row
+            trace.append(after.elbo)
+            memory, settled = _judged(settings, memory, change)
+            why = stopped or settled
+            moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why)
+            if passes.is_rough and change < settings.tol:
+                # sums in float32 are as far as they lead: the end of a fit is in float64
+                moment = _refined(settings, moment, passes)
+                trace = moment.trace
+            record(settings, moment)
+            tell(settings, moment.n_iter, after.elbo, change)
+        return _ended(settings, moment, passes)
     except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return result_of(state, trace, status)
+        moment = _refined(settings, moment, passes)
+        return result_of(moment.state, moment.trace, Status.INTERRUPTED)
 
 
-def _progress(settings: Settings, trace: list[float], change: float) -> Progress:
-    n_iter = len(trace) - 1
-    return Progress(settings.restart, settings.n_restarts, n_iter, settings.max_iter, trace[-1], change)
+def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
+    """Return the result after the last iteration; local factors that are those of earlier visits get their optimum."""
+    status = moment.status or Status.MAX_ITER
+    moment = _refined(settings, moment, passes)
+    if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER):
+        return result_of(moment.state, moment.trace, status)
+    state = with_optimal_locals(moment.state, passes)
+    return result_of(state, [*moment.trace[:-1], state.elbo], status)
+
+
+def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
+    """Return the moment with the rows in float64, where the trace then ends; as it is if they are that already."""
+    if not passes.refine():
+        return moment
+    state = with_optimal_locals(moment.state, passes)
+    memory = Memory() if settings.moves_further else None
+    return Moment(state, [*moment.trace[:-1], state.elbo], moment.n_iter, np.inf, memory, passes.kept())
+
+
+def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
+    """Return the moment before the first iteration: after a pass with the global factors of a start."""
+    state = begin(plan, q, passes)
+    memory = Memory() if settings.moves_further else None
+    return Moment(state, [state.elbo], 0, np.inf, memory, passes.kept())
+
+
+def _judged(settings: Settings, memory: Memory | None, change: float) -> tuple[Memory | None, Status | None]:
+    """Return the memory for the next iteration, and CONVERGED if there needs to be none."""
+    if abs(change) >= settings.tol:
+        return memory if memory is not None or not settings.moves_further else Memory(), None
+    if memory is None or not memory.has_moved:
+        return memory, Status.CONVERGED
+    # a move beyond the updates may gain less than they do: only a plain sweep tells that all has settled
+    return None, None
+
+
+def record(settings: Settings, moment: Moment | Walk) -> None:
+    """Tell the recorder where a fit stands."""
+    if settings.recorder is not None:
+        settings.recorder(moment)
+
+
+def tell(settings: Settings, n_iter: int, elbo: float, change: float) -> None:
+    """Tell the callback how a fit gets on."""
+    if settings.callback is not None:
+        where = (settings.restart, settings.n_restarts, n_iter, settings.max_iter)
+        settings.callback(Progress(*where, elbo, change))
 
 
 def result_of(state: State, trace: list[float], status: Status) -> Result:
@@ -182,32 +236,42 @@ def result_of(state: State, trace: list[float], status: Status) -> Result:
     )
 
 
-class _Batches:
-    """A pass over batches of the rows, the globals updated after each, and where each batch was visited last."""
+def _iterated(
+    settings: Settings, moment: Moment, passes: Passes
+) -> tuple[State | None, Memory | None, Visits, Status | None]:
+    """Return the state after an iteration, None if it is not finite, what is remembered, and the reason to stop."""
+    try:
+        if settings.n_batches:
+            after, visits, stopped = _step_by_batches(settings, moment, passes)
+            return after, None, visits, stopped
+        after, memory, stopped = _step(moment.state, passes, moment.memory, moment.change)
+    except ImproperError:
+        if not passes.is_rough:
+            raise
+        return None, None, moment.visits, None
+    return after, memory, moment.visits, stopped
 
-    def __init__(self, *, accelerate: bool) -> None:
-        self._accelerate = accelerate
-        self._last_time: dict[int, State] = {}
-        self._now: Updated | None = None
 
-    def step(self, state: State, passes: Passes) -> tuple[State | None, Status | None]:
-        """Return the state after all batches, None if it is not finite, and the reason to stop, if there is one."""
-        for batch in range(passes.n_batches(state.plan)):
-            after, _, stopped = _checked(
-                state, lambda state, batch=batch: (self._visit(state, passes, batch), None)
-            )
-            if after is None or stopped is not None:
-                return after, stopped
-            state = after
-        return state, None
+def _step_by_batches(
+    settings: Settings, moment: Moment, passes: Passes
+) -> tuple[State | None, Visits, Status | None]:
+    """Return the state after a visit to each batch, None if it is not finite, the visits, and the reason to stop."""
+    state, now, last_time = moment.state, moment.visits.now, dict(moment.visits.last_time)
 
-    def _visit(self, state: State, passes: Passes, batch: int) -> State:
-        now = self._now or updated(state, passes)
-        last_time = self._last_time.get(batch)
-        if self._accelerate:
-            self._last_time[batch] = now.after
-        self._now = advance_by_batch(now, passes, batch, last_time)
-        return self._now.after
+    def visit(state: State, batch: int) -> tuple[State, None]:
+        nonlocal now
+        before, earlier = now or updated(state, passes), last_time.get(batch)
+        if settings.accelerate:
+            last_time[batch] = Visit(before.after.plan, before.after.natural)
+        now = advance_by_batch(before, passes, batch, earlier)
+        return now.after, None
+
+    for batch in range(passes.n_batches(state.plan)):
+        after, _, stopped = _checked(state, lambda state, batch=batch: visit(state, batch))
+        if after is None or stopped is not None:
+            return after, Visits(now, last_time), stopped
+        state = after
+    return state, Visits(now, last_time), None
 
 
 def _step(

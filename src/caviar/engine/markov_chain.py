@@ -1,4 +1,4 @@
-"""The factor of a Markov chain: states of all rows, from a log-likelihood a row."""
+"""The factor of a Markov chain: states of whole sequences, from a log-likelihood a row."""
 
 from __future__ import annotations
 
@@ -7,45 +7,56 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from .. import families
-from .._typing import Array
-from ..families.markov_chain import Smoothing
+from .._typing import AnyArray, Array
+from ..families.markov_chain import Smoothing, smooth
 from ..language import Axis, MarkovChain
 from .binding import Binding
 from .chain import ChainFactor, starts_of
 from .locals import CategoricalFactor
+from .scratch import Scratch
 from .sums import Arrays
 
 __all__ = ["MarkovChainFactor"]
 
 
 class MarkovChainFactor(ChainFactor, CategoricalFactor):
-    """The factor of a Markov chain; in a block it is a Categorical a row."""
+    """The factor of a Markov chain; what rows say of their states is a Categorical a row."""
 
     def __init__(self, binding: Binding, variable: MarkovChain, data_axis: Axis) -> None:
         super().__init__(binding, variable, data_axis)
         self._variable = variable
-        self._starts = starts_of(binding, variable)
+        self.starts = starts_of(binding, variable)
 
-    def path(self, natural: Array, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
-        """Return the distribution of the states of all rows, from log-likelihoods (N, K)."""
+    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
+        """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
+        return families.MarkovChain(natural.T, starts, *self._logs(sums))
+
+    def smoothing(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+    ) -> Smoothing:
+        """Return the probabilities of the states, first states and pairs; they lie in the scratch."""
+        return smooth(
+            natural.T, starts, *self._logs(sums), lambda name, shape: scratch.array((self, name), shape)
+        )
+
+    def _logs(self, sums: Mapping[Hashable, Array]) -> tuple[Array, Array]:
+        """Return the logarithms of the initial and the transition probabilities."""
         initial, transition = (sums[self._variable, statistic] for statistic in self._variable.summed)
-        return families.MarkovChain(natural, self._starts, initial, transition)
+        return initial, transition
 
     def expected(self, smoothing: Smoothing) -> Array:
-        """Return the probabilities of the states, (K, N)."""
-        return np.ascontiguousarray(smoothing.marginals.T)
+        """Return the probabilities of the states, (K, B)."""
+        return smoothing.marginals.T
 
     def sums(self, smoothing: Smoothing) -> Arrays:
         """Return first states and pairs by key."""
         return self._keyed(smoothing.first, smoothing.pairs)
 
-    def sums_given(self, expected: Array | None) -> Arrays:
-        """Return the sums over the rows, states independent with these marginals (N, K); zero without any."""
-        size = self._variable.dimension or 1
-        if expected is None:
-            return self._keyed(np.zeros(size), np.zeros((size, size)))
-        within = ~self._starts[1:]
-        return self._keyed(expected[self._starts].sum(axis=0), expected[:-1][within].T @ expected[1:][within])
+    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+        """Return the sums over the rows, states independent with these marginals (K, B)."""
+        within = np.flatnonzero(~starts)
+        first = expected[:, starts].sum(axis=1)
+        return self._keyed(first, expected[:, within - 1] @ expected[:, within].T)
 
     def _keyed(self, first: Array, pairs: Array) -> Arrays:
         return dict(zip(((self._variable, s) for s in self._variable.summed), (first, pairs), strict=True))

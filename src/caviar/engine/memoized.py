@@ -36,6 +36,11 @@ class Memoized:
         return self._nodes[self._first_leaf + batch]
 
     @property
+    def batches(self) -> tuple[Sums, ...]:
+        """The sums of each batch; not to be changed."""
+        return tuple(sums for sums in self._nodes[self._first_leaf :] if sums is not None)
+
+    @property
     def total(self) -> Sums:
         """The sums of all batches; not to be changed."""
         total = self._nodes[1]

@@ -7,12 +7,14 @@ indicator of what was observed. A row with nothing observed counts nothing at al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .._errors import DataError
+from .._lazy import Computed, LazyRows, blocks_of, in_memory, largest_of
 from .._typing import AnyArray, Array
 from ..language import Data, Node, Plate, Variable
 
@@ -23,10 +25,15 @@ __all__ = [
     "filled",
     "is_mask_name",
     "mask_name",
+    "mean_of_observed",
     "observed_rows",
+    "of_blocks",
     "partial_labels",
+    "refuse_known_missing",
+    "refuse_partial",
     "refuse_unseen",
     "seen_latents",
+    "weighted_means",
 ]
 
 OBSERVED = "observed"
@@ -67,29 +74,59 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     if missing is None or not missing.any():
         return array, None
     if isinstance(node, Data):
-        place = _in_row(np.argwhere(missing)[0])
-        raise DataError(
-            f"'{node.name}' has a missing value (NaN){place}; only observed variables may have missing "
-            f"entries: drop or impute such rows, or model '{node.name}' as a variable"
-        )
+        refuse_known_missing(node, np.argwhere(missing)[0])
     events = tuple(range(array.ndim - event_rank, array.ndim))
     gone = np.asarray(missing.any(axis=events))
     if not np.array_equal(gone, missing.all(axis=events)):
-        place = _in_row(np.argwhere(gone & ~missing.all(axis=events))[0])
-        raise DataError(
-            f"'{node.name}', a {type(node).__name__}, has a missing value (NaN){place}, where the rest of "
-            f"the vector is observed. Vectors may be missing in part where there is one for each row of data, "
-            f"MultivariateNormal(..., plates=obs); drop or impute such rows"
-        )
+        refuse_partial(node, np.argwhere(gone & ~missing.all(axis=events))[0])
     if gone.all():
         raise DataError(f"the data of '{node.name}' are all missing (NaN)")
     replaced = array.copy()
-    seen = array[~gone]
+    seen = ~gone
     is_location = any(slot.role.moves for slot in getattr(node, "slots", {}).values())
-    with np.errstate(over="ignore"):
-        mean = seen.mean(axis=0, dtype=np.float64)
-    replaced[gone] = mean if is_location and np.isfinite(mean).all() else seen[0]
-    return replaced, ~gone
+    mean = mean_of_observed(array, seen) if is_location else np.array(np.nan)
+    replaced[gone] = mean if np.isfinite(mean).all() else array[seen][0]
+    return replaced, seen
+
+
+def mean_of_observed(rows: Any, observed: Any) -> Array:
+    """Return the mean of the values that were observed, wherever in the plates, of the shape of an event."""
+    total, count = np.zeros(()), 0
+    for start, block in blocks_of(rows):
+        seen = block[observed[start : start + len(block)]]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = total + seen.sum(axis=0, dtype=np.float64)
+        count += len(seen)
+    return total / count
+
+
+def refuse_known_missing(node: Node, place: AnyArray) -> NoReturn:
+    """Refuse a missing value in a known array.
+
+    Raises
+    ------
+    DataError
+        Always.
+    """
+    raise DataError(
+        f"'{node.name}' has a missing value (NaN){_in_row(place)}; only observed variables may have missing "
+        f"entries: drop or impute such rows, or model '{node.name}' as a variable"
+    )
+
+
+def refuse_partial(node: Node, place: AnyArray) -> NoReturn:
+    """Refuse a vector that is missing in part.
+
+    Raises
+    ------
+    DataError
+        Always.
+    """
+    raise DataError(
+        f"'{node.name}', a {type(node).__name__}, has a missing value (NaN){_in_row(place)}, where the rest of "
+        f"the vector is observed. Vectors may be missing in part where there is one for each row of data, "
+        f"MultivariateNormal(..., plates=obs); drop or impute such rows"
+    )
 
 
 def at_column_means(
@@ -110,18 +147,40 @@ def at_column_means(
         Of the rows.
     weights
         Weight of each row, or None for one each.
+
+    See Also
+    --------
+    .lazy_values.LazyValues.at_column_means : the same of rows that are read in blocks.
     """
     if not any(slot.role.moves for slot in getattr(node, "slots", {}).values()):
         return array
     rows, known = np.moveaxis(array, axis, 0), np.moveaxis(seen, axis, 0)
+    means = weighted_means(rows, known, weights)
     known = known.reshape(known.shape + (1,) * (rows.ndim - known.ndim))
-    share = np.ones(len(rows)) if weights is None else weights / (weights.max() or 1.0)
-    share = known * share.reshape(-1, *(1,) * (rows.ndim - 1))
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        means = np.einsum("n...,n...->...", share, rows.astype(np.float64, copy=False)) / share.sum(axis=0)
     # where no value has weight, any will do
     replaced = np.where(known | ~np.isfinite(means), rows, means)
     return np.moveaxis(replaced, 0, axis)
+
+
+def weighted_means(rows: Any, observed: Any, weights: Any) -> Array:
+    """Return the weighted mean of each entry of a row over the rows in which it was observed, of the shape of a row.
+
+    It is not finite where none that was has weight.
+    """
+    largest = 1.0 if weights is None else largest_of(weights) or 1.0
+    total = count = np.zeros(())
+    for start, block in blocks_of(rows):
+        known = observed[start : start + len(block)]
+        known = known.reshape(known.shape + (1,) * (block.ndim - known.ndim))
+        share = np.ones(len(block)) if weights is None else weights[start : start + len(block)] / largest
+        share = known * share.reshape(-1, *(1,) * (block.ndim - 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = total + np.einsum(
+                "n...,n...->...", share, block.astype(np.float64, order="C", copy=False)
+            )
+        count = count + share.sum(axis=0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return total / count
 
 
 def _in_row(where: AnyArray) -> str:
@@ -164,14 +223,32 @@ def observed_rows(
     along = [leaf for leaf in observed if plate in leaf.plates]
     if plate is None or not along or not all(leaf in masks for leaf in along):
         return None
-    seen = np.zeros(n_rows, dtype=bool)
-    for leaf in along:
-        mask = np.moveaxis(masks[leaf], leaf.plates.index(plate), 0)
-        seen |= mask.reshape(n_rows, -1).any(axis=1)
-    for node, own in labels.items():
-        known = np.moveaxis(own >= 0, node.plates.index(plate), 0)
-        seen |= known.reshape(n_rows, -1).any(axis=1)
-    return None if seen.all() else seen.astype(np.float64)
+    given = [_turned(masks[leaf], leaf, plate) for leaf in along]
+    given += [_turned(own >= 0, node, plate) for node, own in labels.items()]
+    seen = of_blocks(_any_of_row, given, (), np.float64)
+    return None if all(block.all() for _, block in blocks_of(seen)) else seen
+
+
+def of_blocks(
+    function: Callable[..., AnyArray], arrays: Sequence[Any], event: tuple[int, ...], dtype: Any
+) -> Any:
+    """Return a function of rows: lazy where one of the arrays is, and an array otherwise."""
+    if any(isinstance(array, LazyRows) for array in arrays):
+        return Computed(function, arrays, event, dtype)
+    return function(*arrays)
+
+
+def _any_of_row(*given: AnyArray) -> Array:
+    """Return 1 for each row of which anything is true."""
+    seen = np.zeros(len(given[0]), dtype=bool)
+    for own in given:
+        seen |= own.reshape(len(own), -1).any(axis=1)
+    return seen.astype(np.float64)
+
+
+def _turned(array: Any, node: Node, plate: Plate) -> Any:
+    """Return an array over the plates of a node, that of the rows first; lazy ones have it there."""
+    return array if isinstance(array, LazyRows) else np.moveaxis(array, node.plates.index(plate), 0)
 
 
 def seen_latents(
@@ -181,30 +258,73 @@ def seen_latents(
     labels: Mapping[Node, AnyArray],
     plate: Plate | None,
     rows: Array | None,
-) -> dict[Variable, AnyArray]:
+) -> dict[Variable, Any]:
     """Return for latents of the rows which of them have an observation below, or a known label; where all have, none.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
     observation of its parents that was never made, and must be left out of the sums. In ``rows`` with nothing
     observed (0) everything is left out already.
     """
-    found: dict[Variable, AnyArray] = {}
+    found: dict[Variable, Any] = {}
     for variable in latent:
         if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
         below = [leaf for leaf in observed if _is_above(variable, leaf)]
         if not below or not all(leaf in masks and set(variable.plates) <= set(leaf.plates) for leaf in below):
             continue
-        has_any = np.any([_over(masks[leaf], leaf.plates, variable.plates) for leaf in below], axis=0)
+        assert plate is not None
+        # rows first, for blocks of them
+        kept = (plate, *(own for own in variable.plates if own is not plate))
+        given = [_turned(masks[leaf], leaf, plate) for leaf in below]
+        axes = [
+            _axes_over((plate, *(own for own in leaf.plates if own is not plate)), kept) for leaf in below
+        ]
         if variable in labels:
-            has_any = has_any | (labels[variable] >= 0)
-        by_row = np.moveaxis(has_any, variable.plates.index(plate), 0)
-        empty = ~by_row.reshape(len(by_row), -1).all(axis=1)
-        if rows is not None:
-            empty &= rows > 0
-        if empty.any():
-            found[variable] = has_any
+            given.append(_turned(labels[variable] >= 0, variable, plate))
+            axes.append(((), tuple(range(len(kept)))))
+        own_plates = (plate, *(own for own in below[0].plates if own is not plate))
+        sizes = tuple(given[0].shape[own_plates.index(own)] for own in kept[1:])
+        by_row = of_blocks(_HasAny(tuple(axes)), given, sizes, np.bool_)
+        if any(_is_empty(block, rows, start) for start, block in blocks_of(by_row)):
+            if not isinstance(by_row, LazyRows):
+                by_row = np.moveaxis(by_row, 0, variable.plates.index(plate))
+            found[variable] = by_row
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _HasAny:
+    """Whether anything was observed, from blocks of masks.
+
+    Attributes
+    ----------
+    axes
+        Of each mask, the axes to look along, and the order of the rest.
+    """
+
+    axes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+    def __call__(self, *masks: AnyArray) -> AnyArray:
+        found = [
+            np.transpose(np.asarray(mask.any(axis=along)), order)
+            for mask, (along, order) in zip(masks, self.axes, strict=True)
+        ]
+        return np.any(found, axis=0)
+
+
+def _axes_over(plates: Sequence[Plate], kept: Sequence[Plate]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes of a mask that are not kept, and the order of those that are."""
+    others = tuple(i for i, plate in enumerate(plates) if plate not in kept)
+    present = [plate for plate in plates if plate in kept]
+    return others, tuple(present.index(plate) for plate in kept)
+
+
+def _is_empty(block: AnyArray, rows: Any, start: int) -> bool:
+    """Whether a row of a block that counts has a repetition of a latent without an observation."""
+    empty = ~block.reshape(len(block), -1).all(axis=1)
+    if rows is not None:
+        empty &= rows[start : start + len(block)] > 0
+    return bool(empty.any())
 
 
 def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variable], plate: Plate) -> NoReturn:
@@ -215,7 +335,7 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
     DataError
         The message names the row, the latent, and the leaves below it.
     """
-    by_row = np.moveaxis(seen, variable.plates.index(plate), 0)
+    by_row = np.moveaxis(in_memory(seen), variable.plates.index(plate), 0)
     row = np.argmin(by_row.reshape(len(by_row), -1).all(axis=1))
     names = ", ".join(f"'{leaf.name}'" for leaf in observed if _is_above(variable, leaf))
     raise DataError(
@@ -228,10 +348,3 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
 def _is_above(variable: Variable, leaf: Variable) -> bool:
     parents = [parent for parent in leaf.parents if isinstance(parent, Variable)]
     return variable in parents or any(_is_above(variable, parent) for parent in parents)
-
-
-def _over(mask: AnyArray, plates: tuple[Plate, ...], kept: tuple[Plate, ...]) -> AnyArray:
-    """Return whether anything was observed, over the kept plates in their order."""
-    others = tuple(i for i, plate in enumerate(plates) if plate not in kept)
-    present = [plate for plate in plates if plate in kept]
-    return np.transpose(np.asarray(mask.any(axis=others)), tuple(present.index(plate) for plate in kept))

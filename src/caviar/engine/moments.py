@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from .._lazy import total_of
+from .._typing import Array
 
 __all__ = ["Moments", "moments"]
 
@@ -29,7 +31,7 @@ class Moments:
     largest: Array
 
 
-def moments(rows: AnyArray, weights: Array | None) -> Moments:
+def moments(rows: Any, weights: Any) -> Moments:
     """Return the moments over the first axis, in float64; rows of weight zero count nothing.
 
     Squares are taken in units of the largest value of each column, lest they over- or underflow.
@@ -37,11 +39,11 @@ def moments(rows: AnyArray, weights: Array | None) -> Moments:
     Parameters
     ----------
     rows
-        Shape (N, ...).
+        Shape (N, ...), an array or rows that are read in blocks.
     weights
-        Shape (N,), not all zero, or None for one each.
+        Likewise, shape (N,), not all zero, or None for one each.
     """
-    total = float(len(rows)) if weights is None else float(weights.sum())
+    total = float(len(rows)) if weights is None else total_of(weights)
     mean = np.zeros(rows.shape[1:])
     largest = np.zeros(rows.shape[1:])
     for block, weight in _blocks(rows, weights):
@@ -63,7 +65,7 @@ def _weighted_sum(weights: Array, rows: Array) -> Array:
     return np.dot(weights[None], rows.reshape(len(rows), -1)).reshape(rows.shape[1:])
 
 
-def _blocks(rows: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:
+def _blocks(rows: Any, weights: Any) -> Iterator[tuple[Array, Array]]:
     for start in range(0, len(rows), _BLOCK_ROWS):
         # BLAS adds up strided numbers in another order: the same values give the same bits however they lie
         block = np.ascontiguousarray(rows[start : start + _BLOCK_ROWS], dtype=np.float64)

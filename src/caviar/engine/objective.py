@@ -31,6 +31,26 @@ class Objective:
             if plan.factors and any(not _is_global(key, plan) for key in t.contraction.keys)
         ]
 
+    @classmethod
+    def of(cls, plan: Plan, values: Array, own: Mapping[Hashable, float]) -> Objective:
+        """Return the objective of these values of the terms and entropies."""
+        objective = cls(plan)
+        if values.shape != objective._values.shape:
+            raise ValueError(f"{values.shape} values of {len(objective._terms)} terms")
+        objective._values, objective._own = values, dict(own)
+        objective._summed()
+        return objective
+
+    @property
+    def values(self) -> Array:
+        """Value of each term; not to be changed."""
+        return self._values
+
+    @property
+    def own(self) -> Mapping[Hashable, float]:
+        """Entropy of each factor; not to be changed."""
+        return self._own
+
     def copy(self) -> Objective:
         """Return a copy whose changes leave this one alone."""
         other = Objective.__new__(Objective)

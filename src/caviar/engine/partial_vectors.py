@@ -17,6 +17,7 @@ sums over its rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NoReturn, cast
 
 import numpy as np
@@ -69,6 +70,10 @@ class PartialVectors:
         own = [f for f in table.features if f.source is not None and f.source.node is leaf]
         self._value, self._square = (next(f for f in own if f.statistic == s) for s in ("x", "xx"))
         self._columns = self._columns_in(table)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return its state without what was observed of each row, which stands in the rows themselves."""
+        return {**vars(self), "gaps": replace(self.gaps, seen=self.gaps.seen[:0])}
 
     def _columns_in(self, table: FeatureTable) -> slice:
         """Return the columns of a table that hold x and the products of its entries: they are neighbours."""

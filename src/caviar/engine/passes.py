@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -12,20 +12,27 @@ import numpy as np
 from .._pairwise import pairwise_sum
 from .._typing import Array
 from .chain import ChainFactor, Path
+from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
 from .scratch import Scratch
+from .sequences import given_sequences, sequence_bounds, tiles_of
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
-from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, chunks_of, rows_at
+from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, blocks_of, chunked, chunks_of, rows_at
 
-__all__ = ["Executor", "Passes"]
+__all__ = ["Executor", "Kept", "Passes"]
 
 T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Where blocks are mapped."""
+    """Where blocks are mapped.
+
+    An executor that moves blocks to a device says so by attributes that others need not have: ``moves_blocks`` (True),
+    ``is_single`` (whether it works in float32 until a pass has to be exact), ``block_rows(rows)``, the rows of a block
+    for a plan's :class:`RowPass`, and ``host``, an executor of this process for small samples.
+    """
 
     def session(self) -> AbstractContextManager[None]:
         """Hold what is needed for many maps."""
@@ -44,6 +51,22 @@ class Executor(Protocol):
         opaque to the caller, None before the first time.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What passes keep for the next one; it never changes.
+
+    Attributes
+    ----------
+    carried
+        Local factors of the last pass by chunk, where the next one starts from them.
+    batches
+        Sums of each batch of rows as its last pass left them, where these are kept apart.
+    """
+
+    carried: Mapping[int, Any] = field(default_factory=dict)
+    batches: tuple[Sums, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,20 +89,44 @@ class Passes:
         self.source = source
         self.executor = executor
         self._scratch = Scratch()
+        self.is_rough: bool = getattr(executor, "is_single", False)
+        """Whether sums are taken in float32: within an error budget, but not to the last digits."""
         self.carried: dict[int, Any] = {}
         """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
         self._static: tuple[Plan, Sums] | None = None
         self._unchanging: tuple[Plan, Summary] | None = None
         self._n_batches = 0
         self._memoized: Memoized | None = None
+        self._bounds: dict[tuple[ChainFactor, int, int], list[tuple[int, int]]] = {}
 
     def memoize(self, n_batches: int) -> None:
         """From now on keep the sums of each of so many batches of rows apart; 0 keeps none."""
         self._n_batches, self._memoized = n_batches, None
 
     def n_batches(self, plan: Plan) -> int:
-        """Return the number of batches whose sums are kept apart: no more than there are rows."""
+        """Return the number of batches whose sums are kept apart: no more than there are rows, or whole sequences."""
         return min(self._n_batches, len(self._chunks(plan)))
+
+    def check(self, plan: Plan) -> None:
+        """Check that the executor can make the passes of a plan.
+
+        Raises
+        ------
+        ParameterError
+            If not.
+        """
+        if getattr(self.executor, "moves_blocks", False):
+            refuse_what_no_device_takes(plan.rows)
+
+    def refine(self) -> bool:
+        """From now on take sums in float64; return whether that changes anything."""
+        was_rough, self.is_rough = self.is_rough, False
+        return was_rough
+
+    def _block_rows(self, plan: Plan) -> int | None:
+        """Return the rows of a block that the executor likes best, None if it leaves them to the plan."""
+        own = getattr(self.executor, "block_rows", None)
+        return None if own is None else own(plan.rows)
 
     def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
@@ -95,8 +142,6 @@ class Passes:
             if self._unchanging is None or self._unchanging[0] is not plan:
                 self._unchanging = (plan, plan.rows.summary(Sums.zero(), static, coefficients))
             return self._unchanging[1]
-        if plan.chain is not None:
-            return self._summarize_chain(plan, plan.chain, coefficients, static)
         chunks = self._chunks(plan)
         n_batches = self.n_batches(plan)
         if not n_batches:
@@ -121,8 +166,31 @@ class Passes:
         if held.memoized is not None and held.sums is not None:
             held.memoized.replace(held.batch, held.sums)
 
+    def blocks(self, plan: Plan, most_rows: int) -> list[tuple[int, int]]:
+        """Return where blocks of no more rows start and stop; with a chain they are whole sequences, however long."""
+        if plan.chain is None:
+            return blocks_of(plan, self.source, most_rows, self._block_rows(plan))
+        return self._sequences(plan, plan.chain, -(-self.source.n_rows // most_rows))
+
+    def _sequences(self, plan: Plan, chain: ChainFactor, fewest: int) -> list[tuple[int, int]]:
+        """Return where blocks of whole sequences start and stop: where these begin is read once."""
+        made_for = (chain, plan.rows.block_rows, fewest)
+        if made_for not in self._bounds:
+            self._bounds[made_for] = sequence_bounds(plan.rows, chain, self.source, fewest)
+        return self._bounds[made_for]
+
     def _chunks(self, plan: Plan) -> list[Chunk]:
-        return chunks_of(plan, self.source, max(1, self._n_batches))
+        """Return the chunks over which local factors are inferred."""
+        fewest = max(1, self._n_batches)
+        if plan.chain is None:
+            return chunks_of(plan, self.source, fewest, self._block_rows(plan))
+        return chunked(self._sequences(plan, plan.chain, fewest), fewest)
+
+    def _chunks_at_once(self, plan: Plan, source: RowSource) -> list[Chunk]:
+        """Return the rows of a source in chunks of which none is kept; in a sample no rows are successive."""
+        if plan.chain is not None and source is self.source:
+            return self._chunks(plan)
+        return chunks_of(plan, source)
 
     def summarize_share(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Summary:
         """Return the sums over some chunks as if all rows were like theirs; nothing is carried over to another pass.
@@ -145,39 +213,26 @@ class Passes:
         return total
 
     def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
-        work = InferBlocks(plan.rows, coefficients, self._scratch)
+        work = InferBlocks(plan.rows, coefficients, self._scratch, exact=not self.is_rough)
         carried = [self.carried.get(chunk.number) for chunk in chunks]
         sums, after = self.executor.sum(work, self.source, chunks, carried)
         if plan.rows.keeps_locals:
             self.carried = {**self.carried, **dict(zip((c.number for c in chunks), after, strict=True))}
         return sums
 
-    def _summarize_chain(
-        self, plan: Plan, chain: ChainFactor, coefficients: Coefficients, static: Sums
-    ) -> Summary:
-        """Return the sums of two passes: what each row says of its state, then sums given their marginals."""
-        smoothing = self.path(plan, chain, coefficients).smoothing
-        expected = chain.expected(smoothing)
-
-        def block(rows: Rows) -> Sums:
-            given: LocalState = {chain: expected[:, rows.where].copy()}
-            return plan.rows.summarize(rows, coefficients, {}, self._scratch, given)[0]
-
-        summary = plan.rows.summary(self._sum_here(plan, self.source, block), static, coefficients)
-        parts = {**summary.parts, **chain.sums(smoothing)}
-        entropy = smoothing.entropy + summary.entropies.get(chain, 0.0)
-        return Summary(parts, {**summary.entropies, chain: entropy})
-
     def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
-        """Return the distribution of a chain's states over all rows of the source: an (N, E) array is made."""
-        natural = np.empty((self.source.n_rows, chain.n_rows))
+        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made."""
+        natural = np.empty((chain.n_rows, self.source.n_rows))
+        starts = np.empty(self.source.n_rows, dtype=bool)
 
         def block(rows: Rows) -> None:
-            natural[rows.where] = plan.rows.natural_of(chain, rows, coefficients, self._scratch).T
+            starts[rows.where] = chain.starts.among(rows.columns, rows.n_rows)
+            for _, own in tiles_of(plan.rows, rows):
+                natural[:, own.where] = plan.rows.natural_of(chain, own, coefficients, self._scratch)
 
         for _ in self._map_here(plan, self.source, block):
             pass
-        return chain.path(natural, coefficients.parts)
+        return chain.path(natural, starts, coefficients.parts)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""
@@ -188,12 +243,25 @@ class Passes:
     def _sum_static(self, plan: Plan, source: RowSource) -> Sums:
         if not plan.rows.has_static:
             return Sums.zero()
-        chunks = chunks_of(plan, source)
+        chunks = self._chunks_at_once(plan, source)
         return self.executor.sum(SumStatic(plan.rows, self._scratch), source, chunks, [None] * len(chunks))[0]
 
     def forget(self) -> None:
-        """Forget the local factors of the last pass."""
+        """Forget the local factors of the last pass; the next one is in float32 again where the executor is."""
         self.carried = {}
+        self.is_rough = getattr(self.executor, "is_single", False)
+
+    def kept(self) -> Kept:
+        """Return what the next pass needs of those before."""
+        return Kept(self.carried, () if self._memoized is None else self._memoized.batches)
+
+    def go_on(self, plan: Plan, kept: Kept) -> None:
+        """Continue from what passes of a plan have kept."""
+        self.carried = dict(kept.carried)
+        self._memoized = Memoized(plan, len(kept.batches)) if kept.batches else None
+        for number, sums in enumerate(kept.batches):
+            assert self._memoized is not None
+            self._memoized.replace(number, sums)
 
     def natural_parameters(
         self, plan: Plan, source: RowSource, coefficients: Coefficients
@@ -221,23 +289,22 @@ class Passes:
         sums are zero.
         """
         chain, in_order = plan.chain, source is self.source
-        marginals = None if chain is None or not in_order else np.empty((source.n_rows, chain.n_rows))
 
         def block(rows: Rows) -> Sums:
             state = give(rows)
-            if chain is not None and marginals is not None:
-                marginals[rows.where] = state[chain].T
+            if chain is not None and in_order:
+                return given_sequences(plan.rows, chain, rows, state, coefficients, self._scratch)
             return plan.rows.sums_of(rows, state, coefficients, self._scratch)
 
         sums = self._sum_here(plan, source, block)
-        summary = plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
-        if chain is not None:
-            summary.parts.update(chain.sums_given(marginals))
-        return summary
+        if chain is not None and not in_order:
+            none = np.zeros((chain.n_rows, 0)), np.zeros(0, dtype=bool)
+            sums.parts.update(chain.sums_given(*none))
+        return plan.rows.summary(sums, self._sum_static(plan, source), coefficients)
 
     def _sum_here(self, plan: Plan, source: RowSource, function: Callable[[Rows], Sums]) -> Sums:
         """Return the sum of a function of the blocks, computed in this process."""
-        chunks = chunks_of(plan, source)
+        chunks = self._chunks_at_once(plan, source)
 
         def chunk(number: int) -> Sums:
             total = Sums.zero()
@@ -250,8 +317,8 @@ class Passes:
         return pairwise_sum(self.executor.map(chunk, len(chunks)))
 
     def _map_here(self, plan: Plan, source: RowSource, function: Callable[[Rows], T]) -> Iterator[T]:
-        """Yield a function of the blocks, every row in them, computed in this process."""
-        bounds = [own for chunk in chunks_of(plan, source) for own in chunk.bounds]
+        """Yield a function of blocks of rows by themselves, every row in them, computed in this process."""
+        bounds = blocks_of(plan, source)
         yield from self.executor.map(
             lambda number: function(rows_at(source, bounds[number], every=True)), len(bounds)
         )

@@ -7,6 +7,7 @@ A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their op
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,11 @@ from .._typing import Array
 from ..families import ExponentialFamily
 from ..language import Variable, base_terms_of
 from .binding import Binding
+from .block_pass import BlockPass
+from .by_hand import compiled_rows
 from .centres import Centres, centres_of
-from .chain import ChainFactor, chain_of
-from .compile import Compiled, compile_terms
+from .chain import ChainFactor
+from .compile import Compiled
 from .contraction import Contraction, Factor
 from .frame import Frame
 from .locals import LocalFactor
@@ -66,7 +69,8 @@ class Plan:
         self._keys: dict[Variable, list[Hashable]] = {
             variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
         }
-        self.compiled: Compiled = compile_terms(binding, frame, factors)
+        self.compiled: Compiled
+        self.compiled, by_hand = compiled_rows(binding, frame, self.factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
         self.base_terms = {
@@ -74,8 +78,8 @@ class Plan:
         }
         self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
         partial = partial_vectors_of(self.compiled, binding)
-        self.rows = RowPass(self.compiled, self.factors, self.centres, partial)
-        self.chain: ChainFactor | None = chain_of(self.factors)
+        self.rows: BlockPass = by_hand or RowPass(self.compiled, self.factors, self.centres, partial)
+        self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
                 f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' stands in a term with another local "
@@ -91,6 +95,12 @@ class Plan:
     def updating(self, variables: Sequence[Variable]) -> Plan:
         """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
         return Plan(self.binding, self.frame, self.factors, variables, self.point)
+
+    def with_rows(self, rows: BlockPass) -> Plan:
+        """Return this plan with another way to summarise its rows."""
+        other = copy(self)
+        other.rows = rows
+        return other
 
     def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode.

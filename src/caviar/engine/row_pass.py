@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from .._typing import Array
 from .centres import Centres
+from .chain import ChainFactor, chain_of
 from .compile import Compiled, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
 from .locals import FamilyFactor, LocalFactor
 from .partial_vectors import PartialVectors
-from .products import accumulate, block_rows, project
+from .products import block_rows
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .tallied import add_tallied, tally
@@ -52,15 +54,16 @@ class RowPass:
     ) -> None:
         self.compiled = compiled
         self.factors = tuple(factors)
+        self.chain: ChainFactor | None = chain_of(self.factors)
         self.centres = centres
         self.partial = partial
-        summed: set[Hashable] = {
+        self._summed: set[Hashable] = {
             (v, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
         self._messages = _messages(compiled)
         # the coefficient of a part without local variables is of no use to the rows; centres ask it for the precision
         needed = {part for part in compiled.parts if part.factor is not None or any(centres.values())}
-        needed |= summed | {part for _, _, part, _ in self._messages}
+        needed |= self._summed | {part for _, _, part, _ in self._messages}
         self._part_derivatives: list[tuple[Hashable, Derivative]] = [
             (key, term.contraction.derivative(position))
             for term in (compiled.terms if needed else ())
@@ -71,12 +74,30 @@ class RowPass:
         self._explicit = {key[0] for key, _, _, _ in self._messages}
         self.keeps_locals = any(needs for _, _, _, needs in self._messages)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
+        self.is_fused = all(local.is_static for local in compiled.local_terms)
+        """Whether a local factor meets the rows in its matrix product alone."""
         self._fused = [
             (part, compiled.tables[part.factor].columns[part.feature.key])
             for part in compiled.parts
             if part.feature is not None
         ]
         self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
+        compiled = replace(self.compiled, terms=(), sources={}, users={})
+        return {**vars(self), "compiled": compiled, "_part_derivatives": []}
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
+        own = (key for key, _ in self._part_derivatives)
+        return tuple(dict.fromkeys([None, *self.factors, *self.compiled.parts, *own]))
+
+    @property
+    def parts_of_messages(self) -> set[Hashable]:
+        """The keys of the coefficients that a block of rows needs besides the matrices."""
+        return {part for _, _, part, _ in self._messages} | self._summed
 
     def _shares_precision(self, factor: LocalFactor) -> bool:
         """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""
@@ -102,6 +123,17 @@ class RowPass:
         wide = [key.n_rows for key in self._row_features() if key.is_sparse]
         sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
+
+    @property
+    def buffer_rows(self) -> int:
+        """Numbers of each row of a block that a pass holds in its buffers, about."""
+        tables = self.compiled.tables
+        return sum(3 * f.n_rows + (tables[f].n_dense if f in tables else 0) for f in self.factors)
+
+    @property
+    def has_centres(self) -> bool:
+        """Whether some category is measured from a point of its own."""
+        return any(self._used_centres(factor) for factor in self.factors)
 
     @property
     def operations_a_row(self) -> float:
@@ -162,7 +194,7 @@ class RowPass:
             Local statistics (E, B) of factors that are inferred elsewhere, to be overwritten.
         """
         sums = Sums.zero()
-        data = self._row_arrays(rows) if self.compiled.local_terms else {}
+        data = {} if self.is_fused else self._row_arrays(rows)
         state: LocalState = dict(before)
         if self.keeps_locals and not state:
             self._settle(rows, coefficients, state, data, scratch)
@@ -194,14 +226,15 @@ class RowPass:
         if table is None:
             return None
         features = scratch.array((factor, "table"), (table.n_dense, rows.n_rows))
-        table.fill(rows.columns, features, scratch)
+        scratch.kernels.fill(table, rows.columns, features, scratch)
         return features
 
     def natural_of(
         self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
     ) -> Array:
         """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
-        return self._natural(factor, rows, coefficients, {}, self._row_arrays(rows), scratch)
+        data = {} if self.is_fused else self._row_arrays(rows)
+        return self._natural(factor, rows, coefficients, {}, data, scratch)
 
     def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
@@ -237,10 +270,12 @@ class RowPass:
             centres = self._used_centres(factor)
             shared = matrix
             for own in centres:
-                shared = own.mask(shared)
+                shared = own.mask(shared, scratch)
             n_product, constant = self._products[factor]
-            self._project(factor, shared[:n_product], features, rows, natural[:n_product], scratch)
-            natural[n_product:] = 0.0 if constant is None else shared[n_product:, constant, None]
+            product = slice(0, n_product)
+            self._project(factor, shared[product, ...], features, rows, natural[product, ...], scratch)
+            if n_product < factor.n_rows:
+                natural[n_product:] = 0.0 if constant is None else shared[n_product:, constant, None]
             for own in centres:
                 own.add_natural(matrix, rows.columns, natural, scratch)
             for vectors in self.partial.get(factor, ()):
@@ -265,15 +300,15 @@ class RowPass:
     ) -> None:
         expected = self._natural(factor, rows, coefficients, state, data, scratch)
         natural = expected.copy() if factor in self._explicit else None
-        inferred = factor.infer(expected)
+        inferred = scratch.kernels.infer(factor, expected)
         entropy, seen = inferred.entropy, factor.seen(rows.columns)
         if entropy is None and natural is not None:
             shape = (*inferred.log_partition.shape[:-1], -1, rows.n_rows)
             entropy = inferred.log_partition - (natural * expected).reshape(shape).sum(axis=-2)
         if entropy is None:
-            sums.log_partition[factor] = _weighted(inferred.log_partition, rows.weights, seen)
+            sums.log_partition[factor] = scratch.kernels.weighted(inferred.log_partition, rows.weights, seen)
         else:
-            sums.entropy[factor] = _weighted(entropy, rows.weights, seen)
+            sums.entropy[factor] = scratch.kernels.weighted(entropy, rows.weights, seen)
         state[factor] = expected.copy() if self.keeps_locals else expected
 
     def _infer_shared(
@@ -293,7 +328,7 @@ class RowPass:
             factor, matrix[:n_product], self._features(factor, rows, scratch), rows, natural, scratch
         )
         entropy, rest = factor.infer_shared(natural, matrix[n_product:, constant], rows.weights)
-        sums.entropy[factor] = _weighted(entropy, rows.weights)
+        sums.entropy[factor] = scratch.kernels.weighted(entropy, rows.weights)
         state[factor] = natural
         total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
         total[n_product:] = 0.0
@@ -311,7 +346,7 @@ class RowPass:
         """Write ``matrix @ T`` for a block of rows."""
         table = self.compiled.tables[factor]
         assert features is not None
-        project(matrix[:, : table.n_dense], features, out)
+        scratch.kernels.project(matrix[:, : table.n_dense], features, out)
         for feature, columns in table.tallied:
             add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
 
@@ -365,10 +400,12 @@ class RowPass:
         table = self.compiled.tables[factor]
         n_product, constant = self._products[factor]
         if n_product == factor.n_rows and not table.tallied:
-            return accumulate(expected, features, scratch, factor)
+            return scratch.kernels.accumulate(expected, features, scratch, factor)
         total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
         if n_product and table.n_dense:
-            total[:n_product, : table.n_dense] = accumulate(expected[:n_product], features, scratch, factor)
+            total[:n_product, : table.n_dense] = scratch.kernels.accumulate(
+                expected[:n_product], features, scratch, factor
+            )
         for feature, columns in table.tallied:
             tally(feature, expected[:n_product], rows.columns, total[:n_product, columns])
         if len(expected) == factor.n_rows:
@@ -439,13 +476,6 @@ class RowPass:
                 np.vdot(coefficients.matrices[factor], sums.fused[factor])
             )
         return Sums(sums.fused, sums.parts, {}, entropies)
-
-
-def _weighted(values: Array, weights: Array | None, seen: AnyArray | None = None) -> float:
-    """Return the weighted sum of (..., B) numbers, of those ``seen`` where that is given."""
-    if seen is not None:
-        values = np.where(seen, values, 0.0)
-    return float(values.sum() if weights is None else (values @ weights).sum())
 
 
 def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int | None]:

@@ -20,6 +20,8 @@ from ..families._base import MeanPrecision
 from ..language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX
 from .clusters import location_points, partition, partitions
+from .documents.binding import DocumentBinding
+from .documents.start import drawn_topics, given_tokens
 from .draws import drawn
 from .frame import refuse_far_priors
 from .given import GivenLocals, with_labels
@@ -51,6 +53,8 @@ _SWEEPS = 2
 
 def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
     """Return global factors from local factors that k-means or chance give to a subsample."""
+    if isinstance(plan.binding, DocumentBinding):
+        return drawn_topics(plan, sample, passes, rng)
     q = prior_start(plan)
     for variable in _multiplied(plan):
         q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
@@ -145,7 +149,10 @@ def given_start(plan: Plan, init: Mapping[str, Any], passes: Passes) -> Start:
     labelled = {v: value for v, value in given.items() if v not in plan.order}
     if not labelled:
         return plan, q
-    give = GivenLocals(plan, q, labelled, passes)
+    if isinstance(plan.binding, DocumentBinding):
+        give = given_tokens(plan, plan.binding, labelled, fixed)
+    else:
+        give = GivenLocals(plan, q, labelled, passes)
     return _globals_from(plan, q, give, passes.source, passes, frozenset(fixed))
 
 

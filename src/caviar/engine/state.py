@@ -24,6 +24,7 @@ __all__ = [
     "Factors",
     "State",
     "Updated",
+    "Visit",
     "advance",
     "advance_by_batch",
     "begin",
@@ -145,6 +146,9 @@ def updated(state: State, passes: Passes) -> Updated:
     """Return the state after each global factor was updated in turn, the sums over rows as they are."""
     # an error of a logit that is tolerated is one of the objective, times the rows
     slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
+    if passes.is_rough:
+        # whether the objective fell is for the passes in float64 to tell, with which a fit ends
+        slack = np.inf
     before = state
     try:
         after = _update_globals(before, slack)
@@ -163,7 +167,15 @@ def updated(state: State, passes: Passes) -> Updated:
     return Updated(before, after, coefficients, loss, slack)
 
 
-def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: State | None = None) -> Updated:
+@dataclass(frozen=True)
+class Visit:
+    """Where the globals stood when a batch of the rows was visited."""
+
+    plan: Plan
+    natural: Mapping[Variable, Statistics]
+
+
+def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: Visit | None = None) -> Updated:
     """Return the state after the local factors of one batch of the rows, and then each global factor, were updated.
 
     The objective is that of all rows, the local factors of the other batches as their last pass left them; so it rises.
@@ -171,7 +183,7 @@ def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: State 
     Parameters
     ----------
     last_time
-        The state that this batch was visited in a pass ago, where moves beyond the updates are wanted. The sums of the
+        The visit to this batch a pass ago, where moves beyond the updates are wanted. The sums of the
         batches are half a pass old on average, and so are the globals that follow from them. So the local factors are
         found for globals carried on by a share of the way that they have come since; where that lowers the objective,
         for the globals as they are.
@@ -183,7 +195,7 @@ def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: State 
     return updated(_update_locals(now, passes, batch), passes)
 
 
-def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: State) -> Updated | None:
+def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: Visit) -> Updated | None:
     """Return the state after one batch, its local factors for globals further on; None if the objective falls."""
     state, plan = now.after, now.after.plan
     if last_time.plan is not plan or not state.natural or not last_time.natural:

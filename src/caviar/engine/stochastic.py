@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from .._errors import ImproperError
-from .._typing import Statistics
-from ..language import Variable
 from .collapse import has_collapsed
-from .loop import Progress, Result, Settings, result_of
+from .loop import Result, Settings, record, result_of, tell
+from .moment import Walk
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
@@ -20,23 +19,14 @@ from .sample import Sample
 from .schedules import Stochastic
 from .state import Factors, begin, ready, statistics_of, updated_globals
 from .status import Status
-from .work import Chunk, blocks_of
+from .work import Chunk
 
-__all__ = ["wander"]
+__all__ = ["wander", "wander_on"]
 
 log = logging.getLogger("caviar")
 
 _BLOCKS_A_CHUNK = 4
 """Blocks of a batch that one thread sums."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the globals stand: their factors, and the natural parameters that these were made of."""
-
-    plan: Plan
-    q: Factors
-    natural: dict[Variable, Statistics]
 
 
 def wander(
@@ -52,42 +42,77 @@ def wander(
 
     The first natural parameters are those of an update from the subsample, which stands for all rows.
     """
+    executor = getattr(passes.executor, "host", passes.executor)
+    settled = Passes(sample, executor) if plan.chain is None else passes
     passes.forget()
     passes.memoize(0)
-    settled = Passes(sample, passes.executor) if plan.chain is None else passes
     start = updated_globals(begin(plan, q, settled))
-    place = _Place(start.plan, start.q, dict(start.natural))
-    trace, change, step = [start.elbo], np.inf, 0
-    per_row = passes.source.total_weight
-    status = Status.MAX_ITER
+    walk = Walk(
+        start.plan,
+        start.q,
+        start.natural,
+        [start.elbo],
+        n_iter=0,
+        step=0,
+        change=np.inf,
+        random_state=rng.bit_generator.state,
+    )
+    return wander_on(settings, schedule, walk, passes, rng)
+
+
+def wander_on(
+    settings: Settings, schedule: Stochastic, walk: Walk, passes: Passes, rng: np.random.Generator
+) -> Result:
+    """Return where natural-gradient steps lead from where an earlier walk stood."""
+    passes.forget()
+    # a step is as exact as the last pass
+    passes.refine()
+    passes.memoize(0)
+    status = None
+    rng.bit_generator.state = walk.random_state
+    trace = walk.trace
     try:
-        while len(trace) <= settings.max_iter:
-            batches = _batches(place.plan, passes, schedule, rng)
+        record(settings, walk)
+        while walk.status is None and walk.n_iter < settings.max_iter:
+            plan, batches = walk.plan, _batches(walk.plan, passes, schedule, rng)
             weights = np.array([passes.weight(chunks) for chunks in batches])
-            estimates = np.zeros(len(batches))
-            for number, chunks in enumerate(batches):
-                step += 1
+            for number in range(len(walk.estimates), len(batches)):
                 # a batch of fewer rows than the others says less
-                rate = schedule.rate(step) * min(1.0, weights[number] / weights.mean())
-                place, estimates[number] = _step(place, passes, chunks, rate)
-            estimate = float(estimates @ weights / per_row)
-            change = (estimate - trace[-1]) / per_row
+                rate = schedule.rate(walk.step + 1) * min(1.0, weights[number] / weights.mean())
+                walk = _step(walk, passes, batches[number], rate)
+                if walk.plan is plan:
+                    # from other reference points the rows may fall into other batches
+                    record(settings, walk)
+            estimate = float(np.array(walk.estimates) @ weights / passes.source.total_weight)
             trace.append(estimate)
-            if settings.callback is not None:
-                told = (settings.restart, settings.n_restarts, len(trace) - 1, settings.max_iter)
-                settings.callback(Progress(*told, trace[-1], change))
-            if abs(change) < settings.tol:
-                status = Status.CONVERGED
-                break
+            walk = _after_pass(settings, walk, trace, passes, rng)
+            record(settings, walk)
+            tell(settings, walk.n_iter, estimate, walk.change)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except ImproperError as error:
         log.info("collapsed: %s", error)
         status = Status.COLLAPSED
-    state = begin(place.plan, place.q, passes)
+    state = begin(walk.plan, walk.q, passes)
     if has_collapsed(state.plan, state.q, state.arrays):
         status = Status.COLLAPSED
-    return result_of(state, [*trace, state.elbo], status)
+    return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER)
+
+
+def _after_pass(
+    settings: Settings, walk: Walk, trace: list[float], passes: Passes, rng: np.random.Generator
+) -> Walk:
+    """Return the walk at the beginning of the next pass; its status tells whether there needs to be one."""
+    change = (trace[-1] - trace[-2]) / passes.source.total_weight
+    return replace(
+        walk,
+        objectives=trace,
+        n_iter=len(trace) - 1,
+        change=change,
+        random_state=rng.bit_generator.state,
+        estimates=(),
+        status=Status.CONVERGED if abs(change) < settings.tol else None,
+    )
 
 
 def _batches(plan: Plan, passes: Passes, schedule: Stochastic, rng: np.random.Generator) -> list[list[Chunk]]:
@@ -95,7 +120,7 @@ def _batches(plan: Plan, passes: Passes, schedule: Stochastic, rng: np.random.Ge
 
     Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
     """
-    blocks = blocks_of(plan, passes.source, schedule.batch_rows)
+    blocks = passes.blocks(plan, schedule.batch_rows)
     size = max(stop - start for start, stop in blocks)
     together = max(1, passes.source.rows_together // size)
     groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
@@ -113,11 +138,11 @@ def _pieces(blocks: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]
     return [blocks[start : start + _BLOCKS_A_CHUNK] for start in range(0, len(blocks), _BLOCKS_A_CHUNK)]
 
 
-def _step(place: _Place, passes: Passes, chunks: list[Chunk], rate: float) -> tuple[_Place, float]:
-    """Return where a step from one batch leads, and what the batch says of the objective before it."""
-    plan, q, natural = place.plan, place.q, place.natural
-    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    if plan is not place.plan:
+def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
+    """Return where a step from one batch leads, with what the batch says of the objective before it."""
+    natural = walk.natural
+    plan, q, arrays, coefficients = ready(walk.plan, walk.q, statistics_of(walk.plan, walk.q))
+    if plan is not walk.plan:
         # other reference points: points, which have no natural parameters of their own, take those of this batch whole
         natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
     summary = passes.summarize_share(plan, coefficients, chunks)
@@ -130,4 +155,5 @@ def _step(place: _Place, passes: Passes, chunks: list[Chunk], rate: float) -> tu
         natural[variable] = tuple((1 - rate) * a + rate * b for a, b in zip(before, hat, strict=True))
         q[variable] = plan.factor(variable, natural[variable])
         arrays.update(plan.statistics(variable, q[variable]))
-    return _Place(plan, q, natural), estimate
+    estimates = (*walk.estimates, estimate)
+    return replace(walk, plan=plan, q=q, natural=natural, step=walk.step + 1, estimates=estimates)

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from .._typing import AnyArray, Array
+from .array_kernels import ArrayLibrary
+from .block_pass import BlockPass
+from .device_pass import DevicePass
+from .layout import Layout, layout_of
 from .plan import Plan
 from .row_pass import RowPass
 from .scratch import Scratch
+from .sequences import Over, one_by_one, summarize_sequences, tiles_of
+from .shipping import Shipment
 from .sums import Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Chunk", "InferBlocks", "RowSource", "SumStatic", "Work", "blocks_of", "chunks_of", "rows_at"]
+__all__ = [
+    "Chunk",
+    "InferBlocks",
+    "Order",
+    "RowSource",
+    "SumStatic",
+    "Work",
+    "blocks_of",
+    "chunked",
+    "chunks_of",
+    "rows_at",
+]
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
 
+_RUNS = 64
+"""Runs of rows in a sample."""
+
 
 class RowSource(Protocol):
-    """Where blocks of rows come from."""
+    """Where blocks of rows come from.
+
+    A source that can be sent has ``between(start, stop)`` as well: these rows as a source of their own, whose pickle
+    holds them or tells where they are. One without it, as the sample that starts are made from, is summed where it is.
+    """
 
     @property
     def n_rows(self) -> int:
@@ -62,18 +86,58 @@ class Chunk:
 class Work(Protocol):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
+    @property
+    def rows(self) -> BlockPass:
+        """What stays the same from pass to pass."""
+        ...
+
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
         """Return the sums over a chunk of a source, and what is carried over."""
         ...
+
+    def spread(self, over: Over) -> Work:
+        """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
+        ...
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        ...
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return what of it changes from pass to pass, for those who have the shipment of the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Order:
+    """Work as it is sent, keys by number: coefficients to infer with, or None for the sums that never change."""
+
+    coefficients: Coefficients | None
+
+    def work(self, shipment: Shipment) -> Callable[[RowSource, Chunk, Any], tuple[Sums, Any]]:
+        """Return the work on a chunk of a source that was sent; sums and what is carried are by number."""
+        rows, scratch = shipment.rows, shipment.scratch
+        own: Work = SumStatic(rows, scratch)
+        if self.coefficients is not None:
+            own = InferBlocks(rows, shipment.coefficients(self.coefficients), scratch)
+
+        def work(source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+            sums, after = own(source, chunk, shipment.states(carried))
+            return shipment.numbered_sums(sums), shipment.numbered_states(after)
+
+        return work
 
 
 @dataclass(frozen=True)
 class InferBlocks:
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
 
-    rows: RowPass
+    rows: BlockPass
     coefficients: Coefficients
     scratch: Scratch = field(default_factory=Scratch)
+    over: Over = one_by_one
+    exact: bool = True
+    """Whether an executor that works in float32 has to work in float64."""
 
     def __call__(
         self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
@@ -83,41 +147,107 @@ class InferBlocks:
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
             rows, state = rows_at(source, bounds), before
             if rows.n_rows:
-                sums, state = self.rows.summarize(rows, self.coefficients, before, self.scratch)
+                sums, state = self._summarize(rows, before)
                 total.add(sums)
             after.append(state)
         return total, after if self.rows.keeps_locals else None
+
+    def read(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
+        """Return a block of rows, without those of weight zero."""
+        return rows_at(source, bounds)
+
+    def zero(self) -> Sums:
+        """Return the sums over no rows."""
+        return Sums.zero()
+
+    def sample(self, source: RowSource, n_rows: int) -> Rows:
+        """Return about so many rows, spread over a source in runs."""
+        if source.n_rows <= n_rows:
+            return rows_at(source, (0, source.n_rows), every=True)
+        run = n_rows // _RUNS
+        starts = np.linspace(0, source.n_rows - run, _RUNS).astype(int).tolist()
+        blocks = [source.read(start, start + run) for start in starts]
+        columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        return Rows(columns, None, run * _RUNS, slice(0, 0))
+
+    def layout(self, sample: Rows | None) -> Layout:
+        """Return how blocks are prepared for a device: whitened by a ``sample`` for float32, or float64 without."""
+        assert isinstance(self.rows, RowPass)
+        return layout_of(self.rows, sample)
+
+    def on_device(self, layout: Layout, library: ArrayLibrary, scratch: Scratch | None) -> DevicePass:
+        """Return this work for blocks on a device."""
+        assert isinstance(self.rows, RowPass)
+        return DevicePass(self.rows, self.coefficients, layout, library, scratch)
+
+    def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
+        if self.rows.chain is None:
+            return self.rows.summarize(rows, self.coefficients, before, self.scratch)
+        chain, coefficients = self.rows.chain, self.coefficients
+        return summarize_sequences(self.rows, chain, rows, coefficients, self.scratch, self.over), {}
+
+    def spread(self, over: Over) -> InferBlocks:
+        """Return the same work, the tiles of a long sequence done with the help of others."""
+        return replace(self, over=over)
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return the coefficients."""
+        return Order(shipment.numbered_coefficients(self.coefficients))
 
 
 @dataclass(frozen=True)
 class SumStatic:
     """The sums that no local factor enters."""
 
-    rows: RowPass
+    rows: BlockPass
     scratch: Scratch = field(default_factory=Scratch)
 
-    def __call__(self, source: RowSource, chunk: Chunk, carried: None) -> tuple[Sums, None]:
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
         """Return the sums over a chunk."""
         total = Sums.zero()
         for bounds in chunk.bounds:
             rows = rows_at(source, bounds)
-            if rows.n_rows:
-                total.add(self.rows.sum_static(rows, self.scratch))
+            tiles = [rows] if self.rows.chain is None else [own for _, own in tiles_of(self.rows, rows)]
+            for own in tiles if rows.n_rows else ():
+                total.add(self.rows.sum_static(own, self.scratch))
         return total, None
 
+    def spread(self, over: Over) -> SumStatic:
+        """Return this: it is done once."""
+        return self
 
-def blocks_of(plan: Plan, source: RowSource, most_rows: int | None = None) -> list[tuple[int, int]]:
-    """Return where the blocks of a source start and stop; they depend on the plan and the number of rows only.
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
 
-    They have as many rows as the plan likes best, and no more than ``most_rows``.
+    def order(self, shipment: Shipment) -> Order:
+        """Return an order without coefficients."""
+        return Order(None)
+
+
+def blocks_of(
+    plan: Plan, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
+) -> list[tuple[int, int]]:
+    """Return where blocks of rows by themselves start and stop; they depend on the plan and the number of rows only.
+
+    They have as many rows as the plan likes best, or ``block_rows`` where an executor likes others, and no more than
+    ``most_rows``.
     """
-    size, total = min(plan.rows.block_rows, most_rows or source.n_rows), source.n_rows
+    size, total = min(block_rows or plan.rows.block_rows, most_rows or source.n_rows), source.n_rows
     return [(start, min(start + size, total)) for start in range(0, total, size)]
 
 
-def chunks_of(plan: Plan, source: RowSource, fewest: int = 1) -> list[Chunk]:
-    """Return the rows of a source in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
-    bounds = blocks_of(plan, source, max(1, source.n_rows // fewest))
+def chunks_of(plan: Plan, source: RowSource, fewest: int = 1, block_rows: int | None = None) -> list[Chunk]:
+    """Return rows by themselves in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
+    return chunked(blocks_of(plan, source, max(1, source.n_rows // fewest), block_rows), fewest)
+
+
+def chunked(bounds: list[tuple[int, int]], fewest: int = 1) -> list[Chunk]:
+    """Return runs of blocks, ``fewest`` or more as far as there are blocks."""
     length = max(1, -(-len(bounds) // max(_MOST_CHUNKS, 2 * fewest)))
     starts = range(0, len(bounds), length)
     return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]

@@ -7,11 +7,13 @@ from .compare_mixtures import compare_mixtures
 from .comparison import MixtureComparison
 from .gaussian_mixture import GaussianMixture
 from .known_variance_mixture import KnownVarianceMixture
+from .latent_dirichlet_allocation import LatentDirichletAllocation
 
 __all__ = [
     "BayesianGaussianMixture",
     "GaussianMixture",
     "KnownVarianceMixture",
+    "LatentDirichletAllocation",
     "MixtureComparison",
     "Move",
     "compare_mixtures",

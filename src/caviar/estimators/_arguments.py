@@ -19,6 +19,7 @@ __all__ = [
     "as_positive",
     "as_positive_definite",
     "as_weights",
+    "executor_of",
     "n_threads",
     "require_choice",
     "require_number",
@@ -159,6 +160,25 @@ def n_threads(n_jobs: int | None) -> int | None:
         return None
     require_whole("n_jobs, if it is not None or -1,", n_jobs, 1)
     return int(n_jobs)
+
+
+def executor_of(estimator: Any) -> Any:
+    """Return where an estimator maps blocks of rows: its ``executor``, or as many threads as its ``n_jobs`` asks for.
+
+    Raises
+    ------
+    ParameterError
+        If it has both.
+    """
+    threads = n_threads(estimator.n_jobs)
+    if estimator.executor is None:
+        return threads
+    if estimator.n_jobs is not None:
+        raise ParameterError(
+            f"n_jobs={estimator.n_jobs} asks for threads of this process, and executor={estimator.executor!r} for "
+            f"something else; leave one of them None"
+        )
+    return estimator.executor
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

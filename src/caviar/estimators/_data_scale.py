@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class DataScale:
         return 0.5 * (inverse + inverse.T) / np.outer(self.unit, self.unit)
 
 
-def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
+def scale_of(X: Any, weights: Any = None) -> DataScale:
     """Return location and scale of the columns of a table of finite numbers, of which some may be missing (NaN).
 
     Three passes over blocks of rows: range, mean, scatter. Values are measured from the middle of the range in
@@ -65,7 +66,8 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     Parameters
     ----------
     X
-        Shape (N, D). Each column counts the rows that have it; correlations are shrunk for those that lack one.
+        Shape (N, D), an array or rows that are read in blocks. Each column counts the rows that have it; correlations
+        are shrunk for those that lack one.
     weights
         Weight of each row, shape (N,), not all zero.
 
@@ -80,10 +82,11 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     >>> scale.mean, scale.unit.round(3)
     (array([3., 5.]), array([1.633, 1.633]))
     """
-    X, weights = _counting(X, weights)
-    total = float(len(X)) if weights is None else float(weights.sum())
-    lowest = np.fmin.reduce([np.fmin.reduce(block, axis=0) for block, _ in _blocks(X, None)])
-    highest = np.fmax.reduce([np.fmax.reduce(block, axis=0) for block, _ in _blocks(X, None)])
+    total, lowest, highest = 0.0, np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
+    for block, share in _blocks(X, weights):
+        total += float(share.sum())
+        np.fmin(lowest, np.fmin.reduce(block, axis=0), out=lowest)
+        np.fmax(highest, np.fmax.reduce(block, axis=0), out=highest)
     _refuse_empty_columns(lowest)
     observed = np.sum([share @ ~np.isnan(block) for block, share in _blocks(X, weights)], axis=0)
     middle, half = lowest / 2 + highest / 2, highest / 2 - lowest / 2
@@ -102,18 +105,6 @@ def scale_of(X: AnyArray, weights: Array | None = None) -> DataScale:
     return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation)
 
 
-def _counting(X: AnyArray, weights: Array | None) -> tuple[AnyArray, Array | None]:
-    """Return the rows that have a weight and a value, and their weights."""
-    counts = np.ones(len(X), dtype=bool) if weights is None else weights > 0
-    if X.dtype.kind == "f":
-        for start in range(0, len(X), _BLOCK_ROWS):
-            block = X[start : start + _BLOCK_ROWS]
-            counts[start : start + _BLOCK_ROWS] &= ~np.isnan(block).all(axis=1)
-    if counts.all() or not counts.any():
-        return X, weights
-    return X[counts], None if weights is None else weights[counts]
-
-
 def _known(deviation: Array) -> Array:
     """Return deviations from the mean, 0 where there is no value: so scatter stays positive semi-definite."""
     return np.nan_to_num(deviation, copy=False, nan=0.0)
@@ -127,10 +118,16 @@ def _refuse_empty_columns(lowest: Array) -> None:
         )
 
 
-def _blocks(X: AnyArray, weights: Array | None) -> Iterator[tuple[Array, Array]]:
+def _blocks(X: Any, weights: Any) -> Iterator[tuple[Array, Array]]:
+    """Yield blocks of the rows that have a weight and a value, and their weights."""
     for start in range(0, len(X), _BLOCK_ROWS):
-        block = np.asarray(X[start : start + _BLOCK_ROWS], dtype=np.float64)
-        yield block, np.ones(len(block)) if weights is None else weights[start : start + _BLOCK_ROWS]
+        block = np.ascontiguousarray(X[start : start + _BLOCK_ROWS], dtype=np.float64)
+        share = np.ones(len(block)) if weights is None else weights[start : start + _BLOCK_ROWS]
+        counts = (share > 0) & ~np.isnan(block).all(axis=1)
+        if counts.all():
+            yield block, share
+        elif counts.any():
+            yield block[counts], share[counts]
 
 
 def _units(spread: Array, varies: AnyArray, total: float) -> Array:

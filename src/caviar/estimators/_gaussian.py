@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
@@ -11,16 +12,20 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
+from .._lazy import in_memory
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..data import as_rows
 from ..densities import MixtureDensity
 from ..engine.point import PointMass
 from ..language import Categorical, Plate
 from ._arguments import require_choice
+from ._checkpointing import Checkpointing
 from ._data_scale import DataScale
 from ._known import Fixed, fixed_of
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
+from ._lazy_rows import is_all_missing, whole
 from ._mixture import RowsToFit
 from ._noise import Noise, noise_of
 from ._predictive import PredictiveMethods
@@ -75,13 +80,23 @@ class GaussianEstimator(PredictiveMethods):
         if isinstance(self.init_params, str):
             require_choice("init_params, if it is no array,", self.init_params, START_KINDS)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        noise_covariance: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Fit the mixture.
 
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry is missing.
+            Rows, shape (N, D); NaN where an entry is missing. An array, a table of pandas, Polars or Arrow, or one that
+            is read in blocks and need not fit in memory: of :func:`caviar.scan`, or a Dask array or DataFrame.
         y
             Ignored, unless ``semi_supervised=True``: then a label of 0 to K - 1 for each row, -1 where unknown.
         sample_weight
@@ -89,6 +104,12 @@ class GaussianEstimator(PredictiveMethods):
         noise_covariance
             Known covariance of the error that each row was measured with: variances (N, D), or matrices (N, D, D);
             (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).
+        checkpoint
+            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
+            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+        checkpoint_every
+            Seconds between two writings of it; 0 writes it after every iteration.
 
         Returns
         -------
@@ -106,7 +127,7 @@ class GaussianEstimator(PredictiveMethods):
         CollapseWarning
             If every start ended with a component on (almost) no data.
         """
-        return self._fit(X, y, sample_weight, noise_covariance)
+        return self._fit(X, y, sample_weight, noise_covariance, Checkpointing(checkpoint, checkpoint_every))
 
     @property
     @abstractmethod
@@ -128,7 +149,9 @@ class GaussianEstimator(PredictiveMethods):
         return {**points, **{name: posterior[name] for name in posterior}}
 
     def _noise(self, rows: RowsToFit) -> Noise | None:
-        return noise_of(rows.noise_covariance, rows.X, self._structure)
+        if rows.noise_covariance is None:
+            return None
+        return noise_of(rows.noise_covariance, whole(rows.X, "noise_covariance"), self._structure)
 
     def _data(self, rows: RowsToFit) -> dict[str, Any]:
         data, noise = (
@@ -136,8 +159,8 @@ class GaussianEstimator(PredictiveMethods):
             self._noise(rows),
         )
         if self.semi_supervised:
-            data["z"] = known_labels(rows.y, len(rows.X), self.n_components)
-        else:
+            data["z"] = known_labels(in_memory(as_rows(rows.y)), len(rows.X), self.n_components)
+        elif as_rows(rows.y) is rows.y:
             warn_if_partial(rows.y, type(self).__name__)
         return data if noise is None else data | noise.data
 
@@ -178,9 +201,9 @@ class GaussianEstimator(PredictiveMethods):
         noise = self._noise(rows)
         self._check_noise(noise)
         whole = self._fixed(rows.X.shape[1]).whole(is_joint=self._is_joint)
-        empty = rows.X.dtype.kind == "f" and np.isnan(rows.X).all()
+        empty = is_all_missing(rows.X)
         # data cannot be missing altogether: a row that is not stands in front
-        X = np.vstack([self.means_[:1], rows.X]) if empty else rows.X
+        X = np.vstack([self.means_[:1], in_memory(rows.X)]) if empty else rows.X
         data = {"x": X, **whole, **({} if noise is None else noise.data)}
         return self.posterior_.local(data)["z"].probabilities[int(empty) :]
 
@@ -248,7 +271,12 @@ class GaussianEstimator(PredictiveMethods):
         if isinstance(self.init_params, str) and self.init_params == "auto":
             return "auto"
         n_starts = self.n_init if isinstance(self.init_params, str) else 1
-        given = (self.init_params, rows.X, rows.weights, scale, self.n_components, generator)
+        X = (
+            whole(rows.X, f"init_params={self.init_params!r}")
+            if isinstance(self.init_params, str)
+            else rows.X
+        )
+        given = (self.init_params, X, in_memory(rows.weights), scale, self.n_components, generator)
         return [{"z": starting_labels(*given)} for _ in range(n_starts)]
 
     def _last_factors(self, n_features: int) -> dict[str, Any]:

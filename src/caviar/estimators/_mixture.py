@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +12,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _errors as errors
 from .._errors import DataError
+from .._lazy import LazyRows, blocks_of
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
-from ._arguments import as_generator, n_threads, require_number, require_whole
+from ._arguments import as_generator, executor_of, require_number, require_whole
+from ._checkpointing import Checkpointing
+from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
@@ -59,7 +63,7 @@ class RowsToFit:
     Attributes
     ----------
     X
-        Rows, shape (N, D).
+        Rows, shape (N, D): an array, or rows that are read in blocks.
     y
         Labels as the user gave them.
     weights
@@ -76,7 +80,9 @@ class RowsToFit:
     @property
     def n_counting(self) -> int:
         """Number of rows with weight."""
-        return len(self.X) if self.weights is None else int(np.count_nonzero(self.weights))
+        if self.weights is None:
+            return len(self.X)
+        return sum(int(np.count_nonzero(block)) for _, block in blocks_of(self.weights))
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
@@ -96,6 +102,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     n_init: int
     random_state: Any
     n_jobs: int | None
+    executor: Any
     verbose: bool | int | Callable[[Progress], None]
 
     posterior_: Posterior
@@ -122,8 +129,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return {"x": self._values(rows.X)}
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
-        """Return rows as an array of finite numbers, or NaN where an entry is missing, (N, D)."""
+        """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         _refuse_equal_names(X)
+        rows = lazy_rows(X)
+        if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
+            return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"):
             return _quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
@@ -133,17 +143,32 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Fit the mixture.
 
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry is missing.
+            Rows, shape (N, D); NaN where an entry is missing. An array, a table of pandas, Polars or Arrow, or one that
+            is read in blocks and need not fit in memory: of :func:`caviar.scan`, or a Dask array or DataFrame.
         y
             Ignored; it is there so that pipelines can pass one.
         sample_weight
             Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
+        checkpoint
+            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
+            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+        checkpoint_every
+            Seconds between two writings of it; 0 writes it after every iteration.
 
         Returns
         -------
@@ -161,14 +186,17 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         CollapseWarning
             If every start ended with a component on (almost) no data.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, None, Checkpointing(checkpoint, checkpoint_every))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any, checkpointing: Checkpointing
+    ) -> Self:
         """Fit the mixture; see :meth:`fit`."""
+        checkpointing.check(self.random_state)
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
-        posterior = self._best(statement, self._data(rows), rows.weights, generator)
+        posterior = self._best(statement, self._data(rows), rows.weights, generator, checkpointing)
         if posterior.status in _UNFINISHED:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
@@ -199,7 +227,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             max_iter=self.max_iter,
             tol=self.tol,
             sample_weight=rows.weights,
-            executor=n_threads(self.n_jobs),
+            executor=executor_of(self),
             progress=self.verbose if callable(self.verbose) else bool(self.verbose),
         )
         self._keep(posterior)
@@ -211,7 +239,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return what the rows and settings are after they were checked."""
         X = self._validated(X, reset=reset)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = checked_weights(sample_weight, X)
         self._check_settings()
         return RowsToFit(X, y, sample_weight, noise_covariance)
 
@@ -221,11 +249,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
+        checkpointing: Checkpointing,
     ) -> Posterior:
         """Return the best end of the starts."""
         given = not isinstance(statement.starts, str)
-        ends = [
-            statement.model.fit(
+        ends: list[Posterior] = []
+        for number, start in enumerate(statement.starts if given else ("auto",)):
+            end = statement.model.fit(
                 data,
                 seed=generator,
                 max_iter=self.max_iter,
@@ -234,11 +264,14 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 point=statement.point,
                 init=start,
                 sample_weight=sample_weight,
-                executor=n_threads(self.n_jobs),
+                executor=executor_of(self),
                 progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+                checkpoint=checkpointing.path_of(number),
+                checkpoint_every=checkpointing.every,
             )
-            for start in (statement.starts if given else ("auto",))
-        ]
+            ends.append(end)
+            if end.status is Status.INTERRUPTED:
+                break
         return max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
 
     def _check_settings(self) -> None:
@@ -331,7 +364,10 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Rows, as for :meth:`fit`.
         """
         check_is_fitted(self)
-        return self._predictive.log_density(self._validated(X, reset=False))
+        rows = self._validated(X, reset=False)
+        if not isinstance(rows, LazyRows):
+            return self._predictive.log_density(rows)
+        return np.concatenate([self._predictive.log_density(block) for _, block in blocks_of(rows)])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log density of the rows, in nats a row.

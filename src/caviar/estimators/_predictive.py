@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
+from .._lazy import in_memory
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
@@ -280,4 +281,5 @@ class PredictiveMethods(MixtureEstimator):
 
     def _rows(self, X: Any) -> AnyArray:
         check_is_fitted(self)
-        return self._validated(X, reset=False)
+        # what follows from each row is as large as the rows
+        return in_memory(self._validated(X, reset=False))

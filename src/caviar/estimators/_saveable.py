@@ -78,7 +78,8 @@ class Saveable(BaseEstimator):
 
         Notes
         -----
-        A ``random_state`` other than a whole number and a ``verbose`` that is a function are left out.
+        A ``random_state`` other than a whole number, a ``verbose`` that is a function, and the ``executor`` are left
+        out.
         """
         check_is_fitted(self)
         if not type(self).__module__.startswith("caviar."):
@@ -127,5 +128,8 @@ class Saveable(BaseEstimator):
 def _kept(name: str, value: Any) -> Any:
     """Return what is saved of an argument."""
     if name == "random_state" and isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None
+    if name == "executor":
+        # of this machine, and none that a file from elsewhere may choose
         return None
     return False if name == "verbose" and callable(value) else value

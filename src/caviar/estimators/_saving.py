@@ -12,15 +12,17 @@ from .._errors import DataError
 from .._loading import model_of_document, posterior_of_document
 from .._typing import AnyArray
 from ..storage import read, unpack, upgraded
-from ._mixture import MixtureEstimator
+from ._saveable import Saveable
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .gaussian_mixture import GaussianMixture
 from .known_variance_mixture import KnownVarianceMixture
+from .latent_dirichlet_allocation import LatentDirichletAllocation
 
 __all__ = ["load"]
 
-_CLASSES: dict[str, type[MixtureEstimator]] = {
-    kind.__name__: kind for kind in (BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture)
+_CLASSES: dict[str, type[Saveable]] = {
+    kind.__name__: kind
+    for kind in (BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, LatentDirichletAllocation)
 }
 """All that a file can name; a name that is not here is refused."""
 
@@ -81,11 +83,12 @@ def _loaded(document: Mapping[str, Any]) -> Any:
     return _estimator_of(document)
 
 
-def _estimator_of(document: Mapping[str, Any]) -> MixtureEstimator:
+def _estimator_of(document: Mapping[str, Any]) -> Saveable:
     name = document["class"]
     if name not in _CLASSES:
         raise ValueError(f"it holds a {name!r:.60}, and this version knows {', '.join(_CLASSES)}")
     estimator = _CLASSES[name]()
-    estimator.set_params(**document["parameters"])
+    # a file from elsewhere does not say what to connect to
+    estimator.set_params(**{**document["parameters"], "executor": None})
     estimator._restore(document)
     return estimator

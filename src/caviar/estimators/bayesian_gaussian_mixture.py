@@ -12,15 +12,18 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import ParameterError
+from .._lazy import in_memory
 from .._model import Model
 from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
-from ._arguments import n_threads, require_choice
+from ._arguments import executor_of, require_choice
+from ._checkpointing import Checkpointing
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
+from ._lazy_rows import whole
 from ._mixture import RowsToFit, Statement
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
@@ -101,6 +104,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    executor
+        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
+        address of a Dask scheduler. It does not change the result.
     verbose
         Whether to print a line on each iteration (``n_components="auto"``: on each move); or a function that is
         called with the progress of each iteration over all rows.
@@ -206,6 +212,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         verbose: bool | int | Callable[..., None] = False,
     ) -> None:
         self.n_components = n_components
@@ -226,6 +233,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     @property
@@ -317,11 +325,14 @@ class BayesianGaussianMixture(GaussianEstimator):
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
+        checkpointing: Checkpointing,
     ) -> Posterior:
         if statement.model_of is None:
             self.__dict__.pop("moves_", None)
-            return super()._best(statement, data, sample_weight, generator)
-        X = data["x"]
+            return super()._best(statement, data, sample_weight, generator, checkpointing)
+        checkpointing.refuse_search()
+        X = whole(data["x"], "n_components='auto'")
+        sample_weight = in_memory(sample_weight)
         start = self._start_of_search(X)
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         rows = slice(None) if np.all(weights > 0) else weights > 0
@@ -331,7 +342,7 @@ class BayesianGaussianMixture(GaussianEstimator):
             weights[rows],
             self.max_iter,
             self.tol,
-            n_threads(self.n_jobs),
+            executor_of(self),
             self.verbose if callable(self.verbose) else False,
         )
         with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import check_array
 
 from .._errors import DataError, ParameterError
 from .._progress import lines
@@ -21,6 +21,7 @@ from .._typing import AnyArray, Array
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, require_choice, require_whole
+from ._lazy_rows import checked_weights, lazy_rows, whole
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .comparison import ComparisonRow, MixtureComparison
@@ -49,7 +50,7 @@ def compare_mixtures(
     Parameters
     ----------
     X
-        Rows, shape (N, D); NaN where an entry is missing.
+        Rows, shape (N, D); NaN where an entry is missing. As for the estimators, a table that is read in blocks, too.
     n_components
         Numbers K, or one; ``"auto"`` among them is the number that splits, merges and deletions find.
     covariance_type
@@ -107,10 +108,12 @@ def compare_mixtures(
     >>> found.best.n_components, found.best.covariance_type
     (2, 'tied')
     """
-    X = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
-    weights = None
-    if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    rows = lazy_rows(X)
+    if rows is not None:
+        X = rows if held_out is None else whole(rows, "held_out")
+    else:
+        X = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+    weights = None if sample_weight is None else checked_weights(sample_weight, X)
     settings = _settings(n_components, covariance_type, arguments)
     require_whole("n_init", n_init, 1)
     generator = as_generator(random_state)

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError, ParameterError
+from .._lazy import in_memory
 from .._model import Model
 from .._typing import Array
 from ..densities import measured_log_density
@@ -82,6 +83,9 @@ class GaussianMixture(GaussianEstimator):
         Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    executor
+        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
+        address of a Dask scheduler. It does not change the result.
     verbose
         Whether to print a line on each iteration; or a function that is called with the progress of each.
 
@@ -143,6 +147,7 @@ class GaussianMixture(GaussianEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         verbose: bool | int | Callable[..., None] = False,
     ) -> None:
         self.n_components = n_components
@@ -161,6 +166,7 @@ class GaussianMixture(GaussianEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     @classmethod
@@ -349,7 +355,7 @@ class GaussianMixture(GaussianEstimator):
         noise = self._noise(RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance))
         if noise is None:
             return super().score_samples(X)
-        rows = np.asarray(self._validated(X, reset=False), dtype=np.float64)
+        rows = np.asarray(in_memory(self._validated(X, reset=False)), dtype=np.float64)
         return measured_log_density(self._predictive, rows, noise.covariances)
 
     def aic(self, X: Any, noise_covariance: Any = None) -> float:

@@ -14,6 +14,7 @@ from .._typing import AnyArray
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
+from ._lazy_rows import as_column, lazy_rows
 from ._mixture import MixtureEstimator, RowsToFit, Statement
 
 __all__ = ["KnownVarianceMixture"]
@@ -50,6 +51,9 @@ class KnownVarianceMixture(MixtureEstimator):
         Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    executor
+        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
+        address of a Dask scheduler. It does not change the result.
     verbose
         Whether to print a line on each iteration; or a function that is called with the progress of each.
 
@@ -97,6 +101,7 @@ class KnownVarianceMixture(MixtureEstimator):
         n_init: int = 1,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         verbose: bool | int | Callable[..., None] = False,
     ) -> None:
         self.n_components = n_components
@@ -109,6 +114,7 @@ class KnownVarianceMixture(MixtureEstimator):
         self.n_init = n_init
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
@@ -138,7 +144,10 @@ class KnownVarianceMixture(MixtureEstimator):
         return X[:, 0]
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
-        if (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) == 1:
+        lazy = lazy_rows(X)
+        if lazy is not None:
+            X = as_column(lazy) if lazy.ndim == 1 else X
+        elif (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) == 1:
             X = np.asarray(X).reshape(-1, 1)
         X = super()._validated(X, reset=reset)
         if X.shape[1] != 1:

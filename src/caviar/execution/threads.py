@@ -7,16 +7,28 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from .._pairwise import Additive, pairwise_sum
 
-__all__ = ["Threads"]
+__all__ = ["Threads", "blas_controller", "usable_cores"]
 
 T = TypeVar("T")
-A = TypeVar("A", bound=Additive)
+A = TypeVar("A", bound=Additive, covariant=True)
+
+
+class Work(Protocol[A]):
+    """What is done with each chunk."""
+
+    def __call__(self, source: Any, chunk: Any, carried: Any, /) -> tuple[A, Any]:
+        """Return a sum, and what is carried over."""
+        ...
+
+    def spread(self, over: Any) -> Work[A]:
+        """Return the same work, parts of it mapped by ``over``, a function like :meth:`Threads.map`."""
+        ...
 
 
 class Threads:
@@ -29,13 +41,13 @@ class Threads:
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = n_threads if n_threads is not None else _usable_cores()
+        self.n_threads = n_threads if n_threads is not None else usable_cores()
         self._pool: ThreadPoolExecutor | None = None
 
     @contextmanager
     def session(self) -> Iterator[None]:
         """Hold the threads for a while, with one BLAS thread for each of them."""
-        with _controller().limit(limits=1):
+        with blas_controller().limit(limits=1):
             try:
                 yield
             finally:
@@ -60,15 +72,18 @@ class Threads:
 
     def sum(
         self,
-        work: Callable[[Any, Any, Any], tuple[A, Any]],
+        work: Work[A],
         source: Any,
         chunks: Sequence[Any],
         carried: Sequence[Any],
     ) -> tuple[A, list[Any]]:
         """Return the sum of ``work(source, chunk, carried)[0]`` over chunks, and what each call carries over.
 
-        The sum runs along a balanced tree, whatever the number of threads.
+        The sum runs along a balanced tree, whatever the number of threads. A chunk that stands alone is spread over
+        them.
         """
+        if len(chunks) == 1:
+            work = work.spread(self.map)
         after: list[Any] = [None] * len(chunks)
 
         def chunk(number: int) -> A:
@@ -81,7 +96,7 @@ class Threads:
 _cached_controller: ThreadpoolController | None = None
 
 
-def _controller() -> ThreadpoolController:
+def blas_controller() -> ThreadpoolController:
     """Return the controller of this process's BLAS libraries; finding them costs milliseconds, so it is done once."""
     global _cached_controller
     if _cached_controller is None:
@@ -89,7 +104,8 @@ def _controller() -> ThreadpoolController:
     return _cached_controller
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -8,9 +8,9 @@ with rows t of one or several sequences, one after the other. None of the factor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -28,8 +28,19 @@ _SMALLEST = 1e-100
 _LOWEST = -700.0
 """Logarithm whose exponential is a normal number."""
 
-_LONGEST_UNCUT = 1e-4
+_LONGEST_UNCUT = 1 / 1_500
 """Steps of the longest sequence, per row and squared state, up to which cutting it costs more than it saves."""
+
+_PER_PIECE = 15_000
+"""Rows and squared states that the calls for a piece, and for a step of all pieces, take as long as."""
+
+
+Workspace: TypeAlias = Callable[[str, tuple[int, ...]], Array]
+"""Gives a contiguous array by name and shape, whatever is in it."""
+
+
+def _new(name: str, shape: tuple[int, ...]) -> Array:
+    return np.empty(shape)
 
 
 @dataclass(frozen=True)
@@ -231,6 +242,14 @@ class _Pieces:
     def n_pieces(self) -> int:
         return len(self.begins)
 
+    @property
+    def last(self) -> AnyArray:
+        """Where in ``order`` the last step of each piece stands."""
+        counts = np.diff(self.edges)
+        # a piece is as long as there are steps with more pieces than stand before it
+        steps = np.searchsorted(-counts, -np.arange(self.n_pieces), side="left") - 1
+        return self.edges[steps] + np.arange(self.n_pieces)
+
     def steps(self) -> Iterator[tuple[slice, slice | None]]:
         """Yield the slice of each step, and that of the same pieces one step before."""
         edges = self.edges.tolist()
@@ -251,17 +270,26 @@ def _sequences(starts: AnyArray) -> tuple[AnyArray, AnyArray]:
     return begins, np.diff(begins, append=len(starts))
 
 
-def _shifted(logits: Array) -> tuple[Array, Array]:
-    """Return the logits less the largest of each row, and these."""
+def _shifted(logits: Array, array: Workspace = _new) -> tuple[Array, Array]:
+    """Return the logits less the largest of each row, states first in memory, and these."""
     largest = logits.max(axis=1)
     if not np.isfinite(largest).all():
         row = int(np.flatnonzero(~np.isfinite(largest))[0])
         raise ImproperError(f"row {row} has no finite log-likelihood in any state; got {logits[row]}.")
-    return logits - largest[:, None], largest
+    shifted = array("shifted", logits.shape[::-1]).T
+    return np.subtract(logits, largest[:, None], out=shifted), largest
 
 
-def smooth(logits: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> Smoothing:
+def smooth(
+    logits: Array, starts: AnyArray, log_initial: Array, log_transition: Array, array: Workspace = _new
+) -> Smoothing:
     """Return marginals, sums of pairs, log-partition and entropy; the arguments are those of :class:`MarkovChain`.
+
+    Parameters
+    ----------
+    array
+        Gives a contiguous array of a name and a shape to work in, a new one or one that is there; the marginals are
+        returned in one of them.
 
     Raises
     ------
@@ -274,14 +302,13 @@ def smooth(logits: Array, starts: AnyArray, log_initial: Array, log_transition: 
     pieces at once; messages then pass from piece to piece, and last inside all pieces at once. Messages are
     scaled in each step. Where that may lose a path to underflow they are found again as logarithms, sequences uncut.
     """
-    shifted, largest = _shifted(logits)
-    messages = _scaled_messages(shifted, starts, log_initial, log_transition)
-    parts = None if messages is None else _sums_of_scaled(messages, starts, log_transition)
+    shifted, largest = _shifted(logits, array)
+    parts = _sums_of_scaled(shifted, starts, log_initial, log_transition, array)
     if parts is None:
         parts = _sums_by_logarithm(shifted, starts, log_initial, log_transition)
     marginals, first, pairs, log_partition = parts
     # the largest logit of each row is left out of both, so that no digits go with it
-    expected = _dot(marginals, shifted) + _dot(first, log_initial) + _dot(pairs, log_transition)
+    expected = _dot(marginals.T, shifted.T) + _dot(first, log_initial) + _dot(pairs, log_transition)
     return Smoothing(
         marginals, first, pairs, log_partition + float(largest.sum()), max(log_partition - expected, 0.0)
     )
@@ -298,52 +325,84 @@ _Sums = tuple[Array, Array, Array, float]
 """Marginals, first, pairs, log-partition."""
 
 
-@dataclass(frozen=True)
-class _Messages:
-    """Scaled messages of each row: from before it, from it and before, from it and after; the scale of the second."""
+def _sums_of_scaled(
+    shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array, array: Workspace
+) -> _Sums | None:
+    r"""Return the sums from scaled messages, or None where a scale is such that paths may be lost.
 
-    predicted: Array
-    forward: Array
-    backward: Array
-    scale: Array
-
-
-def _scaled_messages(
-    shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array
-) -> _Messages | None:
-    """Return the messages, or None where a sum is so small that paths may be lost."""
-    n_rows, n_states = shifted.shape
-    longest = int(_sequences(starts)[1].max())
-    if longest > max(1.0, _LONGEST_UNCUT * n_rows * n_states**2):
-        longest = int(np.ceil(np.sqrt(longest)))
-    pieces = _Pieces.of(starts, longest)
-    likelihood = np.exp(np.maximum(shifted, _LOWEST))
-    initial, transition = np.exp(log_initial), np.exp(log_transition)
+    With :math:`\hat\alpha_t \propto b_t \circ A' \hat\alpha_{t-1}` of sum one, :math:`c_t` the sum before, and
+    :math:`w_t = b_t \circ \hat\beta_t / c_t`, :math:`\hat\beta_{t-1} = A w_t`, marginals are :math:`\hat\alpha_t \circ
+    \hat\beta_t` and pairs :math:`A \circ \sum_t \hat\alpha_{t-1} w_t'`. What underflows in :math:`\hat\alpha` mattered
+    only where :math:`\hat\beta` is huge.
+    """
+    pieces = _Pieces.of(starts, _longest_piece(starts, shifted.shape))
+    place = np.empty_like(pieces.order)
+    place[pieces.order] = np.arange(len(place))
+    likelihood = array("likelihood", shifted.shape)
+    likelihood[place] = shifted
+    np.exp(np.maximum(likelihood, _LOWEST, out=likelihood), out=likelihood)
     # what cannot be scaled is found by the smallest scale
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        initial, transition = np.exp(log_initial), np.exp(log_transition)
         into, out_of = _between_pieces(pieces, likelihood, initial, transition)
-        likelihood = likelihood.take(pieces.order, axis=0)
-        predicted, forward, backward = (np.empty(shifted.shape) for _ in range(3))
-        scale, one = np.empty(n_rows), np.ones(n_states)
-        predicted[: pieces.n_pieces] = np.where(pieces.is_first[:, None], initial, into @ transition)
-        for rows, before in pieces.steps():
-            if before is not None:
-                np.matmul(forward[before], transition, out=predicted[rows])
-            message = np.multiply(predicted[rows], likelihood[rows], out=forward[rows])
-            np.matmul(message, one, out=scale[rows])
-            message /= scale[rows, None]
-        returning = transition.T.copy()
-        for rows, before in reversed(list(pieces.steps())):
-            n = rows.stop - rows.start
-            message = np.multiply(out_of[:n], likelihood[rows], out=backward[rows])
-            message /= (message @ one)[:, None]
-            if before is not None:
-                np.matmul(message, returning, out=out_of[:n])
+        first = np.where(pieces.is_first[:, None], initial, into @ transition)
+        forward = array("forward", shifted.shape)
+        scale = _forward(pieces, likelihood, first, transition, forward)
         if not scale.min() > _SMALLEST:
             return None
-    unordered = np.empty_like(pieces.order)
-    unordered[pieces.order] = np.arange(n_rows)
-    return _Messages(*(array.take(unordered, axis=0) for array in (predicted, forward, backward, scale)))
+        likelihood /= scale[:, None]
+        backward = array("backward", shifted.shape)
+        _backward(pieces, likelihood, forward, out_of, transition, backward)
+        if not backward.max() < 1.0 / _SMALLEST:
+            return None
+        backward *= forward
+    begins, _ = _sequences(starts)
+    marginals = array("marginals", shifted.shape[::-1]).T
+    marginals[pieces.order] = backward
+    # no state precedes a first one, which follows whatever row stands before it
+    likelihood[place[begins]] = 0.0
+    before = np.take(forward, place[pieces.order - 1], axis=0, out=backward, mode="clip")
+    pairs = transition * (before.T @ likelihood)
+    return marginals, marginals[begins].sum(axis=0), pairs, float(np.log(scale).sum())
+
+
+def _longest_piece(starts: AnyArray, shape: tuple[int, ...]) -> int:
+    """Return the steps of the pieces that sequences are cut into."""
+    n_rows, n_states = shape
+    longest = int(_sequences(starts)[1].max())
+    piece = int(np.ceil(np.sqrt(longest)))
+    cutting = _LONGEST_UNCUT * (_PER_PIECE * piece + n_rows * n_states**2)
+    return piece if longest > max(1.0, cutting) else longest
+
+
+def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array, forward: Array) -> Array:
+    """Write the messages forward, of sum one, and return their sums before; ``first`` are those into the pieces."""
+    scale, one = np.empty(len(likelihood)), np.ones(len(transition))
+    for rows, before in pieces.steps():
+        message = forward[rows]
+        if before is None:
+            np.multiply(first, likelihood[rows], message)
+        else:
+            # the method: steps are short, and half the time of matmul goes before its product
+            forward[before].dot(transition, message)
+            np.multiply(message, likelihood[rows], message)
+        own = scale[rows]
+        message.dot(one, own)
+        np.divide(message, own[:, None], message)
+    return scale
+
+
+def _backward(
+    pieces: _Pieces, scaled: Array, forward: Array, out_of: Array, transition: Array, backward: Array
+) -> None:
+    """Write the messages backward; likelihoods, divided by the scales, are multiplied by these in place."""
+    returning, last = transition.T.copy(), pieces.last
+    backward[last] = out_of / (forward[last] * out_of).sum(axis=1, keepdims=True)
+    for rows, before in reversed(list(pieces.steps())):
+        onward = scaled[rows]
+        np.multiply(onward, backward[rows], onward)
+        if before is not None:
+            onward.dot(returning, backward[before])
 
 
 def _between_pieces(
@@ -377,7 +436,7 @@ def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Ar
     n_states = len(initial)
     # pieces last, for they are many and states are few: from, to, piece
     products = np.where(pieces.is_first, initial[:, None], transition[:, :, None])
-    ordered = np.ascontiguousarray(likelihood.take(pieces.order, axis=0).T)
+    ordered = np.ascontiguousarray(likelihood.T)
     scales = np.ones((len(pieces.edges) - 1, n_states, pieces.n_pieces))
     for step, (rows, before) in enumerate(pieces.steps()):
         n = rows.stop - rows.start
@@ -387,18 +446,6 @@ def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Ar
         # a row of zeros starts where no path goes on
         np.divide(moving, np.maximum(scale, np.finfo(float).tiny)[:, None, :], out=products[:, :, :n])
     return np.ascontiguousarray(np.moveaxis(products, 2, 0)), np.log(scales).sum(axis=0).T
-
-
-def _sums_of_scaled(messages: _Messages, starts: AnyArray, log_transition: Array) -> _Sums | None:
-    total = np.einsum("nk,nk->n", messages.predicted, messages.backward)
-    if not total.min() > _SMALLEST:
-        return None
-    onward = messages.backward / total[:, None]
-    marginals = messages.predicted * onward
-    begins, _ = _sequences(starts)
-    onward[begins] = 0.0
-    pairs = np.exp(log_transition) * (messages.forward[:-1].T @ onward[1:])
-    return marginals, marginals[begins].sum(axis=0), pairs, float(np.log(messages.scale).sum())
 
 
 def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> _Sums:

@@ -47,7 +47,7 @@ class MarkovChain(Variable):
     Notes
     -----
     Mean field holds between the chain and the parameters; within the chain inference is exact (forward and backward
-    over all rows). Its marginals, its first states and its pairs of successive states are all that others see of it.
+    over each sequence). Its marginals, its first states and its pairs of successive states are all that others see.
 
     Examples
     --------

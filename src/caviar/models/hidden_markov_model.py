@@ -93,6 +93,11 @@ def gaussian_hidden_markov_model(
     ModelError
         If an argument is impossible, or of the wrong shape.
 
+    Notes
+    -----
+    A pass takes one block of whole sequences after the other, some on each thread: its memory is that of a block, or of
+    the longest sequence, whatever the number of sequences. The time is O(N K (K + D^2)).
+
     Examples
     --------
     >>> import numpy as np

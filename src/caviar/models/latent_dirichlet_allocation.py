@@ -56,9 +56,15 @@ def latent_dirichlet_allocation(
 
     Notes
     -----
-    A sweep takes time in proportion to K times the words that occur in each document; no array of documents x words x
+    Documents are the rows of data: proportions and topics of tokens are local factors, ``topics`` the only global one.
+    ``posterior.local({"word": counts})["proportions"]`` gives the proportions of documents, those of the fit or new
+    ones, and ``log_predictive`` the log probability of each token beside the others of its document. With
+    ``data_plate="token"``, or where ``point`` or ``order`` names the proportions, every token is a row and
+    ``posterior["proportions"]`` a factor of all documents together.
+
+    A pass takes time in proportion to K times the words that occur in each document; no array of documents x words x
     topics is made. The ELBO is that of the tokens in their order: the multinomial coefficient of the counts is not in
-    it. ``posterior.local({"word": counts})["proportions"]`` gives the proportions of new documents.
+    it.
 
     Blei, Ng and Jordan (2003), with a prior for the topics as in section 5.4 there; the updates are the conjugate
     exponential form, section 1 of ``docs/mathematics.md``.

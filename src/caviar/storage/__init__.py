@@ -1,5 +1,6 @@
-"""Saved models: arrays and a JSON document in one file, never code."""
+"""Saved models and checkpoints: arrays and a JSON document in one file, never code."""
 
+from .checkpoint import read_checkpoint, write_checkpoint
 from .document import read, write
 from .packing import pack, unpack
 from .saved import write_saved
@@ -11,8 +12,10 @@ __all__ = [
     "leaves_of_statement",
     "pack",
     "read",
+    "read_checkpoint",
     "unpack",
     "upgraded",
     "write",
+    "write_checkpoint",
     "write_saved",
 ]

@@ -17,13 +17,15 @@ __all__ = ["pack", "unpack"]
 _PLAIN_NAME = re.compile(r"(?!.{150})[A-Za-z_][A-Za-z0-9_]{0,60}(/[A-Za-z0-9_][A-Za-z0-9_.]{0,60}){0,6}")
 
 
-def pack(value: Any) -> tuple[Any, dict[str, AnyArray]]:
+def pack(value: Any, *, once: bool = False) -> tuple[Any, dict[str, AnyArray]]:
     """Return a value as JSON can hold it, and the arrays that it refers to by name.
 
     Parameters
     ----------
     value
         None, True, False, numbers, texts, arrays, and lists, tuples and dictionaries (with texts as keys) of them.
+    once
+        Whether an array that stands in several places is kept once; :func:`unpack` then puts one array there.
 
     Raises
     ------
@@ -35,8 +37,8 @@ def pack(value: Any) -> tuple[Any, dict[str, AnyArray]]:
     >>> pack({"a": np.array([1.0, 2.0]), "b": (1, np.inf)})
     ({'a': {'$array': 'a'}, 'b': {'$tuple': [1, {'$float': 'inf'}]}}, {'a': array([1., 2.])})
     """
-    arrays: dict[str, AnyArray] = {}
-    return _packed(value, "", arrays), arrays
+    arrays = _Arrays(once)
+    return _packed(value, "", arrays), dict(arrays)
 
 
 def unpack(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
@@ -67,7 +69,16 @@ _KINDS = {
 }
 
 
-def _packed(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
+class _Arrays(dict[str, AnyArray]):
+    """Arrays by name; and where each is kept once, the names of those that are there."""
+
+    def __init__(self, once: bool) -> None:
+        super().__init__()
+        self.once = once
+        self.names: dict[int, str] = {}
+
+
+def _packed(value: Any, path: str, arrays: _Arrays) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, np.bool_):
@@ -86,12 +97,15 @@ def _packed(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
     raise TypeError(f"'{path}' is of type {type(value).__name__}, which cannot be saved: {value!r:.80}")
 
 
-def _packed_array(value: AnyArray, path: str, arrays: dict[str, AnyArray]) -> Any:
+def _packed_array(value: AnyArray, path: str, arrays: _Arrays) -> Any:
+    if arrays.once and id(value) in arrays.names:
+        return {"$array": arrays.names[id(value)]}
     if value.dtype.kind in "OU" and value.ndim == 1 and all(isinstance(item, str) for item in value):
         return {"$names": [str(item) for item in value]}
     if value.dtype.kind not in "bif":
         raise TypeError(f"'{path}' is an array of type {value.dtype}, which cannot be saved")
     name = path if _PLAIN_NAME.fullmatch(path) and path not in arrays else f"array_{len(arrays)}"
+    arrays.names[id(value)] = name
     arrays[name] = (
         value if value.dtype in (np.float64, np.float32, np.int64, np.int32, np.bool_) else _widened(value)
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
+
+import numpy as np
 
 __all__ = ["upgraded"]
 
@@ -32,7 +34,10 @@ def upgraded(document: Mapping[str, Any], version: int) -> dict[str, Any]:
 def _posterior_of_1(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a posterior of format 1, which kept neither the data plate, nor what more rows need of point masses."""
     model = dict(document["model"])
-    model["nodes"] = [_node_of_1(entry) for entry in model["nodes"]]
+    # the labels of a plate within another come with it
+    outer = {entry["within"] for entry in model["plates"] if "within" in entry}
+    own = [entry for entry in model["nodes"] if not (entry["kind"] == "Data" and entry["name"] in outer)]
+    model["nodes"] = [_node_of_1(entry, outer) for entry in own]
     variables = [entry["name"] for entry in model["nodes"] if "slots" in entry]
     hidden = [*document["factors"], *document["local"]]
     kept = ("factors", "local", "elbo", "elbo_trace", "elbo_terms", "status", "n_iter", "restart_elbos")
@@ -42,19 +47,21 @@ def _posterior_of_1(document: Mapping[str, Any]) -> dict[str, Any]:
         "observed": [name for name in variables if name not in hidden],
         "arguments": {"point": document["point"], "factors": document["groups"], "data_plate": None},
         "beliefs": {"of_points": {}, "prior": None},
+        "restart_traces": {"lengths": np.empty(0, dtype=np.int64), "values": np.empty(0)},
         "data": None,
     }
 
 
-def _node_of_1(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _node_of_1(entry: Mapping[str, Any], outer: Set[str]) -> dict[str, Any]:
     node = dict(entry)
     if "slots" in node:
         own = {"StickBreaking": "truncation"}.get(node["kind"])
-        node["slots"] = {name: _slot_of_1(slot) for name, slot in node["slots"].items() if name != own}
+        node["slots"] = {name: _slot_of_1(slot, outer) for name, slot in node["slots"].items() if name != own}
     return node
 
 
-def _slot_of_1(slot: Mapping[str, Any]) -> dict[str, Any]:
+def _slot_of_1(slot: Mapping[str, Any], outer: Set[str]) -> dict[str, Any]:
     if slot.get("is_diagonal"):
         return {"diagonal": slot["node"]}
-    return {"node": slot["node"]} if slot["index"] is None else {"node": slot["node"], "by": slot["index"]}
+    is_plain = slot["index"] is None or slot["index"] in outer
+    return {"node": slot["node"]} if is_plain else {"node": slot["node"], "by": slot["index"]}

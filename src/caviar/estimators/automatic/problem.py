@@ -37,8 +37,8 @@ class Problem:
         Weight of each row, above 0, shape (N,).
     max_iter, tol
         As for :meth:`caviar.Model.fit`.
-    n_threads
-        On which blocks of rows are mapped; it does not change the result.
+    executor
+        Where blocks of rows are mapped; it does not change the result.
     progress
         Called after each iteration over these rows.
     """
@@ -48,7 +48,7 @@ class Problem:
     weights: Array
     max_iter: int
     tol: float
-    n_threads: int | None = None
+    executor: Any = None
     progress: bool | Callable[[Progress], None] = False
 
     @property
@@ -76,7 +76,7 @@ class Problem:
             tol=self.tol,
             init=init,
             sample_weight=None if np.all(self.weights == 1) else self.weights,
-            executor=self.n_threads,
+            executor=self.executor,
             progress=self.progress,
         )
 

@@ -1,0 +1,97 @@
+"""The rows of ``caviar fit``: in memory, or read in blocks where the files are large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import caviar as cv
+from caviar.data.table_files import find_files
+
+__all__ = ["LARGE", "RowsOfTable", "rows_of_table"]
+
+LARGE = 2**28
+"""Bytes of files from which on they are read in blocks."""
+_BLOCK_ROWS = 65_536
+_SHOWN_ROWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfTable:
+    """The rows to fit, with what is told of them.
+
+    Attributes
+    ----------
+    values
+        Shape (N, D): an array, or rows that are read in blocks.
+    columns
+        Names of the columns.
+    missing
+        Number of missing entries.
+    summary
+        Name -> mean, standard deviation, smallest and largest of the values that are there.
+    """
+
+    values: Any
+    columns: tuple[str, ...]
+    missing: int
+    summary: dict[str, dict[str, float]]
+
+    def shown(self) -> Any:
+        """Return the rows for a picture: all, or of a large table runs of rows all over it."""
+        if isinstance(self.values, np.ndarray):
+            return self.values
+        n_runs, n_rows = 100, len(self.values)
+        length = min(_SHOWN_ROWS // n_runs, n_rows // n_runs)
+        starts = [run * (n_rows // n_runs) for run in range(n_runs)]
+        return np.concatenate([self.values[start : start + length] for start in starts])
+
+
+def rows_of_table(
+    data: str | None, sql: str | None, columns: list[str] | None, *, needs_all: bool
+) -> RowsOfTable:
+    """Return the rows of a table; read in blocks if it is large, nothing is missing and no more is needed."""
+    if data is not None and not needs_all and _size(data) >= LARGE:
+        rows = cv.scan(data, columns=columns, sql=sql)
+        found = _in_blocks(rows)
+        if not found.missing:
+            return found
+    table = cv.data.read_table(data, columns=columns, sql=sql, missing_ok=True)
+    values = table.values
+    summary = {
+        name: {
+            "mean": float(np.nanmean(column)),
+            "standard_deviation": float(np.nanstd(column)),
+            "min": float(np.nanmin(column)),
+            "max": float(np.nanmax(column)),
+        }
+        for name, column in zip(table.columns, values.T, strict=True)
+    }
+    return RowsOfTable(values, table.columns, int(np.isnan(values).sum()), summary)
+
+
+def _size(data: str) -> int:
+    return sum(Path(path).stat().st_size for path in find_files(data).paths)
+
+
+def _in_blocks(table: cv.LazyTable) -> RowsOfTable:
+    """Return rows that are read in blocks, after two passes over them."""
+    rows, names = table.rows(), table.columns
+    total, missing = np.zeros(len(names)), 0
+    lowest, highest = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        block = rows[start : start + _BLOCK_ROWS]
+        gone = np.isnan(block)
+        missing += int(gone.sum())
+        total += np.where(gone, 0.0, block).sum(axis=0, dtype=np.float64)
+        lowest, highest = np.fmin(lowest, block.min(axis=0)), np.fmax(highest, block.max(axis=0))
+    mean, squares = total / len(rows), np.zeros(len(names))
+    for start in range(0, len(rows) if not missing else 0, _BLOCK_ROWS):
+        squares += np.square(rows[start : start + _BLOCK_ROWS] - mean).sum(axis=0)
+    figures = zip(names, mean, np.sqrt(squares / len(rows)), lowest, highest, strict=True)
+    keys: list[str] = ["mean", "standard_deviation", "min", "max"]
+    summary = {name: dict(zip(keys, map(float, own), strict=True)) for name, *own in figures}
+    return RowsOfTable(rows, names, missing, summary)

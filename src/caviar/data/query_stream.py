@@ -1,0 +1,196 @@
+"""CSV files and queries, which have no random access: run once, and copied to a raw file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._errors import DataError
+from .._typing import AnyArray
+from .arrow_numbers import fill_columns
+from .raw_file import RawFile, Workspace, write_raw
+from .table_files import TableFiles, identifier
+from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message
+from .tables import connected, reading, relation_of, tables_extra, what_went_wrong
+
+__all__ = ["QueryStream"]
+
+_BATCH_ROWS = 65_536
+
+
+@dataclass
+class _Found:
+    """What the entries of a column turned out to be."""
+
+    n_bad: int = 0
+    first_bad: int = 0
+    text: str = ""
+    n_read: int = 0
+
+
+class QueryStream:
+    """The result of a query, or the rows of CSV files.
+
+    Attributes
+    ----------
+    label
+        What it is called in messages.
+    names
+        All of its columns.
+    chosen
+        Those that are read.
+    kinds
+        Name -> DuckDB's name of its type.
+    """
+
+    def __init__(
+        self, files: TableFiles | None, sql: str | None, columns: Sequence[str] | None, directory: Any
+    ) -> None:
+        self._files, self._sql, self._directory = files, sql, directory
+        self.label = files.label if files is not None and sql is None else "the query"
+        self._lock = threading.Lock()
+        self._copy: RawFile | None = None
+        self._found: dict[str, _Found] = {}
+        with self._relation() as relation:
+            kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
+        self.kinds = kinds
+        self.names = tuple(kinds)
+        self.chosen = tuple(chosen(self.names, columns, self.label))
+
+    @contextmanager
+    def _relation(self) -> Iterator[Any]:
+        duckdb = tables_extra("duckdb")
+        tables_extra("pyarrow")
+        with connected(duckdb) as connection, reading(duckdb, self.label):
+            yield relation_of(connection, self._files, self._sql)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Name -> type; all of a CSV file is text until it is read."""
+        is_text = self._files is not None and self._sql is None
+        return {name: "text" if is_text else self.kinds[name] for name in self.chosen}
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: all of them are read to find out, once."""
+        return self.copied().n_rows
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the rows have been read."""
+        return self._copy is not None
+
+    def copied(self) -> RawFile:
+        """Return the copy of all chosen columns, made when it is first asked for."""
+        with self._lock:
+            if self._copy is None:
+                with self._relation() as relation:
+                    self._copy = self._write(relation)
+            return self._copy
+
+    def _write(self, relation: Any) -> RawFile:
+        workspace = Workspace(self._directory)
+        is_single = all(self.kinds[name] == "float" for name in self.chosen)
+        dtype = np.dtype(np.float32 if is_single else np.float64)
+        self._found = {name: _Found() for name in self.chosen}
+        texts = [name for name in self.chosen if self.kinds[name] == "varchar"]
+        number = {name: f"n{j}" for j, name in enumerate(self.chosen)}
+        target = "FLOAT" if is_single else "DOUBLE"
+        casts = [
+            f"TRY_CAST({identifier(name)} AS {target}) AS {number[name]}"
+            if self._may_be_numbers(name)
+            else f"NULL::DOUBLE AS {number[name]}"
+            for name in self.chosen
+        ]
+        # the text of an entry that is none of a number; that of all others is null
+        casts += [
+            f"CASE WHEN TRY_CAST({identifier(name)} AS DOUBLE) IS NULL AND lower(trim({identifier(name)})) <> 'nan' "
+            f"THEN {identifier(name)} END AS t{number[name]}"
+            for name in texts
+        ]
+        projected = relation.project(", ".join(casts))
+        # older versions of DuckDB have it under another name
+        reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_arrow_reader
+        batches = reader(_BATCH_ROWS)
+        blocks = self._blocks(batches, texts, dtype)
+        return write_raw(workspace.path / "rows", blocks, len(self.chosen), dtype, self.label, workspace)
+
+    def _may_be_numbers(self, name: str) -> bool:
+        return self.kinds[name] in NUMERIC | {"varchar", "null", "boolean"}
+
+    def _blocks(self, batches: Any, texts: list[str], dtype: np.dtype[Any]) -> Iterator[AnyArray]:
+        n_rows, n_columns = 0, len(self.chosen)
+        for batch in self._each(batches):
+            values = np.empty((n_columns, batch.num_rows), dtype)
+            fill_columns(batch.columns[:n_columns], values)
+            for name, column in zip(self.chosen, batch.columns, strict=False):
+                self._found[name].n_read += len(column) - column.null_count
+            for name, column in zip(texts, batch.columns[n_columns:], strict=True):
+                self._look(self._found[name], column, n_rows)
+            n_rows += batch.num_rows
+            yield values.T
+
+    def _each(self, batches: Any) -> Iterator[Any]:
+        """Yield batches; what DuckDB finds wrong on the way comes as an error of Arrow."""
+        try:
+            yield from batches
+        except (OSError, tables_extra("pyarrow").ArrowException, tables_extra("duckdb").Error) as error:
+            raise DataError(f"cannot read {self.label}: {what_went_wrong(error)}") from error
+
+    def _look(self, found: _Found, column: Any, before: int) -> None:
+        n_bad = len(column) - column.null_count
+        if n_bad and not found.n_bad:
+            place = int(np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))[0])
+            found.first_bad, found.text = before + place, column[place].as_py()
+        found.n_bad += n_bad
+
+    def pieces(self, names: Sequence[str], *, is_vector: bool) -> RawFile:
+        """Return the numbers of some columns.
+
+        Raises
+        ------
+        DataError
+            If one does not hold numbers.
+        """
+        copy = self.copied()
+        for name in names:
+            self._check(name, copy.n_rows)
+        columns = tuple(self.chosen.index(name) for name in names)
+        return replace(copy, columns=columns if is_vector else columns[0])
+
+    def _check(self, name: str, n_rows: int) -> None:
+        found = self._found[name]
+        if not self._may_be_numbers(name):
+            raise DataError(
+                self._not_numeric(name, f"its type is {self.kinds[name].upper()}{self._first(name)}")
+            )
+        if found.n_bad:
+            at = f"{found.text[:40]!r} in {self._place(found.first_bad)}"
+            if 2 * found.n_bad > n_rows:
+                raise DataError(self._not_numeric(name, f"it has {at}"))
+            raise DataError(unreadable_message(self.label, name, found.n_bad, at))
+
+    def _place(self, row: int) -> str:
+        return f"row {row + 1}" if self._files is None or self._sql is not None else self._files.place(row)
+
+    def _first(self, name: str) -> str:
+        with self._relation() as relation:
+            given = identifier(name)
+            found = relation.filter(f"{given} IS NOT NULL").project(f"{given}::VARCHAR").limit(1).fetchall()
+        return f", and its first value {found[0][0][:40]!r}" if found else ""
+
+    def _not_numeric(self, name: str, why: str) -> str:
+        good = [
+            other
+            for other in self.chosen
+            if other != name
+            and self._may_be_numbers(other)
+            and self._found[other].n_read
+            and not self._found[other].n_bad
+        ]
+        return not_numeric_message(self.label, name, why, good)

@@ -1,0 +1,415 @@
+"""Tables on disk that are read while a fit goes over them, a block at a time."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, cast, overload
+from urllib.parse import unquote
+
+import numpy as np
+
+from .._errors import DataError, ParameterError
+from .._typing import AnyArray
+from .arrow_numbers import number_type
+from .copied_pieces import CopiedPieces, Copy
+from .parquet_pieces import ParquetPieces, read_footer
+from .pieces import PieceRows, Pieces
+from .query_stream import QueryStream
+from .raw_file import default_directory
+from .table_files import ParquetFiles, TableFiles, find_files, refuse_twins
+from .table_numbers import chosen, not_numeric_message
+from .tables import tables_extra
+
+__all__ = ["LazyTable", "scan"]
+
+_LARGEST_PIECE = 32 * 2**20
+"""Bytes of a row group beyond which the table is copied rather than that a thread holds one."""
+_SHARE_OF_DISK = 0.25
+"""Largest share of the free space on disk that is taken without being asked for."""
+
+
+def scan(
+    source: str | os.PathLike[str] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    sql: str | None = None,
+    copy: bool | None = None,
+    directory: str | os.PathLike[str] | None = None,
+) -> LazyTable:
+    """Return a table on disk, of which no more than blocks of rows will be in memory.
+
+    Parameters
+    ----------
+    source
+        A CSV or Parquet file, a folder of Parquet files (with its subfolders), or a pattern such as ``'2024-*.csv'``.
+        Of folders named like ``year=2024`` the key is a column, too. The first line of a CSV file holds the names of
+        the columns, unless all its entries are numbers.
+    columns
+        Names of the columns, in this order; by default all.
+    sql
+        A DuckDB query whose result is the table; ``data`` in it is the table of ``source``, if one is given. It may
+        read files by itself: ``select a, b from 'flow/*.parquet' where a > 0``.
+    copy
+        Whether numbers of Parquet files are first copied to a temporary file, from which a pass over the rows is
+        several times as fast as by decoding them anew. By default they are where that takes no more than a quarter of
+        the free space on disk, or a row group is too large to be held. CSV files and queries always are: they
+        can be read from the beginning only.
+    directory
+        Folder of the temporary files; by default where ``TMPDIR`` says, or /var/tmp. They are removed with the table,
+        and when Python ends.
+
+    Returns
+    -------
+    LazyTable
+        To be handed to :meth:`caviar.Model.fit`, whole or by columns, and to the estimators.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or column, or files differ in their columns.
+    ParameterError
+        If there is neither a source nor a query.
+    ImportError
+        If DuckDB or Arrow is missing.
+
+    Notes
+    -----
+    Missing values (null, NaN, in CSV an empty entry or NA) are missing entries. Columns of float32 stay so where all
+    that are read together are; all other numbers are read as float64. The fit is the same bits as of the same
+    numbers in memory. Files must not change while they are used: a change is noticed, and refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import caviar as cv
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "faithful.parquet"
+    >>> faithful = cv.datasets.load_faithful()
+    >>> cv.data.write_table(path, dict(zip(faithful.columns, faithful.values.T)))
+    >>> table = cv.scan(path)
+    >>> table.columns, table.n_rows
+    (('eruptions', 'waiting'), 272)
+    >>> cv.BayesianGaussianMixture(2, random_state=0).fit(table).means_.round(1)
+    array([[ 2.1, 54.7],
+           [ 4.3, 79.9]])
+    >>> folder.cleanup()
+    """
+    if source is None and sql is None:
+        raise ParameterError("scan takes a file, a folder or a pattern, or a query sql=; got none")
+    tables_extra("pyarrow")
+    files = None if source is None else find_files(source)
+    if isinstance(files, ParquetFiles) and sql is None:
+        origin: _Origin = _ParquetOrigin(files, source, copy, directory)
+    else:
+        origin = _QueryOrigin(files, sql, columns, directory)
+    return LazyTable(origin, tuple(chosen(origin.names, columns, origin.label)))
+
+
+class _Origin(Protocol):
+    """What tables are columns of."""
+
+    label: str
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def types(self) -> Mapping[str, str]: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def describe(self) -> str:
+        """Return where the rows are, in a line."""
+        ...
+
+    def pieces(self, names: tuple[str, ...], *, is_vector: bool) -> Pieces:
+        """Return the numbers of some columns; raise DataError if one has none."""
+        ...
+
+
+class _Made:
+    """The rows that were made of columns of a table: who asks again shares the copy that may belong to them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.rows: dict[tuple[tuple[str, ...], bool], PieceRows] = {}
+
+
+class LazyTable:
+    """Columns of numbers of a table on disk; see :func:`caviar.scan`, which makes it.
+
+    A column ``table["a"]`` has the shape (N,), several ``table[["a", "b"]]`` and the table itself (N, D).
+    """
+
+    def __init__(self, origin: _Origin, columns: tuple[str, ...], made: _Made | None = None) -> None:
+        self._origin = origin
+        self._columns = columns
+        self._made = _Made() if made is None else made
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._columns
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Name of each column -> its type as stored."""
+        return {name: self._origin.types[name] for name in self._columns}
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows. CSV files and queries are read once to find out."""
+        return self._origin.n_rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D)."""
+        return self.n_rows, len(self._columns)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @overload
+    def __getitem__(self, key: str) -> PieceRows: ...
+
+    @overload
+    def __getitem__(self, key: list[str] | tuple[str, ...]) -> LazyTable: ...
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            (name,) = chosen(self._columns, [key], self._origin.label)
+            return self._read((name,), is_vector=False)
+        if not isinstance(key, (list, tuple)) or not all(isinstance(name, str) for name in key):
+            raise ParameterError(
+                f"a column of a table is chosen by its name, several by a list of names; got {key!r}. Rows are chosen "
+                f"by a query: scan(..., sql='select ... from data where ...')"
+            )
+        names = tuple(chosen(self._columns, list(key), self._origin.label))
+        return LazyTable(self._origin, names, self._made)
+
+    def rows(self) -> PieceRows:
+        """Return the numbers of all columns as rows, shape (N, D), that are read in blocks.
+
+        Raises
+        ------
+        DataError
+            If a column does not hold numbers: the message names it, its type, and its first value.
+        """
+        return self._read(self._columns, is_vector=True)
+
+    def _read(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
+        with self._made.lock:
+            if (names, is_vector) not in self._made.rows:
+                self._made.rows[names, is_vector] = self._made_anew(names, is_vector=is_vector)
+            return self._made.rows[names, is_vector]
+
+    def _made_anew(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
+        rows = PieceRows(self._origin.pieces(names, is_vector=is_vector))
+        if not len(rows):
+            raise DataError(
+                f"{self._origin.label} has no rows; its columns are {', '.join(self._origin.names)}"
+            )
+        return rows
+
+    def to_numpy(self) -> AnyArray:
+        """Return all numbers in memory, shape (N, D)."""
+        return self.rows().to_numpy()
+
+    def to_arrays(self) -> dict[str, AnyArray]:
+        """Return the columns in memory: name -> shape (N,)."""
+        return {name: self[name].to_numpy() for name in self._columns}
+
+    def __repr__(self) -> str:
+        width = max(map(len, self._columns))
+        types = self.types
+        lines = [f"  {name:<{width}}  {types[name]}" for name in self._columns]
+        return "\n".join([f"LazyTable: {self._origin.describe()}", *lines])
+
+
+class _QueryOrigin:
+    """CSV files, or a query."""
+
+    def __init__(self, files: TableFiles | None, sql: str | None, columns: Any, directory: Any) -> None:
+        self._stream = QueryStream(files, sql, columns, directory)
+        self.names = self._stream.chosen
+        self.label = self._stream.label
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        return self._stream.types
+
+    @property
+    def n_rows(self) -> int:
+        return self._stream.n_rows
+
+    def describe(self) -> str:
+        rows = f"{self.n_rows:,} rows" if self._stream.is_copied else "rows not yet counted"
+        return f"{rows} x {len(self.names)} columns of {self.label}"
+
+    def pieces(self, names: tuple[str, ...], *, is_vector: bool) -> Pieces:
+        return self._stream.pieces(names, is_vector=is_vector)
+
+
+class _ParquetOrigin:
+    """Parquet files, with what the names of their folders tell."""
+
+    def __init__(self, files: ParquetFiles, source: Any, copy: bool | None, directory: Any) -> None:
+        self.label, self._copy, self._directory = files.label, copy, directory
+        footers = [read_footer(path) for path in files.paths]
+        partitions = _partitions([_keys(path, source) for path in files.paths])
+        self._schemas = [
+            {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
+            for _, schema in footers
+        ]
+        self._first = {
+            name: kind
+            for _, schema in footers[:1]
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        }
+        for (file, schema), kinds in zip(footers, self._schemas, strict=True):
+            refuse_twins(schema.names, str(file.path))
+            self._refuse_other_columns(footers[0][0].path, file.path, kinds)
+        self._told = [
+            {name: value for name, value in own.items() if name not in self._first} for own in partitions
+        ]
+        self._files = [file for file, _ in footers]
+        self._arrow_types = [dict(zip(schema.names, schema.types, strict=True)) for _, schema in footers]
+        self.names = (*self._first, *(self._told[0] if self._told else ()))
+
+    def _refuse_other_columns(self, first: Path, path: Path, kinds: Mapping[str, str]) -> None:
+        other = [name for name in self._first if name not in kinds] + [
+            n for n in kinds if n not in self._first
+        ]
+        if other:
+            has, lacks = (path, first) if other[0] in kinds else (first, path)
+            raise DataError(
+                f"expected the same columns in every file; {has} has {other[0]!r}, {lacks} does not. To read them "
+                f"together, with missing values, query them: "
+                f"sql=\"select * from read_parquet('...', union_by_name=true)\""
+            )
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        told = self._told[0] if self._told else {}
+        kinds = {name: "text" if isinstance(value, str) else "number" for name, value in told.items()}
+        stored = {
+            name: " or ".join(dict.fromkeys(own[name] for own in self._schemas)) for name in self._first
+        }
+        return {**stored, **{name: f"{kind} of the folder" for name, kind in kinds.items()}}
+
+    @property
+    def n_rows(self) -> int:
+        return sum(sum(file.lengths) for file in self._files)
+
+    def describe(self) -> str:
+        n_files = "" if len(self._files) == 1 else f", {len(self._files)} files"
+        return f"{self.n_rows:,} rows x {len(self.names)} columns of {self.label}{n_files}"
+
+    def pieces(self, names: tuple[str, ...], *, is_vector: bool) -> Pieces:
+        dtype = np.result_type(*(self._number_type(name) for name in names))
+        stored = [
+            replace(file, partition=tuple((name, float(told[name])) for name in names if name in told))
+            for file, told in zip(self._files, self._told, strict=True)
+        ]
+        groups = tuple(
+            (file, group) for file in stored for group, length in enumerate(file.lengths) if length
+        )
+        found = ParquetPieces(self.label, groups, names if is_vector else names[0], dtype)
+        return CopiedPieces(Copy(found, self._directory)) if self._wants_copy(found) else found
+
+    def _wants_copy(self, pieces: ParquetPieces) -> bool:
+        if self._copy is not None:
+            if not self._copy and pieces.largest > _LARGEST_PIECE:
+                raise DataError(
+                    f"{self.label} has a row group of {max(pieces.lengths):,} rows, {pieces.largest / 2**20:.0f} MiB "
+                    f"in the columns that are read, which each thread would hold; leave copy=False out, or write the "
+                    f"file with smaller row groups"
+                )
+            return self._copy
+        if pieces.largest > _LARGEST_PIECE:
+            return True
+        size = self.n_rows * math.prod(pieces.event_shape) * pieces.dtype.itemsize
+        folder = default_directory() if self._directory is None else self._directory
+        return size <= _SHARE_OF_DISK * shutil.disk_usage(folder).free
+
+    def _number_type(self, name: str) -> np.dtype[Any]:
+        if name not in self._first:
+            for file, told in zip(self._files, self._told, strict=True):
+                if isinstance(told[name], str):
+                    raise self._not_numeric(name, f"the folder of {file.path} has {told[name]!r}")
+            return np.dtype(np.float64)
+        found = [number_type(own[name]) for own in self._arrow_types]
+        for place, kind in enumerate(found):
+            if kind is None:
+                raise self._not_numeric(
+                    name, f"its type is {self._schemas[place][name]}{self._first_value(place, name)}"
+                )
+        return np.result_type(*cast("list[np.dtype[Any]]", found))
+
+    def _first_value(self, place: int, name: str) -> str:
+        parquet = tables_extra("pyarrow.parquet")
+        with parquet.ParquetFile(self._files[place].path) as file:
+            for batch in file.iter_batches(1_024, columns=[name], use_threads=False):
+                values = [value for value in batch.column(0) if value.is_valid]
+                if values:
+                    return f", and its first value {str(values[0].as_py())[:40]!r}"
+        return ""
+
+    def _not_numeric(self, name: str, why: str) -> DataError:
+        good = [
+            other
+            for other in self.names
+            if other != name
+            and (
+                all(not isinstance(told[other], str) for told in self._told)
+                if other not in self._first
+                else all(number_type(own[other]) is not None for own in self._arrow_types)
+            )
+        ]
+        return DataError(not_numeric_message(self.label, name, why, good))
+
+
+def _keys(path: Path, source: Any) -> dict[str, str]:
+    """Return what the folders of a file tell, as in ``year=2024/part.parquet``."""
+    given = Path(source)
+    inside = path.relative_to(given) if given.is_dir() else path
+    pairs = (part.split("=", 1) for part in inside.parts[:-1] if "=" in part)
+    return {key: unquote(value) for key, value in pairs if key}
+
+
+def _partitions(keys: Sequence[Mapping[str, str]]) -> list[dict[str, float | str]]:
+    """Return what the folders of each file tell, as numbers where all are.
+
+    Raises
+    ------
+    DataError
+        If the folders of some files tell less than those of others.
+    """
+    for own in keys:
+        if list(own) != list(keys[0]):
+            raise DataError(
+                f"expected folders with the same keys, as year=2024; some have {', '.join(keys[0]) or 'none'}, others "
+                f"{', '.join(own) or 'none'}. Scan a pattern that matches one kind only"
+            )
+    numbers = {name: [_number(own[name]) for own in keys] for name in keys[0]}
+    return [
+        {name: own[name] if None in numbers[name] else cast("float", numbers[name][place]) for name in own}
+        for place, own in enumerate(keys)
+    ]
+
+
+def _number(text: str) -> float | None:
+    if text == "__HIVE_DEFAULT_PARTITION__":
+        return math.nan
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,78 @@
+"""The pattern: proportions on an outer plate, topics of the tokens within it, and words drawn from these topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...language import Categorical, Constant, Dirichlet, Indexed, Node, Plate, Slot, Variable
+from ...language.nodes import membership
+
+__all__ = ["Pattern", "pattern_of"]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The variables of latent Dirichlet allocation, whatever their names.
+
+    Attributes
+    ----------
+    proportions
+        A Dirichlet for each repetition of the outer plate, its concentration known and the same for all.
+    assignment
+        A Categorical for each repetition of the plate within, with these proportions.
+    word
+        The observed Categorical whose probabilities the assignment chooses.
+    topics
+        The Dirichlet that it chooses from.
+    """
+
+    proportions: Dirichlet
+    assignment: Categorical
+    word: Categorical
+    topics: Dirichlet
+
+    @property
+    def document(self) -> Plate:
+        """The outer plate."""
+        return self.proportions.plates[0]
+
+    @property
+    def token(self) -> Plate:
+        """The plate within it."""
+        return self.word.plates[0]
+
+
+def pattern_of(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Pattern | None:
+    """Return the variables of the pattern if a model is one of documents, and nothing else; or None."""
+    variables = [node for node in nodes if isinstance(node, Variable)]
+    if len(leaves) != 1 or len(variables) != 4:
+        return None
+    (word,) = leaves
+    if not isinstance(word, Categorical) or len(word.plates) != 1 or word.plates[0].within is None:
+        return None
+    (token,) = word.plates
+    choice = word.slots["probabilities"]
+    topics, assignment = choice.node, choice.index
+    if not isinstance(topics, Dirichlet) or not isinstance(assignment, Categorical):
+        return None
+    if assignment.plates != (token,) or not _chooses_plate(choice, topics):
+        return None
+    above = assignment.slots["probabilities"]
+    proportions = above.node
+    if not isinstance(proportions, Dirichlet) or proportions.plates != (token.within,):
+        return None
+    concentration = proportions.slots["concentration"]
+    if above.index is not membership(token) or not _is_plain_constant(concentration) or proportions.is_flat:
+        return None
+    return Pattern(proportions, assignment, word, topics)
+
+
+def _chooses_plate(slot: Slot, topics: Dirichlet) -> bool:
+    """Whether a slot indexes topics by the only plate that they have."""
+    expression = slot.expression
+    return isinstance(expression, Indexed) and topics.plates == (expression.plate,)
+
+
+def _is_plain_constant(slot: Slot) -> bool:
+    return isinstance(slot.node, Constant) and not slot.node.plates and slot.index is None

@@ -1,0 +1,192 @@
+"""Whole sequences: blocks of rows that a chain runs through, and what is done with each of them.
+
+A block is a run of whole sequences, so that the factor of a chain is inferred inside it: natural parameters of its
+rows, messages forward and backward over its sequences, and sums given the marginals. What meets the data is done tile
+by tile, in as many rows as matrix products are fastest with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from .._errors import ImproperError
+from .._pairwise import pairwise_sum
+from .._typing import AnyArray
+from .block_pass import BlockPass
+from .chain import ChainFactor, Starts
+from .gaps import entries_name, order_of_patterns
+from .scratch import Scratch
+from .sums import Coefficients, LocalState, Rows, Sums
+
+__all__ = ["Over", "given_sequences", "one_by_one", "sequence_bounds", "summarize_sequences", "tiles_of"]
+
+T = TypeVar("T")
+
+_BLOCK_NUMBERS = 1 << 19
+"""Statistics of the states of a block at the most: what memory a block takes."""
+
+_STEP_NUMBERS = 1 << 9
+"""Statistics of one step of all sequences of a block at the fewest, so that a step is worth its calls."""
+
+_FEWEST_BLOCKS = 4
+"""Blocks that rows are cut into, as far as each keeps the rows of a tile: for threads, and for batches."""
+
+_READ_ROWS = 65_536
+
+
+class Over(Protocol):
+    """How a function of 0, 1, ... is computed: one after another, or on several threads; results come in order."""
+
+    def __call__(self, function: Callable[[int], T], n_tasks: int, /) -> Iterator[T]:
+        """Yield the function of 0, 1, ..."""
+        ...
+
+
+def one_by_one(function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
+    """Yield the function of 0, 1, ..., in this thread."""
+    return map(function, range(n_tasks))
+
+
+class _Source(Protocol):
+    @property
+    def n_rows(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> Any: ...
+
+
+def sequence_bounds(
+    rows: BlockPass, chain: ChainFactor, source: _Source, fewest: int = 1
+) -> list[tuple[int, int]]:
+    """Return where blocks of whole sequences start and stop; a sequence longer than a block is one by itself.
+
+    They depend on the model, the number of rows and the starts of the sequences only, and on how many blocks there are
+    to be at the ``fewest``, as far as there are as many sequences.
+    """
+    begins = _begins(chain.starts, source)
+    steps = source.n_rows * _STEP_NUMBERS // ((len(begins) - 1) * chain.n_rows)
+    size = min(_BLOCK_NUMBERS // chain.n_rows, max(steps, -(-source.n_rows // _FEWEST_BLOCKS)))
+    size = min(max(rows.block_rows, size), -(-source.n_rows // fewest))
+    edges = [0]
+    while edges[-1] < source.n_rows:
+        last = int(begins[np.searchsorted(begins, edges[-1] + size, side="right") - 1])
+        if last <= edges[-1]:
+            last = int(begins[np.searchsorted(begins, edges[-1], side="right")])
+        edges.append(last)
+    return list(pairwise(edges))
+
+
+def _begins(starts: Starts, source: _Source) -> AnyArray:
+    """Return the first row of each sequence, and after them the number of rows."""
+    found = [np.zeros(1, dtype=np.intp)]
+    if starts.column is not None:
+        for start in range(0, source.n_rows, _READ_ROWS):
+            stop = min(start + _READ_ROWS, source.n_rows)
+            found.append(start + np.flatnonzero(source.read(start, stop)[starts.column]))
+    elif starts.everywhere:
+        found.append(np.arange(1, source.n_rows))
+    begins = np.concatenate([*found, [source.n_rows]])
+    return begins[1:] if len(begins) > 2 and begins[1] == 0 else begins
+
+
+def tiles_of(row_pass: BlockPass, rows: Rows) -> list[tuple[slice | AnyArray, Rows]]:
+    """Return a block in parts of the rows that matrix products are fastest with, and their places in the block.
+
+    Rows of a part that lack the same entries of a vector stand together.
+    """
+    names = [entries_name(own.leaf.name) for several in row_pass.partial.values() for own in several]
+    tiles = []
+    for start in range(0, rows.n_rows, row_pass.block_rows):
+        stop = min(start + row_pass.block_rows, rows.n_rows)
+        places: slice | AnyArray = slice(start, stop)
+        if names:
+            places = start + order_of_patterns([rows.columns[name][start:stop] for name in names])
+        if isinstance(rows.where, slice):
+            where = slice(rows.where.start + start, rows.where.start + stop)
+            where = where if isinstance(places, slice) else rows.where.start + places
+        else:
+            where = rows.where[places]
+        columns = {name: values[places] for name, values in rows.columns.items()}
+        weights = None if rows.weights is None else rows.weights[places]
+        tiles.append((places, Rows(columns, weights, stop - start, where)))
+    return tiles
+
+
+def summarize_sequences(
+    row_pass: BlockPass,
+    chain: ChainFactor,
+    rows: Rows,
+    coefficients: Coefficients,
+    scratch: Scratch,
+    over: Over = one_by_one,
+) -> Sums:
+    """Return the sums over a block of whole sequences with the local factors at their optimum."""
+    tiles = tiles_of(row_pass, rows)
+    smoothing = _smoothing(row_pass, chain, rows, tiles, coefficients, scratch, over)
+    expected = chain.expected(smoothing)
+
+    def tile(number: int) -> Sums:
+        places, own = tiles[number]
+        given: LocalState = {chain: expected[:, places].copy()}
+        return row_pass.summarize(own, coefficients, {}, scratch, given)[0].plus(Sums.zero())
+
+    total = pairwise_sum(over(tile, len(tiles)))
+    total.parts.update(chain.sums(smoothing))
+    total.entropy[chain] = smoothing.entropy + total.entropy.get(chain, 0.0)
+    return total
+
+
+def _smoothing(
+    row_pass: BlockPass,
+    chain: ChainFactor,
+    rows: Rows,
+    tiles: list[tuple[slice | AnyArray, Rows]],
+    coefficients: Coefficients,
+    scratch: Scratch,
+    over: Over,
+) -> Any:
+    natural = scratch.array((chain, "sequences"), (chain.n_rows, rows.n_rows))
+
+    def tile(number: int) -> None:
+        places, own = tiles[number]
+        natural[:, places] = row_pass.natural_of(chain, own, coefficients, scratch)
+
+    for _ in over(tile, len(tiles)):
+        pass
+    starts = _starts_of(chain, rows)
+    try:
+        return chain.smoothing(natural, starts, coefficients.parts, scratch)
+    except ImproperError as error:
+        if isinstance(rows.where, slice) and rows.where.start:
+            raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
+        raise
+
+
+def given_sequences(
+    row_pass: BlockPass,
+    chain: ChainFactor,
+    rows: Rows,
+    state: LocalState,
+    coefficients: Coefficients,
+    scratch: Scratch,
+) -> Sums:
+    """Return the sums over a block of whole sequences for given local statistics; see :meth:`RowPass.sums_of`.
+
+    Successive states count as independent.
+    """
+    total = Sums.zero()
+    for places, own in tiles_of(row_pass, rows):
+        given = {factor: values[:, places].copy() for factor, values in state.items()}
+        total.add(row_pass.sums_of(own, given, coefficients, scratch))
+    total.parts.update(chain.sums_given(state[chain], _starts_of(chain, rows)))
+    return total
+
+
+def _starts_of(chain: ChainFactor, rows: Rows) -> AnyArray:
+    """Return whether a sequence begins at each row of a block of whole ones."""
+    starts = chain.starts.among(rows.columns, rows.n_rows)
+    starts[0] = True
+    return starts

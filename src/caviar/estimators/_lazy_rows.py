@@ -1,0 +1,106 @@
+"""Rows that are read in blocks, under scikit-learn's contract: names and number of columns, finite numbers."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from .._errors import DataError
+from .._lazy import Computed, LazyRows, StoredRows, blocks_of, in_memory
+from .._typing import AnyArray
+from ..data import as_rows, column_names
+from ..engine.binding import as_weights
+
+__all__ = ["as_column", "checked_rows", "checked_weights", "is_all_missing", "lazy_rows", "whole"]
+
+_BLOCK_ROWS = 65_536
+
+
+def lazy_rows(X: Any) -> LazyRows | None:
+    """Return what is read in blocks, a table or a column of numbers; None for arrays and what becomes one."""
+    rows = as_rows(X)
+    return rows if isinstance(rows, LazyRows) and rows.ndim in (1, 2) else None
+
+
+def checked_rows(estimator: Any, X: Any, rows: LazyRows, *, reset: bool) -> LazyRows:
+    """Return rows (N, D) of finite numbers, or NaN, whose columns are those of the fit, or are remembered (``reset``).
+
+    Raises
+    ------
+    DataError
+        If they are no table, or a number is infinite.
+    ValueError
+        If the columns are others, or have other names.
+    """
+    if rows.ndim != 2:
+        raise DataError(
+            f"X must be a table, shape (N, D); got a column of shape {rows.shape}: table[['a']] instead of table['a']"
+        )
+    validate_data(estimator, X=_header(X, rows.shape[1]), reset=reset, skip_check_array=True)
+    for start, block in blocks_of(rows, _BLOCK_ROWS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            # a sum is finite only if its terms are
+            if np.isfinite(block.sum(dtype=np.float64)):
+                continue
+        infinite = np.isinf(block).any(axis=1)
+        if infinite.any():
+            raise DataError(
+                f"X has an infinity in row {start + int(np.argmax(infinite))}; drop or impute such rows before the fit"
+            )
+    return rows
+
+
+def _header(X: Any, n_columns: int) -> Any:
+    """Return what has the columns of a table and no rows."""
+    names = column_names(X)
+    if names is None:
+        return np.empty((0, n_columns))
+    if hasattr(X, "_meta"):
+        # of a Dask DataFrame, whose names need not be text
+        return X._meta
+    return import_module("pyarrow").table({name: np.empty(0) for name in names})
+
+
+def as_column(rows: LazyRows) -> LazyRows:
+    """Return rows (N,) as rows (N, 1)."""
+    return Computed(_one_column, (rows,), (1,), rows.dtype) if rows.ndim == 1 else rows
+
+
+def _one_column(block: AnyArray) -> AnyArray:
+    return block[:, None]
+
+
+def checked_weights(sample_weight: Any, X: Any) -> Any:
+    """Return weights of rows, not negative; lazy where they and the rows are."""
+    weights = as_rows(sample_weight)
+    if isinstance(weights, LazyRows):
+        if isinstance(X, LazyRows):
+            return as_weights(weights, len(X))
+        weights = weights.to_numpy()
+    # rows that need no memory stand for those of X
+    rows = np.broadcast_to(0.0, (len(X), 1)) if isinstance(X, LazyRows) else X
+    return _check_sample_weight(weights, rows, dtype=np.float64, ensure_non_negative=True)
+
+
+def is_all_missing(X: Any) -> bool:
+    """Whether rows hold nothing but NaN."""
+    return X.dtype.kind == "f" and all(bool(np.isnan(block).all()) for _, block in blocks_of(X))
+
+
+def whole(X: Any, what: str) -> Any:
+    """Return rows for what needs them all: a memory map as an array; refuse those of other tables.
+
+    Raises
+    ------
+    DataError
+        If they are read in blocks.
+    """
+    if isinstance(X, LazyRows) and not isinstance(X, StoredRows):
+        raise DataError(
+            f"{what} needs all {len(X):,} rows in memory, and they are read in blocks; pass an array, "
+            f"table.to_numpy(), if they fit"
+        )
+    return in_memory(X)

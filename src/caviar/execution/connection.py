@@ -1,0 +1,175 @@
+"""A client of a cluster: one that is given, one for an address, or one of a cluster on this machine."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from .._errors import ClusterError, ParameterError
+from .on_worker import versions
+
+__all__ = ["Connection", "is_client"]
+
+_RESTART = 3.0
+"""Seconds within which a worker that was lost is usually started again."""
+
+
+def is_client(value: Any) -> bool:
+    """Whether a value is a client of Dask; Dask is not loaded for it."""
+    return any(
+        f"{kind.__module__}.{kind.__qualname__}" == "distributed.client.Client"
+        for kind in type(value).__mro__
+    )
+
+
+class Connection:
+    """A client, closed at the end if it was made here, as is the cluster.
+
+    Parameters
+    ----------
+    where
+        A client, the address of a scheduler, or None for workers on this machine.
+    n_workers
+        Of those on this machine.
+    timeout
+        Seconds after which a cluster that does not answer is given up.
+    """
+
+    def __init__(self, where: Any, n_workers: int, timeout: float) -> None:
+        self.timeout = timeout
+        self._cluster: Any = None
+        self._checked: set[str] = set()
+        self._is_own = not is_client(where)
+        self.client = where if is_client(where) else self._connect(where, n_workers)
+        cluster = getattr(self.client, "cluster", None)
+        self.direct = True if type(cluster).__name__ == "LocalCluster" else None
+        """Whether data go to the workers past the scheduler, as they can on one machine."""
+
+    def _connect(self, where: str | None, n_workers: int) -> Any:
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError as error:
+            message = f'clusters need Dask ({error}); install it by pip install "caviar[dask]"'
+            raise ImportError(message) from error
+        if where is not None:
+            _check_address(where)
+            try:
+                return Client(where, timeout=self.timeout, set_as_default=False)
+            except (OSError, MemoryError, EOFError) as error:
+                # of a message of another kind Dask may take the first bytes for its length
+                raise ClusterError(
+                    f"no scheduler answers at {where!r} within {self.timeout:g} s ({error}). Give the address "
+                    f"that 'dask scheduler' prints, as in 'tcp://10.0.0.1:8786', and see that this machine may reach it"
+                ) from error
+        with _interrupts_ignored():
+            # any free port: the usual one may be another cluster's
+            self._cluster = LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+            )
+        return Client(self._cluster, timeout=self.timeout, set_as_default=False)
+
+    def close(self) -> None:
+        """Close what was made here."""
+        if self._is_own:
+            self.client.close(timeout=self.timeout)
+        if self._cluster is not None:
+            self._cluster.close(timeout=self.timeout)
+
+    def threads(self, n_before: int = 0) -> dict[str, int]:
+        """Return the number of threads of each worker by its address, of workers that can do the work.
+
+        Parameters
+        ----------
+        n_before
+            Workers that there were: those that are started again in the place of lost ones are waited for a little.
+
+        Raises
+        ------
+        ClusterError
+            If the scheduler does not answer, there are no workers, or their versions are not those of this process.
+        """
+        found = self.ask()
+        if len(found) < n_before:
+            with suppress(TimeoutError):
+                self.client.wait_for_workers(n_before, timeout=min(_RESTART, self.timeout))
+            found = self.ask()
+        if not found:
+            try:
+                self.client.wait_for_workers(1, timeout=self.timeout)
+            except TimeoutError as error:
+                raise ClusterError(
+                    f"the cluster of {self.client!r} has no workers, and got none within {self.timeout:g} s; "
+                    f"start some, as by 'dask worker {self._address()}'"
+                ) from error
+            found = self.ask()
+        self._check_versions(set(found) - self._checked)
+        return dict(sorted(found.items()))
+
+    def ask(self) -> dict[str, int]:
+        """Return the number of threads of each worker that the scheduler knows now."""
+        if self.client.status != "running":
+            raise ClusterError(
+                f"the connection to the scheduler at {self._address()} is {self.client.status}: it has gone, and with "
+                f"it what the workers held. Start it again, make a new client, and fit again"
+            )
+        try:
+            return dict(self.client.sync(self.client.scheduler.ncores, callback_timeout=self.timeout))
+        except (TimeoutError, OSError) as error:
+            raise ClusterError(
+                f"the scheduler at {self._address()} has not answered for {self.timeout:g} s; see whether it "
+                f"still runs, and fit again"
+            ) from error
+
+    def _address(self) -> str:
+        scheduler = getattr(self.client, "scheduler", None)
+        return str(getattr(scheduler, "address", "an unknown address"))
+
+    def _check_versions(self, addresses: set[str]) -> None:
+        """Refuse workers whose results could differ in their bits, or that lack what they need."""
+        if not addresses:
+            return
+        mine = versions()
+        found = self.client.run(versions, workers=sorted(addresses), on_error="return")
+        for address, theirs in found.items():
+            if isinstance(theirs, (ImportError, AttributeError)):
+                raise ClusterError(
+                    f"the worker at {address} cannot load this version of caviar, {mine['caviar']} ({theirs}); install "
+                    f"the same one there"
+                )
+            if isinstance(theirs, BaseException):
+                # it was lost between the question and its answer
+                continue
+            for name, own in mine.items():
+                if theirs[name] != own:
+                    raise ClusterError(
+                        f"the worker at {address} has {name} {theirs[name]}, but this process has {own}; install the "
+                        f"same version on both, so that results are the same bits"
+                    )
+            self._checked.add(address)
+
+
+def _check_address(where: str) -> None:
+    from distributed.comm.addressing import get_address_host_port
+
+    try:
+        get_address_host_port(where, strict=True)
+    except ValueError as error:
+        raise ParameterError(
+            f"{where!r} is no address of a scheduler ({error}); write one as 'tcp://10.0.0.1:8786'"
+        ) from error
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C, as do processes that are started meanwhile: it is for this process, which then ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,418 @@
+"""Passes over rows on the workers of a Dask cluster: rows stay there, coefficients go out, sums come back."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Self, TypeVar
+
+from .._errors import ClusterError, ParameterError
+from .connection import Connection, is_client
+from .on_worker import Found, Share, end_session, join, sum_share
+from .placement import Placement, Slot, whereabouts
+from .threads import Threads, usable_cores
+
+__all__ = ["DaskExecutor"]
+
+T = TypeVar("T")
+
+log = logging.getLogger("caviar")
+
+_POLL = 0.5
+"""Seconds after which it is looked whether the workers that are waited for still exist."""
+_ATTEMPTS = 5
+"""Times that a pass is begun again after workers were lost."""
+_FAN_IN = 8
+"""Sums that are added in one place."""
+_SMALL = 1 << 20
+"""Bytes of coefficients up to which they go with each task."""
+
+
+class DaskExecutor:
+    """Map blocks of rows over the workers of a Dask cluster.
+
+    Each chunk of the rows is sent to one worker once; then only coefficients go out and sums come back. They are added
+    along the tree that threads add them along, so that results are the same bits, also where workers were lost on the
+    way. What has fewer than two chunks, such as the subsample that starts are made from, is summed in this process.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``, the address of a scheduler such as ``"tcp://10.0.0.1:8786"``, or None: then each fit
+        starts workers on this machine and ends them, unless the executor is held by ``with``.
+    n_workers
+        Processes of one thread each that are started on this machine where there is no ``client``; by default one for
+        each core.
+    timeout
+        Seconds after which a scheduler that does not answer, or has no workers, is given up.
+
+    Raises
+    ------
+    ClusterError
+        At a fit, if the scheduler cannot be reached, has no workers, or these have other versions of caviar or NumPy.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> cv.DaskExecutor("tcp://10.0.0.1:8786")
+    DaskExecutor('tcp://10.0.0.1:8786')
+    """
+
+    def __init__(self, client: Any = None, *, n_workers: int | None = None, timeout: float = 10.0) -> None:
+        if not (client is None or isinstance(client, str) or is_client(client)):
+            raise ParameterError(
+                f"client is a distributed.Client, the address of a scheduler, or None; got {client!r}"
+            )
+        if getattr(client, "asynchronous", False):
+            raise ParameterError(
+                "client is asynchronous, and a fit is not; give Client(..., asynchronous=False)"
+            )
+        if n_workers is not None and (client is not None or n_workers < 1):
+            raise ParameterError(
+                f"n_workers is how many processes to start on this machine, >= 1, where there is no client; "
+                f"got n_workers={n_workers!r}, client={client!r}"
+            )
+        self.client = client
+        self.n_workers = n_workers
+        self.timeout = timeout
+        self._threads = Threads()
+        self._cluster: _Cluster | None = None
+        self._depth = 0
+        self._is_held = False
+
+    def __repr__(self) -> str:
+        return f"DaskExecutor({'' if self.client is None else repr(self.client)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        client: Any = self.client
+        where = client.scheduler.address if is_client(client) else client
+        return _executor, (where, self.n_workers, self.timeout)
+
+    def __deepcopy__(self, memory: Any) -> Self:
+        # so that scikit-learn's clones of an estimator use the same workers
+        return self
+
+    def __enter__(self) -> Self:
+        """Start or connect to the workers, for several fits."""
+        self._is_held = True
+        self._connected()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the workers."""
+        self._is_held = False
+        self._close()
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Hold what is needed for many passes; at its end the workers forget the rows."""
+        self._depth += 1
+        try:
+            with self._threads.session():
+                yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0 and self._cluster is not None:
+                self._cluster.forget()
+                if not self._is_held:
+                    self._close()
+
+    def map(self, function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
+        """Yield ``function(0), function(1), ...`` in order, computed by threads of this process."""
+        return self._threads.map(function, n_tasks)
+
+    def sum(
+        self, work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]
+    ) -> tuple[Any, list[Any]]:
+        """Return the sum of ``work(source, chunk, carried)[0]`` over chunks, and what each call carries over."""
+        if not _is_for_workers(work, source, chunks, carried):
+            return self._threads.sum(work, source, chunks, carried)
+        if self._depth == 0:
+            with self.session():
+                return self.sum(work, source, chunks, carried)
+        return self._connected().sum(work, source, chunks, carried)
+
+    def _connected(self) -> _Cluster:
+        if self._cluster is None:
+            n_workers = self.n_workers or usable_cores()
+            self._cluster = _Cluster(Connection(self.client, n_workers, self.timeout))
+        return self._cluster
+
+    def _close(self) -> None:
+        if self._cluster is not None:
+            cluster, self._cluster = self._cluster, None
+            cluster.close()
+
+
+def _executor(client: str | None, n_workers: int | None, timeout: float) -> DaskExecutor:
+    return DaskExecutor(client, n_workers=n_workers, timeout=timeout)
+
+
+def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]) -> bool:
+    """Whether chunks are summed by workers: those of a source that can be cut, if they are not all of it in one."""
+    if not (hasattr(source, "between") and hasattr(work, "order")):
+        return False
+    if any(own is not None for own in carried):
+        return any(isinstance(own, _Kept) for own in carried)
+    return len(chunks) > 1 or chunks[0].bounds[-1][1] - chunks[0].bounds[0][0] < source.n_rows
+
+
+class _Lost(Exception):  # noqa: N818 (no error: what was lost is sent again)
+    """Workers, and what they held, were lost."""
+
+
+class _Shipped:
+    """What stays the same from pass to pass, on the workers."""
+
+    def __init__(self, client: Any, rows: Any, shipment: Any) -> None:
+        self.rows = rows
+        self.shipment = shipment
+        self.future: Any = None
+        self.send(client)
+
+    def release(self) -> None:
+        """Let the workers forget it."""
+        if self.future is not None:
+            self.future.release()
+
+    def send(self, client: Any) -> None:
+        """Send it to all workers, the first time or again."""
+        self.release()
+        self.future = client.scatter(self.shipment, broadcast=True, hash=False)
+
+
+class _Pass:
+    """A pass as it can be made again: what was sent, and the pass that each chunk started from."""
+
+    def __init__(self, name: str, shipped: _Shipped, order: Any, before: dict[int, _Pass | None]) -> None:
+        self.name = name
+        self.shipped = shipped
+        self.order = order
+        self.before = before
+        self.is_wanted = True
+
+
+class _Kept:
+    """What the caller carries over: while it exists, the workers keep the local factors that a pass has left."""
+
+    def __init__(self, made_by: _Pass, unwanted: list[str]) -> None:
+        self.made_by = made_by
+        weakref.finalize(self, _forget, made_by, unwanted)
+
+
+def _forget(made_by: _Pass, unwanted: list[str]) -> None:
+    made_by.is_wanted = False
+    unwanted.append(made_by.name)
+
+
+class _Cluster:
+    """The workers that a connection leads to, and what was sent to them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.client = connection.client
+        self._slots: list[Slot] = []
+        self._placements: dict[int, Placement] = {}
+        self._shipped: dict[int, _Shipped] = {}
+        self._numbers = count()
+        self._session = uuid.uuid4().hex
+        self._unwanted: list[str] = []
+        """Names of passes whose local factors nobody will ask for; the next pass takes them to the workers."""
+
+    def sum(
+        self, work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]
+    ) -> tuple[Any, list[Any]]:
+        """Return the sum over chunks, and what is carried over; what is lost on the way is sent and made again."""
+        before = {
+            chunk.number: None if own is None else own.made_by
+            for chunk, own in zip(chunks, carried, strict=True)
+        }
+        for attempt in range(_ATTEMPTS):
+            try:
+                if attempt or not self._slots:
+                    self._repair()
+                placement = self._placement(source)
+                placement.place(chunks, self._slots)
+                shipped = self._ship(work)
+                own = _Pass(self._new_name(), shipped, work.order(shipped.shipment), before)
+                found = self._run(own, placement, chunks)
+            except Exception as error:
+                if not _is_loss(error):
+                    raise
+                log.info("a pass is begun again: %s", error)
+            else:
+                return self._taken(own, found, len(chunks))
+        raise ClusterError(
+            f"workers were lost in each of {_ATTEMPTS} attempts at a pass; their logs say why. Often it is memory: "
+            f"each holds its part of the data"
+        )
+
+    def _taken(self, own: _Pass, found: Found, n_chunks: int) -> tuple[Any, list[Any]]:
+        sums = own.shipped.shipment.sums(found.sums[0, n_chunks])
+        if not found.keeps:
+            return sums, [None] * n_chunks
+        kept = _Kept(own, self._unwanted)
+        return sums, [kept] * n_chunks
+
+    def _new_name(self) -> str:
+        return f"caviar-{self._session}-{next(self._numbers)}"
+
+    def _placement(self, source: Any) -> Placement:
+        if id(source) not in self._placements:
+            self._placements[id(source)] = Placement(self.client, source, self.connection.direct)
+        return self._placements[id(source)]
+
+    def _ship(self, work: Any) -> _Shipped:
+        rows = work.rows
+        if id(rows) not in self._shipped:
+            self._shipped[id(rows)] = _Shipped(self.client, rows, work.shipment())
+        return self._shipped[id(rows)]
+
+    def _run(self, own: _Pass, placement: Placement, chunks: Sequence[Any]) -> Found:
+        """Return what a pass gives; local factors that were lost are made again by the passes that made them."""
+        found = self._try(own, placement, chunks)
+        if found.missing:
+            self._restore(own, placement, [chunks[at] for at in found.missing])
+            found = self._try(own, placement, chunks)
+        if found.missing:
+            raise _Lost("local factors could not be made again")
+        return found
+
+    def _restore(self, own: _Pass, placement: Placement, chunks: Sequence[Any]) -> None:
+        """Make the local factors again that some chunks start from: pass by pass from where they started."""
+        generations: list[dict[_Pass, list[Any]]] = []
+        present = {own: list(chunks)}
+        while present:
+            earlier: dict[_Pass, list[Any]] = {}
+            for made_by, several in present.items():
+                for chunk in several:
+                    before = made_by.before[chunk.number]
+                    if before is not None:
+                        earlier.setdefault(before, []).append(chunk)
+            generations.append(earlier)
+            present = earlier
+        for generation in reversed(generations):
+            for made_by, several in generation.items():
+                if self._try(made_by, placement, several).missing:
+                    raise _Lost("local factors were lost while they were made again")
+        # what only led to others
+        passed = {made_by for generation in generations for made_by in generation if not made_by.is_wanted}
+        self._unwanted += [made_by.name for made_by in passed]
+
+    def _try(self, own: _Pass, placement: Placement, chunks: Sequence[Any]) -> Found:
+        """Return what one attempt at a pass gives: a task for each thread that has chunks of it."""
+        shares: dict[Slot, list[tuple[int, Any]]] = {}
+        for position, chunk in enumerate(chunks):
+            slot, future = placement.at(chunk)
+            shares.setdefault(slot, []).append((position, future))
+        order = own.order
+        if len(pickle.dumps(order, protocol=5)) > _SMALL:
+            order = self.client.scatter(order, hash=False)
+        forgotten, self._unwanted[:] = tuple(self._unwanted), []
+        futures = []
+        try:
+            for slot, several in sorted(shares.items()):
+                positions = tuple(position for position, _ in several)
+                names = [own.before[chunks[position].number] for position in positions]
+                share = Share(
+                    len(chunks),
+                    positions,
+                    tuple(None if made_by is None else made_by.name for made_by in names),
+                    own.name,
+                    forgotten,
+                )
+                futures.append(
+                    self.client.submit(
+                        sum_share,
+                        own.shipped.future,
+                        order,
+                        [future for _, future in several],
+                        share,
+                        key=self._new_name(),
+                        workers=[slot.address],
+                        pure=False,
+                    )
+                )
+            return self._joined(len(chunks), futures, {slot.address for slot in shares})
+        except BaseException:
+            # an interrupt as well: nobody waits for what is under way
+            self._cancel(futures)
+            raise
+        finally:
+            for future in futures:
+                future.release()
+
+    def _joined(self, n_chunks: int, futures: list[Any], addresses: set[str]) -> Found:
+        """Return what shares gave, joined a few at a time where they are; add the tasks of that to ``futures``."""
+        made = list(futures)
+        while len(made) > _FAN_IN:
+            groups = [made[start : start + _FAN_IN] for start in range(0, len(made), _FAN_IN)]
+            made = [
+                self.client.submit(join, n_chunks, group, key=self._new_name(), pure=False)
+                for group in groups
+            ]
+            futures += made
+        self._wait(made, addresses)
+        found = join(n_chunks, self.client.gather(made))
+        if found.error is not None:
+            raise found.error
+        return found
+
+    def _wait(self, futures: Sequence[Any], addresses: set[str]) -> None:
+        """Wait until tasks are done; notice where one never will be."""
+        from distributed import wait
+
+        while True:
+            try:
+                with self.client.as_current():
+                    wait(futures, timeout=_POLL)
+            except TimeoutError:
+                gone = addresses.difference(self.connection.ask())
+                if gone:
+                    raise _Lost(f"no longer there: {', '.join(sorted(gone))}") from None
+            else:
+                return
+
+    def _cancel(self, futures: Sequence[Any]) -> None:
+        if futures and self.client.status == "running":
+            self.client.cancel(futures, force=True)
+
+    def _repair(self) -> None:
+        """Look which workers there are, and send again what others have taken with them."""
+        threads = self.connection.threads(len({slot.address for slot in self._slots}))
+        self._slots = [Slot(address, number) for address, n in threads.items() for number in range(n)]
+        shipped = self._shipped.values()
+        held = whereabouts(self.client, [own.future for own in shipped])
+        for own in shipped:
+            if own.future.key not in held:
+                own.send(self.client)
+        for placement in self._placements.values():
+            placement.repair(self._slots)
+
+    def forget(self) -> None:
+        """Forget everything that was sent."""
+        for own in (*self._placements.values(), *self._shipped.values()):
+            own.release()
+        self._placements, self._shipped = {}, {}
+        if self._slots and self.client.status == "running":
+            self.client.run(end_session, f"caviar-{self._session}", on_error="ignore")
+        self._slots, self._unwanted, self._session = [], [], uuid.uuid4().hex
+
+    def close(self) -> None:
+        """Leave the workers, and end them if they were started here."""
+        self.connection.close()
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether an error says that workers were lost, and not that the work cannot be done."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+    from distributed.comm.core import CommClosedError
+
+    return isinstance(error, (_Lost, CancelledError, KilledWorker, CommClosedError))

@@ -1,0 +1,185 @@
+"""What a worker of a cluster does: work on the chunks that lie there, and sums of sums. Nothing here needs Dask.
+
+Local factors that the next pass starts from stay in the worker's memory, under the name of the pass that left them.
+They are no results of the cluster: its scheduler would have to remember, for each of them, all passes before.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from .._errors import CaviarError
+from .._pairwise import subtree_sums
+from .._version import __version__
+from .threads import blas_controller
+
+__all__ = ["Found", "Piece", "Share", "end_session", "join", "sum_share", "versions"]
+
+_kept: dict[str, dict[int, Any]] = {}
+"""Name of a pass -> number of a chunk -> what the pass has left of it."""
+
+_ended: deque[str] = deque(maxlen=1_000)
+"""The last sessions that have ended."""
+
+
+class Piece:
+    """A chunk of a source: its rows, or where to find them.
+
+    Parameters
+    ----------
+    source
+        The rows of the chunk as a source of their own.
+    chunk
+        The chunk with its bounds in that source.
+    """
+
+    def __init__(self, source: Any, chunk: Any) -> None:
+        self.source = source
+        self.chunk = chunk
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its columns in memory."""
+        columns = getattr(self.source, "columns", None)
+        return sum(int(getattr(rows, "nbytes", 0)) for rows in columns.values()) if columns else 0
+
+    def __sizeof__(self) -> int:
+        # by which Dask decides what to move and what to write to disk
+        return self.nbytes + 1_000
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of a pass that falls to one thread of a worker.
+
+    Attributes
+    ----------
+    n_chunks
+        Chunks of the whole pass.
+    positions
+        Places of its own chunks among those.
+    before
+        For each of them the name of the pass whose local factors it starts from, or None.
+    name
+        Of the pass.
+    forgotten
+        Names of passes whose local factors nobody will ask for.
+    """
+
+    n_chunks: int
+    positions: tuple[int, ...]
+    before: tuple[str | None, ...]
+    name: str
+    forgotten: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a share gave: sums by subtree of the chunks, from place to place.
+
+    Attributes
+    ----------
+    sums
+        By the first and last place, of the largest subtrees that are complete.
+    missing
+        Places of chunks whose local factors are not here; then there are no sums.
+    keeps
+        Whether local factors were left for the next pass.
+    error
+        Why there are no sums where the work cannot be done: a start that leads nowhere is no failure of a worker.
+    """
+
+    sums: dict[tuple[int, int], Any] = field(default_factory=dict)
+    missing: tuple[int, ...] = ()
+    keeps: bool = False
+    error: CaviarError | None = None
+
+
+def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) -> Found:
+    """Return the sums over the chunks of a share; their local factors stay here."""
+    for name in share.forgotten:
+        _kept.pop(name, None)
+    asked = tuple(zip(share.positions, pieces, share.before, strict=True))
+    missing = [
+        at for at, piece, name in asked if name is not None and piece.chunk.number not in _kept.get(name, {})
+    ]
+    if missing:
+        return Found(missing=tuple(missing))
+    work = order.work(shipment)
+    mine = {at: (piece, name) for at, piece, name in asked}
+    after: dict[int, Any] = {}
+
+    def value(start: int, stop: int) -> Any:
+        if stop - start > 1 or start not in mine:
+            return None
+        piece, name = mine[start]
+        chunk = piece.chunk
+        sums, left = work(piece.source, chunk, None if name is None else _kept[name][chunk.number])
+        if left is not None:
+            after[chunk.number] = left
+        return sums
+
+    try:
+        with _one_blas_thread():
+            sums = subtree_sums(share.n_chunks, value)
+    except CaviarError as error:
+        return Found(error=error)
+    if after and _session_of(share.name) not in _ended:
+        _kept.setdefault(share.name, {}).update(after)
+    return Found(sums, keeps=bool(after))
+
+
+def join(n_chunks: int, several: Sequence[Found]) -> Found:
+    """Return what several shares gave as one, their sums added as far as that goes."""
+    sums = {place: own for found in several for place, own in found.sums.items()}
+    missing = tuple(at for found in several for at in found.missing)
+    # a copy: what other tasks have returned is not this one's to change
+    joined = subtree_sums(n_chunks, lambda start, stop: copy.deepcopy(sums.get((start, stop))))
+    error = next((found.error for found in several if found.error is not None), None)
+    return Found(joined, missing, any(found.keeps for found in several), error)
+
+
+def end_session(session: str) -> None:
+    """Forget the local factors that the passes of a session have left, also those that are still under way."""
+    _ended.append(session)
+    for name in [name for name in _kept if _session_of(name) == session]:
+        _kept.pop(name, None)
+
+
+def _session_of(name: str) -> str:
+    """Return the session of a pass, which its name begins with."""
+    return name.rpartition("-")[0]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what the bits of a result depend on."""
+    return {"caviar": __version__, **{name: version(name) for name in ("numpy", "scipy")}}
+
+
+_limiting = threading.Lock()
+_n_limiting = 0
+_limit: Any = None
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread as long as any thread of this process is here: more would change the bits."""
+    global _n_limiting, _limit
+    with _limiting:
+        if _n_limiting == 0:
+            _limit = blas_controller().limit(limits=1)
+        _n_limiting += 1
+    try:
+        yield
+    finally:
+        with _limiting:
+            _n_limiting -= 1
+            if _n_limiting == 0:
+                _limit.restore_original_limits()

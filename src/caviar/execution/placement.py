@@ -1,0 +1,138 @@
+"""Where the chunks of a source lie: each is sent to one worker once, and again where that worker was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .on_worker import Piece
+
+__all__ = ["Placement", "Slot", "whereabouts"]
+
+_MESSAGE_BYTES = 32 << 20
+"""Bytes of data that are sent to a worker at once."""
+
+
+@dataclass(frozen=True, order=True)
+class Slot:
+    """One thread of a worker."""
+
+    address: str
+    thread: int
+
+
+@dataclass(frozen=True)
+class _Placed:
+    chunk: Any
+    slot: Slot
+    future: Any
+
+
+class Placement:
+    """The chunks of one source on the workers of a cluster.
+
+    Parameters
+    ----------
+    client
+        Of the cluster.
+    source
+        Rows that can be cut.
+    direct
+        Whether data go to the workers without passing through the scheduler; None leaves it to the client.
+    """
+
+    def __init__(self, client: Any, source: Any, direct: bool | None) -> None:
+        self.client = client
+        self.source = source
+        self._direct = direct
+        self._placed: dict[int, _Placed] = {}
+
+    def place(self, chunks: Iterable[Any], slots: Sequence[Slot]) -> None:
+        """Send the chunks that do not lie on a worker yet: neighbours to the same thread, as many rows to each."""
+        n_rows = self.source.n_rows
+        wanted: dict[int, Slot] = {}
+        new = []
+        for chunk in chunks:
+            before = self._placed.get(chunk.number)
+            if before is None or before.chunk != chunk:
+                middle = (chunk.bounds[0][0] + chunk.bounds[-1][1]) // 2
+                wanted[chunk.number] = slots[min(middle * len(slots) // n_rows, len(slots) - 1)]
+                new.append(chunk)
+        self._send(new, wanted)
+
+    def repair(self, slots: Sequence[Slot]) -> None:
+        """Send again what was lost, to the threads that have the least; what was moved is found where it is now."""
+        held = whereabouts(self.client, [placed.future for placed in self._placed.values()])
+        load = dict.fromkeys(slots, 0)
+        for placed in self._placed.values():
+            if placed.slot in load:
+                load[placed.slot] += 1
+        lost, wanted = [], {}
+        for number, placed in self._placed.items():
+            where = held.get(placed.future.key, ())
+            if placed.slot in load and placed.slot.address in where:
+                continue
+            slot = placed.slot
+            if slot not in load:
+                near = [slot for slot in slots if slot.address in where] or list(slots)
+                slot = min(near, key=lambda own: load[own])
+                load[slot] += 1
+            if where:
+                self._placed[number] = replace(placed, slot=slot)
+                continue
+            lost.append(placed.chunk)
+            wanted[number] = slot
+        self._send(lost, wanted)
+
+    def at(self, chunk: Any) -> tuple[Slot, Any]:
+        """Return the thread that a chunk belongs to, and the future of its rows."""
+        placed = self._placed[chunk.number]
+        return placed.slot, placed.future
+
+    @property
+    def addresses(self) -> set[str]:
+        """Addresses of the workers that chunks lie on."""
+        return {placed.slot.address for placed in self._placed.values()}
+
+    def release(self) -> None:
+        """Let the workers forget the rows."""
+        for placed in self._placed.values():
+            placed.future.release()
+        self._placed = {}
+
+    def _send(self, chunks: Sequence[Any], slots: dict[int, Slot]) -> None:
+        batch: list[tuple[Any, Piece]] = []
+        for chunk in chunks:
+            if batch and (
+                slots[batch[-1][0].number].address != slots[chunk.number].address
+                or sum(piece.nbytes for _, piece in batch) > _MESSAGE_BYTES
+            ):
+                self._scatter(batch, slots)
+                batch = []
+            batch.append((chunk, _piece(self.source, chunk)))
+        if batch:
+            self._scatter(batch, slots)
+
+    def _scatter(self, batch: Sequence[tuple[Any, Piece]], slots: dict[int, Slot]) -> None:
+        address = slots[batch[0][0].number].address
+        futures = self.client.scatter(
+            [piece for _, piece in batch], workers=[address], direct=self._direct, hash=False
+        )
+        for (chunk, _), future in zip(batch, futures, strict=True):
+            if chunk.number in self._placed:
+                self._placed[chunk.number].future.release()
+            self._placed[chunk.number] = _Placed(chunk, slots[chunk.number], future)
+
+
+def _piece(source: Any, chunk: Any) -> Piece:
+    """Return the rows of a chunk as a source of their own, and the chunk with its bounds there."""
+    first, last = chunk.bounds[0][0], chunk.bounds[-1][1]
+    own = replace(chunk, bounds=tuple((start - first, stop - first) for start, stop in chunk.bounds))
+    return Piece(source.between(first, last), own)
+
+
+def whereabouts(client: Any, futures: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of the workers that hold what was sent, by key; of what is lost nothing."""
+    here = [future for future in futures if future.status == "finished"]
+    return {key: tuple(where) for key, where in client.who_has(here).items() if where} if here else {}

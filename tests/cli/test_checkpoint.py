@@ -1,0 +1,67 @@
+"""``caviar fit --checkpoint``: the same command again goes on, and says so."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from caviar.data import write_table
+
+OPTIONS = ("-k", 6, "--restarts", 3, "--tol", 0, "--max-iter", 60, "--threads", 1)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """Return a table whose clusters overlap, so that a fit takes many iterations."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2)) + rng.integers(0, 4, (20_000, 1)) * [1.2, -0.8]
+    path = tmp_path_factory.mktemp("tables") / "rows.csv"
+    write_table(path, {"a": X[:, 0], "b": X[:, 1]})
+    return path
+
+
+def test_a_command_that_was_stopped_goes_on(run, rows, tmp_path):
+    command = ["fit", rows, *OPTIONS, "--checkpoint", tmp_path / "run.ckpt"]
+    program = [sys.executable, "-m", "caviar", *map(str, command)]
+    with subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = ""
+        while "iteration 20/60" not in said:
+            said = process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+    assert process.returncode == 1
+    assert "the same command again goes on from the checkpoint" in said
+    found = run(*command, "--json")
+    assert f"{tmp_path / 'run.ckpt'}: goes on from start 1/3, iteration 2" in found.stderr
+    undisturbed = json.loads(run("fit", rows, *OPTIONS, "--seed", 0, "--json", "-q").stdout)
+    assert json.loads(found.stdout)["elbo_trace"] == undisturbed["elbo_trace"]
+    again = run(*command, "--json", "-q")
+    assert "checkpoint" not in again.stderr
+    assert again.stdout == found.stdout
+
+
+def test_the_checkpoint_of_another_command_is_an_error_in_words(run, eruptions, tmp_path):
+    command = (
+        "fit",
+        eruptions,
+        "--columns",
+        "eruptions,waiting",
+        "--checkpoint",
+        tmp_path / "run.ckpt",
+        "-q",
+    )
+    assert run(*command).exit_code == 0
+    told = run("fit", eruptions, "--columns", "eruptions,waiting", "--checkpoint", tmp_path / "run.ckpt")
+    assert "this fit has ended; its result is taken from there" in told.stderr
+    refused = run(*command, "-k", 3)
+    assert refused.exit_code == 2
+    assert "is the checkpoint of another fit: its model was another" in refused.stderr
+    refused = run(*command, "--seed", 5)
+    assert "its seed was another" in refused.stderr
+    before = eruptions.read_bytes()
+    assert run(*command[:-3], "--checkpoint", eruptions).exit_code == 2
+    assert eruptions.read_bytes() == before

@@ -1,0 +1,222 @@
+"""Latent Dirichlet allocation as an estimator: scikit-learn's contract, its bound, and documents completed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import digamma
+from sklearn.decomposition import LatentDirichletAllocation as Peer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import caviar as cv
+import caviar.models
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning",
+    "ignore::sklearn.exceptions.SkipTestWarning",
+)
+
+
+# incremental updates depend on which documents are together in a batch, so weights are not repetitions before the end
+@parametrize_with_checks(
+    [
+        cv.LatentDirichletAllocation(2, max_iter=5),
+        cv.LatentDirichletAllocation(3, max_iter=5, doc_topic_prior=0.1, topic_word_prior=0.01),
+        cv.LatentDirichletAllocation(2, max_iter=2, learning_method="online"),
+    ]
+)
+def test_scikit_learns_checks_pass(estimator, check) -> None:
+    check(estimator)
+
+
+def documents(seed: int = 0, n: int = 60, topics: int = 4, words: int = 50) -> sparse.csr_array:
+    rng = np.random.default_rng(seed)
+    beta = rng.dirichlet(np.full(words, 0.1), topics)
+    theta = rng.dirichlet(np.full(topics, 0.3), n)
+    return sparse.csr_array(np.array([rng.multinomial(80, t @ beta) for t in theta], dtype=float))
+
+
+def fitted(counts: sparse.csr_array, **arguments) -> cv.LatentDirichletAllocation:
+    settings = {"doc_topic_prior": 0.3, "topic_word_prior": 0.1, "random_state": 0, **arguments}
+    return cv.LatentDirichletAllocation(4, **settings).fit(counts)
+
+
+def test_the_score_is_the_bound_that_scikit_learn_computes() -> None:
+    """At the same factors; its bound omits no constant."""
+    counts = documents()
+    lda = fitted(counts)
+    peer = Peer(4, doc_topic_prior=0.3, topic_word_prior=0.1, random_state=0)
+    peer._init_latent_vars(50)
+    peer.components_ = lda.components_
+    gamma = lda.transform(counts, normalize=False)
+    assert lda.score(counts) == pytest.approx(peer._approx_bound(counts.tocsr(), gamma, False), rel=1e-12)
+    assert lda.perplexity(counts) == pytest.approx(np.exp(-lda.score(counts) / counts.sum()), rel=1e-12)
+    elbo_of_fit = fitted(counts, max_iter=1000, tol=1e-9)
+    assert elbo_of_fit.score(counts) == pytest.approx(elbo_of_fit.elbo_, abs=1.0)
+
+
+def test_proportions_are_those_of_scikit_learn_at_the_same_topics() -> None:
+    counts = documents(1)
+    lda = fitted(counts)
+    peer = Peer(
+        4,
+        doc_topic_prior=0.3,
+        topic_word_prior=0.1,
+        mean_change_tol=1e-12,
+        max_doc_update_iter=5000,
+        max_iter=0,
+    ).fit(counts)
+    peer.components_ = lda.components_
+    peer.exp_dirichlet_component_ = lda.exp_dirichlet_component_
+    np.testing.assert_allclose(lda.transform(counts), peer.transform(counts), atol=1e-6)
+
+
+def test_expected_logs_are_the_formula() -> None:
+    lda = fitted(documents(2))
+    expected = digamma(lda.components_) - digamma(lda.components_.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(lda.exp_dirichlet_component_, np.exp(expected), rtol=1e-12)
+
+
+def test_it_is_a_shell_over_the_model() -> None:
+    counts = documents(3)
+    lda = fitted(counts, max_iter=30, tol=0.0)
+    stated = caviar.models.latent_dirichlet_allocation(4, 50, concentration=0.3, word_concentration=0.1)
+    posterior = stated.fit({"word": counts}, seed=np.random.default_rng(0), max_iter=30, tol=0.0)
+    np.testing.assert_array_equal(lda.components_, posterior["topics"].concentration)
+    assert lda.elbo_ == posterior.elbo
+    assert lda.bound_ == pytest.approx(np.exp(-posterior.elbo / counts.sum()))
+    assert lda.n_iter_ == posterior.n_iter == len(lda.elbo_trace_) - 1
+
+
+def test_dense_and_sparse_counts_in_any_form_are_the_same() -> None:
+    counts = documents(4)
+    expected = fitted(counts)
+    pieces = sparse.coo_array(
+        (
+            np.concatenate([counts.data / 2] * 2),
+            tuple(np.concatenate([axis] * 2) for axis in counts.tocoo().coords),
+        ),
+        shape=counts.shape,
+    )
+    for form in (
+        counts.toarray(),
+        counts.tocsc(),
+        pieces,
+        sparse.csr_matrix(counts),
+        counts.toarray().astype(int),
+    ):
+        np.testing.assert_allclose(fitted(form).components_, expected.components_, rtol=1e-12)
+
+
+def test_the_callers_matrix_is_left_alone() -> None:
+    counts = documents(4)
+    counts.data[:3] = 0.0
+    before = counts.copy()
+    fitted(counts).transform(counts)
+    assert counts.nnz == before.nnz
+    np.testing.assert_array_equal(counts.data, before.data)
+
+
+def test_a_weight_of_two_is_the_document_twice() -> None:
+    counts = documents(5, n=30)
+    weights = np.arange(30) % 3
+    twice = sparse.csr_array(np.repeat(counts.toarray(), weights, axis=0))
+    one = fitted(counts, max_iter=20, tol=0.0)
+    weighted = cv.LatentDirichletAllocation(
+        4, doc_topic_prior=0.3, topic_word_prior=0.1, random_state=0, max_iter=20, tol=0.0
+    ).fit(counts, sample_weight=weights)
+    repeated = fitted(twice, max_iter=20, tol=0.0)
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-6)
+    assert weighted.elbo_ == pytest.approx(repeated.elbo_, rel=1e-10)
+    assert weighted.elbo_ != pytest.approx(one.elbo_, rel=1e-3)
+
+
+def test_completion_is_the_mean_log_probability_of_the_words_held_out() -> None:
+    counts = documents(6)
+    lda = fitted(counts[:40])
+    seen, rest = counts[40:].copy(), counts[40:].copy()
+    seen.data = np.floor(seen.data / 2)
+    rest.data = rest.data - seen.data
+    theta = lda.transform(seen)
+    beta = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+    dense = rest.toarray()
+    literal = np.exp(-np.sum(dense * np.log(theta @ beta)) / dense.sum())
+    assert lda.completion_perplexity(seen, rest) == pytest.approx(literal, rel=1e-12)
+    at_random = lda.completion_perplexity(counts[40:], random_state=1)
+    assert at_random == lda.completion_perplexity(counts[40:], random_state=1)
+    assert at_random == pytest.approx(literal, rel=0.3)
+    # topics tell more than the frequencies of the words alone
+    overall = np.asarray(counts[:40].sum(axis=0)) + 0.1
+    assert literal < np.exp(-np.sum(dense * np.log(overall / overall.sum())) / dense.sum())
+
+
+@pytest.mark.parametrize("method", ["incremental", "online"])
+def test_other_methods_find_the_topics_too(method: str) -> None:
+    counts = documents(7, n=600)
+    batch = fitted(counts[:500])
+    other = fitted(counts[:500], learning_method=method, max_iter=20)
+    reference = batch.completion_perplexity(counts[500:])
+    assert other.completion_perplexity(counts[500:]) < 1.05 * reference
+    assert other.elbo_ > batch.elbo_ - 0.05 * counts[:500].sum()
+
+
+def test_documents_that_come_later_are_added() -> None:
+    counts = documents(8, n=300)
+    lda = cv.LatentDirichletAllocation(4, doc_topic_prior=0.3, topic_word_prior=0.1, random_state=0)
+    for start in range(0, 240, 80):
+        lda.partial_fit(counts[start : start + 80])
+    # all tokens are in the topics, each once
+    assert lda.components_.sum() == pytest.approx(counts[:240].sum() + 4 * 50 * 0.1, rel=1e-10)
+    first = fitted(counts[:80])
+    later = lda.completion_perplexity(counts[240:])
+    assert later < first.completion_perplexity(counts[240:])
+    assert later < 1.05 * fitted(counts[:240]).completion_perplexity(counts[240:])
+    before = lda.components_.copy()
+    np.testing.assert_array_equal(lda.partial_fit(np.zeros((2, 50))).components_, before)
+
+
+def test_documents_without_words() -> None:
+    counts = documents(9).toarray()
+    lda = fitted(counts)
+    np.testing.assert_allclose(lda.transform(np.zeros((2, 50))), 0.25)
+    some = counts[:3].copy()
+    some[1] = 0
+    np.testing.assert_allclose(lda.transform(some)[1], 0.25)
+    np.testing.assert_allclose(lda.transform(some)[[0, 2]], lda.transform(counts[[0, 2]]), rtol=1e-6)
+    with pytest.raises(cv.DataError, match="X is all zero"):
+        lda.perplexity(np.zeros((2, 50)))
+    with pytest.raises(cv.DataError, match="all zero"):
+        fitted(np.zeros((2, 50)))
+    with pytest.raises(cv.DataError, match="no word is held out"):
+        lda.completion_perplexity(some, np.zeros((3, 50)))
+    with pytest.raises(cv.DataError, match="only whole numbers of words"):
+        lda.completion_perplexity(some + 0.5)
+
+
+def test_it_is_saved_and_loaded(tmp_path) -> None:
+    counts = documents(10)
+    lda = fitted(counts)
+    lda.save(tmp_path / "topics.caviar")
+    again = cv.load(tmp_path / "topics.caviar")
+    assert isinstance(again, cv.LatentDirichletAllocation)
+    np.testing.assert_array_equal(again.transform(counts), lda.transform(counts))
+    assert again.score(counts) == lda.score(counts)
+    assert (again.bound_, again.n_iter_, again.elbo_) == (lda.bound_, lda.n_iter_, lda.elbo_)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_components": 0}, "n_components must be a whole number of at least 1"),
+        ({"learning_method": "stochastic"}, "learning_method must be 'batch' or 'incremental' or 'online'"),
+        ({"learning_method": "online", "learning_decay": 0.5}, "learning_decay must be above 0.5"),
+        ({"doc_topic_prior": [0.1, 0.2]}, r"doc_topic_prior must have shape \(4,\)"),
+        ({"topic_word_prior": 0.0}, "topic_word_prior must be above 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments: dict, message: str) -> None:
+    settings = {"n_components": 4, **arguments}
+    with pytest.raises(cv.ParameterError, match=message):
+        cv.LatentDirichletAllocation(**settings).fit(documents())

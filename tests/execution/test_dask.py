@@ -1,0 +1,206 @@
+"""Passes on the workers of a cluster give the bits that threads give, whatever happens to the workers."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+from sklearn.base import clone
+
+import caviar as cv
+from caviar.engine.status import Status
+from caviar.engine.work import Order
+from caviar.execution import connection, dask, placement
+
+pytest.importorskip("distributed")
+
+N = 13_000
+"""Rows: four chunks of most models here."""
+
+
+def _settle(fit, *arguments, **keywords):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cv.ConvergenceWarning)
+        return fit(*arguments, **keywords)
+
+
+def assert_same_bits(one, other):
+    np.testing.assert_array_equal(one.elbo_trace, other.elbo_trace)
+    for name in one:
+        for a, b in zip(one[name].natural, other[name].natural, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def kept_by(client):
+    from caviar.execution import on_worker
+
+    return sum(client.run(lambda: len(on_worker._kept)).values())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(client):
+    yield
+    deadline = time.monotonic() + 5
+    while (any(client.has_what().values()) or kept_by(client)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(client.has_what().values())
+    assert not kept_by(client)
+
+
+@pytest.mark.parametrize("name", ["independent", "measured-apart", "regression", "vocabulary"])
+def test_a_client_gives_the_bits_of_threads(client, name):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(0), N)
+    fits = [_settle(case.fit, data, max_iter=4, executor=executor) for executor in (1, client)]
+    assert_same_bits(*fits)
+
+
+def test_weights_and_missing_entries(client):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(N, 3)) + rng.choice([-2.0, 2.0], (N, 1))
+    x[rng.random(x.shape) < 0.05] = np.nan
+    weights = rng.choice([0.0, 1.0, 2.5], N)
+    model = cv.models.gaussian_mixture(3, 2)
+    fits = [
+        _settle(model.fit, {"x": x}, seed=0, max_iter=4, sample_weight=weights, executor=executor)
+        for executor in (2, cv.DaskExecutor(client))
+    ]
+    assert_same_bits(*fits)
+
+
+def test_topics_of_sparse_documents(client):
+    from scipy.sparse import csr_array
+
+    rng = np.random.default_rng(2)
+    counts = csr_array(rng.poisson(0.05, (1_500, 40)).astype(float))
+    model = cv.models.latent_dirichlet_allocation(2, 40)
+    fits = [_settle(model.fit, {"word": counts}, seed=0, max_iter=2, executor=e) for e in (1, client)]
+    assert_same_bits(*fits)
+
+
+def test_successive_states(client):
+    x = np.random.default_rng(3).normal(size=(N, 2))
+    model = cv.models.gaussian_hidden_markov_model(2, 2)
+    fits = [_settle(model.fit, {"x": x}, seed=0, max_iter=2, executor=e) for e in (1, client)]
+    assert_same_bits(*fits)
+
+
+def test_the_address_of_a_scheduler_and_large_coefficients(cluster, monkeypatch):
+    monkeypatch.setattr(dask, "_SMALL", 0)
+    monkeypatch.setattr(placement, "_MESSAGE_BYTES", 0)
+    case = CASES["independent"]
+    data = case.draw(np.random.default_rng(4), N)
+    fits = [_settle(case.fit, data, max_iter=3, executor=e) for e in (1, cluster.scheduler_address)]
+    assert_same_bits(*fits)
+
+
+def test_sums_of_many_threads_are_joined_on_the_workers(client, monkeypatch):
+    ask = connection.Connection.ask
+    monkeypatch.setattr(connection.Connection, "ask", lambda self: dict.fromkeys(ask(self), 4))
+    monkeypatch.setattr(dask, "_FAN_IN", 2)
+    case = CASES["independent"]
+    data = case.draw(np.random.default_rng(5), 40_000)
+    fits = [_settle(case.fit, data, max_iter=3, executor=e) for e in (1, client)]
+    assert_same_bits(*fits)
+
+
+@pytest.mark.parametrize(("name", "delay"), [("independent", 0.01), ("measured-apart", None)])
+def test_a_lost_worker_changes_no_bit(client, name, delay):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(6), N)
+    killed = []
+
+    def kill():
+        killed.append(min(client.run(os.getpid).values()))
+        os.kill(killed[-1], signal.SIGKILL)
+
+    def progress(told):
+        if told.iteration == 3:
+            kill() if delay is None else threading.Timer(delay, kill).start()
+
+    arguments = {"max_iter": 6, "tol": 0.0, "accelerate": False, "init": "prior"}
+    plain = _settle(case.fit, data, executor=1, **arguments)
+    survived = _settle(case.fit, data, executor=client, progress=progress, **arguments)
+    client.wait_for_workers(2, timeout=20)
+    assert killed
+    assert killed[0] not in client.run(os.getpid).values()
+    assert_same_bits(plain, survived)
+
+
+def test_an_interrupt_stops_a_pass_and_leaves_the_workers_free(client, monkeypatch):
+    case = CASES["independent"]
+    data = case.draw(np.random.default_rng(7), N)
+    wait = dask._Cluster._wait
+    passes = []
+
+    def interrupted(self, futures, addresses):
+        passes.append(futures)
+        if len(passes) == 4:
+            raise KeyboardInterrupt
+        return wait(self, futures, addresses)
+
+    monkeypatch.setattr(dask._Cluster, "_wait", interrupted)
+    fit = _settle(case.fit, data, max_iter=50, executor=client)
+    assert fit.status is Status.INTERRUPTED
+    assert len(passes) == 4
+    monkeypatch.undo()
+    assert_same_bits(*(_settle(case.fit, data, max_iter=2, executor=e) for e in (1, client)))
+
+
+def test_errors_of_the_work_are_those_of_the_work(client, monkeypatch):
+    rows = np.random.default_rng(8).normal(size=(N, 2))
+    monkeypatch.setattr(Order, "__reduce__", lambda self: (_Refusing, ()))
+    with pytest.raises(cv.ImproperError, match="no mean"):
+        cv.models.gaussian_mixture(2, 2).fit({"x": rows}, init="prior", executor=client)
+
+
+class _Refusing:
+    def work(self, shipment):
+        def work(source, chunk, carried):
+            raise cv.ImproperError("no mean")
+
+        return work
+
+
+def test_workers_of_another_version_are_refused(client, monkeypatch):
+    # of this process only
+    monkeypatch.setenv("CAVIAR_TEST", "1")
+    monkeypatch.setattr(connection, "versions", _other_versions)
+    rows = np.random.default_rng(9).normal(size=(N, 2))
+    with pytest.raises(cv.ClusterError, match=r"has numpy .* but this process has 1\.0"):
+        cv.models.gaussian_mixture(2, 2).fit({"x": rows}, init="prior", executor=client)
+
+
+def _other_versions():
+    from caviar.execution import on_worker
+
+    found = on_worker.versions()
+    if "CAVIAR_TEST" in os.environ:
+        found["numpy"] = "1.0"
+    return found
+
+
+def test_an_estimator_takes_an_executor(client):
+    rows = np.random.default_rng(10).normal(size=(N, 2))
+    executor = cv.DaskExecutor(client)
+    ours = cv.GaussianMixture(2, random_state=0, max_iter=4, executor=executor)
+    theirs = clone(ours)
+    assert theirs.executor is executor
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cv.ConvergenceWarning)
+        ours.fit(rows)
+        plain = cv.GaussianMixture(2, random_state=0, max_iter=4).fit(rows)
+    np.testing.assert_array_equal(ours.elbo_trace_, plain.elbo_trace_)
+    assert pickle.loads(pickle.dumps(ours)).executor.client == client.scheduler.address
+
+
+def test_small_data_stay_here():
+    executor = cv.DaskExecutor("tcp://127.0.0.1:1")
+    rows = np.random.default_rng(11).normal(size=(500, 2))
+    fits = [cv.models.gaussian_mixture(2, 2).fit({"x": rows}, seed=0, executor=e) for e in (1, executor)]
+    assert_same_bits(*fits)

@@ -1,0 +1,100 @@
+"""What a pass sends: the model without its data, and things told by number."""
+
+import pickle
+
+import numpy as np
+import pytest
+from invariants.registry import CASES, Case
+
+import caviar as cv
+from caviar.data import ArrayRows
+from caviar.execution import Threads
+
+
+class Seen(Threads):
+    """Threads that remember the work of a fit and its rows."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.works = {}
+
+    def sum(self, work, source, chunks, carried):
+        if isinstance(source, ArrayRows):
+            self.works.setdefault(type(work), (work, source, chunks, carried))
+        return super().sum(work, source, chunks, carried)
+
+
+def works_of(case, n, **arguments):
+    seen = Seen()
+    data = case.draw(np.random.default_rng(0), n)
+    case.fit(data, executor=seen, max_iter=0, **arguments)
+    return seen.works
+
+
+def sizes(model, data):
+    seen = Seen()
+    model.fit(data, seed=0, max_iter=1, init="prior", executor=seen)
+    return [len(pickle.dumps(work.shipment(), protocol=5)) for work, *_ in seen.works.values()]
+
+
+def hidden_markov_model(rng, n):
+    return {"x": rng.normal(size=(n, 2)), "starts": np.arange(n) % 100 == 0}
+
+
+def gappy(rng, n):
+    x = rng.normal(size=(n, 3))
+    return {"x": np.where(rng.random((n, 3)) < 0.2, np.nan, x)}
+
+
+MORE = {
+    "successive states": Case(
+        lambda: cv.models.gaussian_hidden_markov_model(2, 3, with_starts=True),
+        hidden_markov_model,
+    ),
+    "vectors missing in part": Case(lambda: cv.models.normal_wishart_mixture(3, 2), gappy),
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *MORE])
+def test_work_that_was_sent_gives_the_same_bits(name):
+    for work, source, chunks, carried in works_of({**CASES, **MORE}[name], 300).values():
+        sent = pickle.loads(pickle.dumps((work.shipment(), work.order(work.shipment())), protocol=5))
+        shipment, order = sent
+        assert len(pickle.dumps(shipment)) < 20_000
+        chunk = chunks[0]
+        own = work.shipment()
+        expected, left = work(source, chunk, carried[0])
+        found, left_there = order.work(shipment)(source, chunk, own.numbered_states(carried[0]))
+        found = own.sums(found)
+        for key, value in {**expected.fused, **expected.parts}.items():
+            np.testing.assert_array_equal({**found.fused, **found.parts}[key], value)
+        assert found.entropy == expected.entropy
+        assert found.log_partition == expected.log_partition
+        assert (left is None) == (left_there is None)
+        for before, after in zip(left or [], own.states(left_there) or [], strict=True):
+            assert list(before) == list(after)
+            assert all(np.array_equal(before[factor], after[factor]) for factor in before)
+
+
+def test_the_size_of_what_is_sent_does_not_follow_the_rows():
+    rng = np.random.default_rng(0)
+    model = cv.models.gaussian_mixture(2, 3)
+    few, many = rng.normal(size=(500, 2)), rng.normal(size=(50_000, 2))
+    assert (
+        max(abs(a - b) for a, b in zip(sizes(model, {"x": few}), sizes(model, {"x": many}), strict=True)) < 50
+    )
+
+
+def test_missing_entries_stay_with_their_rows():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50_000, 3))
+    x[rng.random(x.shape) < 0.1] = np.nan
+    assert max(sizes(cv.models.gaussian_mixture(3, 2), {"x": x})) < 20_000
+
+
+def test_constants_as_long_as_the_data_stay_with_their_rows():
+    rng, obs = np.random.default_rng(0), cv.Plate("obs")
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    mean = cv.Normal("mean", 0, 1, plates=cv.Plate("component", 2))
+    model = cv.Model(cv.Normal("x", mean[z], rng.gamma(2, size=30_000), plates=obs))
+    assert max(sizes(model, {"x": rng.normal(size=30_000)})) < 20_000
