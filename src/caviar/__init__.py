@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from . import plot as plot
     from . import report as report
     from . import testing as testing
+    from ._diagnostics import Diagnosis
     from ._errors import (
         CaviarError,
         CaviarWarning,
@@ -152,6 +153,7 @@ _HOME = {
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "LazyTable": ".data",
+    "Diagnosis": "._diagnostics",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
     "scan": ".data",
@@ -175,7 +177,11 @@ __all__ = [
     "DaskExecutor",
     "Data",
     "DataError",
+<<<<<<< HEAD
+    "Diagnosis",
+=======
     "Device",
+>>>>>>> main
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",

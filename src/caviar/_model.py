@@ -453,6 +453,11 @@ class _Evaluator:
             plan = plan.believing(self.prior.about(plan))
         return plan, Passes(rows_of(binding), Threads())
 
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for data with every global a point mass, and its passes."""
+        names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
+        return replace(self, point=tuple(names)).bind(data, sample_weight)
+
     def above(self, leaves: Sequence[Variable]) -> _Evaluator:
         """Return the same for the part of the model above some of its leaves."""
         model = Model(*leaves)

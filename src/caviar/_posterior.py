@@ -10,12 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from ._documents import document_of_posterior
+from ._diagnostics import Diagnosis, diagnosis_of, inference_data
 from ._errors import DataError, ModelError, ParameterError
 from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
 from .engine.beliefs import Beliefs
+from ._version import __version__
 from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.loop import Result
 from .engine.passes import Passes
@@ -54,6 +56,10 @@ class Binds(Protocol):
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
+        ...
+
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for data with every global a point mass, and its passes."""
         ...
 
     def above(self, leaves: Sequence[Variable]) -> Binds:
@@ -438,6 +444,141 @@ class Posterior:
         """
         plan, passes = self._evaluator.bind(data)
         return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})}, passes)
+
+    def diagnose(
+        self,
+        data: Mapping[str, Any],
+        *,
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = None,
+        sample_weight: Any = None,
+    ) -> Diagnosis:
+        r"""Return how far q is from the posterior, told by importance weights of draws of the globals from q.
+
+        The weights are :math:`w_s = p(x, \theta_s) / q(\theta_s)` with the local variables integrated out exactly. They
+        are all equal where q is the posterior; the heavier their tail, the worse q is. ArviZ fits the tail (PSIS).
+
+        Parameters
+        ----------
+        data
+            Those of the fit.
+        n_draws
+            How many draws, >= 100. Each costs a pass over the rows.
+        seed
+            Of the draws.
+        sample_weight
+            As for the fit.
+
+        Returns
+        -------
+        Diagnosis
+            ``.pareto_k`` (good below 0.5, usable below 0.7, poor from there), ``.log_evidence`` with its standard
+            error, ``.effective_draws``, ``.log_weights``; prints what they mean.
+
+        Raises
+        ------
+        ModelError
+            If every global is a point mass, or local variables that depend on each other have a factor each: then p(x,
+            globals) has no closed form.
+        ImportError
+            If ArviZ is not installed.
+
+        Notes
+        -----
+        What q may lack is what its draws cannot show: of a posterior with several modes, exchangeable components among
+        them, the weights tell how well q fits the one it is in. Globals that are point masses stay there; the weights
+        are then those of the others given them. With very many globals (say, a thousand) k is large for any q that
+        factorises, though each margin may be good.
+
+        Examples
+        --------
+        Mean and precision of few rows are dependent, and mean field has them independent:
+
+        >>> import caviar as cv
+        >>> tau = cv.Gamma("tau", 1, 1)
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.1, 0.3, 2.2, 1.0]}
+        >>> found = cv.Model(x).fit(data).diagnose(data, seed=0)
+        >>> print(found.verdict, round(found.log_evidence, 1), round(found.elbo, 1))
+        poor -6.9 -7.0
+        """
+        _check_count("n_draws", n_draws)
+        plan, passes = self._evaluator.at_points(data, sample_weight)
+        elbo = self.elbo_at({}, data, sample_weight=sample_weight)
+        return diagnosis_of(self._factors, plan, passes, elbo, n_draws, generator(seed))
+
+    def to_arviz(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = None,
+        coords: Mapping[str, Any] | None = None,
+    ) -> Any:
+        r"""Return draws of this posterior as what the installed ArviZ works on.
+
+        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
+        ``loo`` and so on take it. Draws of q are independent, so
+        there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
+
+        Parameters
+        ----------
+        data
+            Those of the fit. Without, the groups are ``posterior`` and ``sample_stats`` (with ``log_q`` only).
+        n_draws
+            How many draws of the globals. With data each costs two passes over the rows, and new rows.
+        seed
+            Of the draws.
+        coords
+            Name of an axis -> its labels, as ``{"component": ["short", "long"]}``. Axes are called by their plates,
+            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            Groups: ``posterior``, a joint factor as ``NAME.mean`` and ``NAME.precision``; ``posterior_predictive``;
+            ``log_likelihood``, log p(x_n | globals) of each row with its local variables integrated out (of several
+            observed variables together: ``rows``); ``observed_data``, ``constant_data``; ``sample_stats``, with
+            ``log_q``, ``lp`` (log p(x, globals)) and ``log_weight``, their difference. What has no closed form is left
+            out, and the attribute ``left_out`` says why.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed.
+
+        Notes
+        -----
+        ``arviz.loo`` takes the draws for draws of the posterior, so it is as good as q is.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> data = {"x": [1, 1, 0]}
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit(data)
+        >>> tree = posterior.to_arviz(data, n_draws=100, seed=0)
+        >>> print(dict(tree["log_likelihood"]["x"].sizes))
+        {'chain': 1, 'draw': 100, 'obs': 3}
+        """
+        _check_count("n_draws", n_draws)
+        bound = None if data is None else (data, *self._evaluator.at_points(data))
+        attrs = {
+            "inference_library": "caviar",
+            "inference_library_version": __version__,
+            "elbo": self.elbo,
+            "converged": int(self.converged),
+            "n_iter": self.n_iter,
+        }
+        return inference_data(
+            self.model,
+            self._factors,
+            bound,
+            n_draws=n_draws,
+            rng=generator(seed),
+            coords={} if coords is None else coords,
+            attrs=attrs,
+        )
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.

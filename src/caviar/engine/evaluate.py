@@ -28,7 +28,10 @@ from .ragged import outer_variables
 from .state import begin, ready, statistics_of
 from .sums import Summary
 
+__all__ = ["factors_at", "in_frame", "local_distributions", "objective_at", "predictive_densities"]
+=======
 __all__ = ["factors_at", "local_distributions", "objective_at", "points_at", "predictive_densities"]
+>>>>>>> main
 
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
@@ -46,7 +49,7 @@ def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
     return factors
 
 
-def _in_frame(
+def in_frame(
     plan: Plan,
     factors: Mapping[str, Any],
     variables: Iterable[Variable] | None = None,
@@ -83,7 +86,7 @@ def local_distributions(
     outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
     if not anew:
         _check_sizes(plan, factors)
-    q = _in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
+    q = in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:
         plan = plan.updating(outer)
@@ -138,7 +141,7 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any], passes: Passes)
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
         frame = frame_about(plan.frame, factors, gate, category)
-        return frame, _in_frame(plan, factors, frame=frame)
+        return frame, in_frame(plan, factors, frame=frame)
 
     return log_predictive(plan.binding, measure)
 
@@ -221,8 +224,9 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
         )
     _check_sizes(plan, factors)
     for variable in plan.order:
+<<<<<<< HEAD
         refuse_other_factor(plan, variable, _factor_of(factors, variable))
-    q = _in_frame(plan, factors)
+    q = in_frame(plan, factors)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():
         if not given:

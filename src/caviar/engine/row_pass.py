@@ -194,7 +194,7 @@ class RowPass:
             Local statistics (E, B) of factors that are inferred elsewhere, to be overwritten.
         """
         sums = Sums.zero()
-        data = {} if self.is_fused else self._row_arrays(rows)
+        data = {} if self.is_fused else self.row_arrays(rows)
         state: LocalState = dict(before)
         if self.keeps_locals and not state:
             self._settle(rows, coefficients, state, data, scratch)
@@ -217,7 +217,7 @@ class RowPass:
         sums = Sums({}, {}, {}, dict.fromkeys(self.factors, 0.0))
         for factor in self.factors:
             self._features(factor, rows, scratch)
-        self._sum_rows(rows, state, self._row_arrays(rows), coefficients, sums, scratch)
+        self._sum_rows(rows, state, self.row_arrays(rows), coefficients, sums, scratch)
         return sums
 
     def _features(self, factor: LocalFactor, rows: Rows, scratch: Scratch) -> Array | None:
@@ -233,12 +233,12 @@ class RowPass:
         self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
     ) -> Array:
         """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
-        data = {} if self.is_fused else self._row_arrays(rows)
+        data = {} if self.is_fused else self.row_arrays(rows)
         return self._natural(factor, rows, coefficients, {}, data, scratch)
 
     def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
-        return self._settle(rows, coefficients, {}, self._row_arrays(rows), scratch)
+        return self._settle(rows, coefficients, {}, self.row_arrays(rows), scratch)
 
     def _settle(
         self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Scratch
@@ -422,7 +422,7 @@ class RowPass:
     def sum_static(self, rows: Rows, scratch: Scratch) -> Sums:
         """Return the sums over a block that no factor enters."""
         sums = Sums.zero()
-        data = self._row_arrays(rows)
+        data = self.row_arrays(rows)
         for local in self.compiled.local_terms:
             if local.is_static:
                 sums.parts[local.part] = self._weighted_sum(local, data, rows)
@@ -449,7 +449,7 @@ class RowPass:
         tally(local.sparse, each, rows.columns, total)
         return total.reshape(shape)
 
-    def _row_arrays(self, rows: Rows) -> Arrays:
+    def row_arrays(self, rows: Rows) -> Arrays:
         """Return the features that the terms which are not fused need, unpacked: (shape..., B)."""
         return {f: f.of_block(rows.columns, rows.n_rows) for f in self._row_features()}
 
