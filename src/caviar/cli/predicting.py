@@ -18,6 +18,11 @@ def predict_table(model: Path, data: str | None, sql: str | None, output: Path, 
     """Do what ``caviar predict`` does."""
     require_writable(output, ".csv", ".parquet", ".pq", inputs=(data, model))
     estimator = cv.load(model)
+    if isinstance(estimator, cv.Posterior | cv.Model):
+        raise cv.DataError(
+            f"{model} holds a {type(estimator).__name__} of a stated model, whose arrays are no columns of one table; "
+            f"predict in Python: caviar.load({str(model)!r}).predict({{'name': array, ...}})"
+        )
     names = list(cv.report.column_names(estimator))
     table = cv.data.read_table(
         data, columns=names if _has_names(estimator) else None, sql=sql, missing_ok=True
