@@ -177,11 +177,8 @@ __all__ = [
     "DaskExecutor",
     "Data",
     "DataError",
-<<<<<<< HEAD
-    "Diagnosis",
-=======
     "Device",
->>>>>>> main
+    "Diagnosis",
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._documents import document_of_posterior
 from ._diagnostics import Diagnosis, diagnosis_of, inference_data
+from ._documents import document_of_posterior
 from ._errors import DataError, ModelError, ParameterError
 from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
-from .engine.beliefs import Beliefs
 from ._version import __version__
+from .engine.beliefs import Beliefs
 from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.loop import Result
 from .engine.passes import Passes

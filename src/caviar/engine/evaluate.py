@@ -28,10 +28,14 @@ from .ragged import outer_variables
 from .state import begin, ready, statistics_of
 from .sums import Summary
 
-__all__ = ["factors_at", "in_frame", "local_distributions", "objective_at", "predictive_densities"]
-=======
-__all__ = ["factors_at", "local_distributions", "objective_at", "points_at", "predictive_densities"]
->>>>>>> main
+__all__ = [
+    "factors_at",
+    "in_frame",
+    "local_distributions",
+    "objective_at",
+    "points_at",
+    "predictive_densities",
+]
 
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
@@ -224,7 +228,6 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
         )
     _check_sizes(plan, factors)
     for variable in plan.order:
-<<<<<<< HEAD
         refuse_other_factor(plan, variable, _factor_of(factors, variable))
     q = in_frame(plan, factors)
     given = {name: local[name] for name in factors if name in local}
