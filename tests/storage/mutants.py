@@ -132,7 +132,7 @@ def _changed_arrays(entries: Entries, rng: np.random.Generator) -> Entries:
         return entries
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, TypeError, MemoryError):
+    except (ValueError, TypeError, MemoryError, OverflowError):
         # changed before
         return entries
     if array.dtype.kind not in "bif":

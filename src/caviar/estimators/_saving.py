@@ -60,11 +60,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         # made-up parameters may overflow before they are refused
         with np.errstate(all="ignore"):
+            _check_kind(header["class"])
             document = unpack(header, _Handed(arrays))
             return _loaded(upgraded(document, document["format_version"]))
     except _MISFITS as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise DataError(f"{path} is damaged, or not made by caviar: {what:.500}") from error
+
+
+def _check_kind(kind: Any) -> None:
+    if kind not in ("Model", "Posterior", *_CLASSES):
+        raise ValueError(
+            f"it holds a {kind!r:.60}, and this version knows Model, Posterior, {', '.join(_CLASSES)}"
+        )
 
 
 class _Handed(dict[str, AnyArray]):
@@ -84,10 +92,7 @@ def _loaded(document: Mapping[str, Any]) -> Any:
 
 
 def _estimator_of(document: Mapping[str, Any]) -> Saveable:
-    name = document["class"]
-    if name not in _CLASSES:
-        raise ValueError(f"it holds a {name!r:.60}, and this version knows {', '.join(_CLASSES)}")
-    estimator = _CLASSES[name]()
+    estimator = _CLASSES[document["class"]]()
     # a file from elsewhere does not say what to connect to
     estimator.set_params(**{**document["parameters"], "executor": None})
     estimator._restore(document)
