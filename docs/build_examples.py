@@ -31,7 +31,7 @@ from caviar import CaviarError, CaviarWarning
 __all__ = ["PageRun", "agree", "pages", "run_page"]
 
 DOCS = Path(__file__).parent
-STYLE = DOCS / "caviar.mplstyle"
+STYLE = DOCS.parent / "src" / "caviar" / "plot" / "caviar.mplstyle"
 WIDTH = 100
 """Columns at which the message of an error is broken."""
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from . import densities as densities
     from . import families as families
     from . import models as models
+    from . import plot as plot
     from . import report as report
     from . import testing as testing
+    from ._diagnostics import Diagnosis
     from ._errors import (
         CaviarError,
         CaviarWarning,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         ModelError,
         ParameterError,
         PlateError,
+        PrecisionWarning,
         VerificationError,
     )
     from ._model import Model
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
         compare_mixtures,
         load,
     )
-    from .execution import DaskExecutor
+    from .execution import DaskExecutor, Device
     from .language import (
         Bernoulli,
         Beta,
@@ -99,6 +102,7 @@ _ERRORS = (
     "ModelError",
     "ParameterError",
     "PlateError",
+    "PrecisionWarning",
     "VerificationError",
 )
 _LANGUAGE = (
@@ -145,15 +149,16 @@ _HOME = {
         ".estimators",
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
-    "DaskExecutor": ".execution",
+    **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
     "Model": "._model",
     "LazyTable": ".data",
+    "Diagnosis": "._diagnostics",
     "Posterior": "._posterior",
     "Prediction": "._prediction",
     "scan": ".data",
 }
-_MODULES = ("data", "datasets", "densities", "families", "models", "report", "testing")
+_MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 
 __all__ = [
     "BayesianGaussianMixture",
@@ -172,6 +177,8 @@ __all__ = [
     "DaskExecutor",
     "Data",
     "DataError",
+    "Device",
+    "Diagnosis",
     "Dirichlet",
     "FallingElboWarning",
     "Gamma",
@@ -200,6 +207,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
     "StickBreaking",

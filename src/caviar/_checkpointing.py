@@ -154,6 +154,7 @@ class FileKeeper:
                 None if best is None else restored_result(best, plan),
                 tuple(float(elbo) for elbo in ends["elbos"]),
                 str(ends["failure"]),
+                tuple(np.asarray(trace, dtype=np.float64) for trace in ends.get("traces", ())),
             )
             if document["moment"] is not None:
                 self.moment = restored_moment(document["moment"], plan)
@@ -216,6 +217,7 @@ class FileKeeper:
                     "best": None if ends.best is None else plain_result(ends.best),
                     "elbos": np.array(ends.elbos),
                     "failure": ends.failure,
+                    "traces": list(ends.traces),
                 },
                 "moment": None if moment is None else plain_moment(moment),
             },

@@ -18,7 +18,8 @@
     ├── CollapseWarning                  a factor shrank onto (almost) no data
     ├── ConvergenceWarning               the objective has not settled
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
-    └── LostDigitsWarning                sums over the data are too large for what is told from their difference
+    ├── LostDigitsWarning                sums over the data are too large for what is told from their difference
+    └── PrecisionWarning                 float32 is too coarse for these data: float64 was used instead
 """
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "ModelError",
     "ParameterError",
     "PlateError",
+    "PrecisionWarning",
     "VerificationError",
 ]
 
@@ -103,3 +105,7 @@ class FallingElboWarning(CaviarWarning):
 
 class LostDigitsWarning(CaviarWarning):
     """Sums over the data are so large that double precision loses what is told from their difference."""
+
+
+class PrecisionWarning(CaviarWarning):
+    """What was to be computed in float32 is computed in float64, because responsibilities would be off by too much."""

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
 
+from ._diagnostics import Diagnosis, diagnosis_of, inference_data
+from ._documents import document_of_posterior
 from ._errors import DataError, ModelError, ParameterError
 from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
-from .engine.beliefs import beliefs_about
-from .engine.evaluate import factors_at, local_distributions, objective_at, predictive_densities
+from ._version import __version__
+from .engine.beliefs import Beliefs
+from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
 from .engine.status import Status
-from .families import ExponentialFamily
 from .language import Plate, Variable, nodes_above
+from .storage import write_saved
 
 __all__ = ["Posterior"]
 
@@ -45,8 +49,17 @@ class Binds(Protocol):
         """Groups of local variables that share one factor."""
         ...
 
+    @property
+    def prior(self) -> Beliefs | None:
+        """Beliefs of an earlier fit in the place of the priors."""
+        ...
+
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
+        ...
+
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for data with every global a point mass, and its passes."""
         ...
 
     def above(self, leaves: Sequence[Variable]) -> Binds:
@@ -76,9 +89,24 @@ class Posterior:
         Iterations of the kept start.
     restart_elbos
         Objective that each start ended with.
+    restart_traces
+        ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
+    data_summary
+        What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
+        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column.
     """
 
-    def __init__(self, model: Any, result: Result, evaluator: Binds, restart_elbos: Sequence[float]) -> None:
+    restart_traces: tuple[Array, ...] = ()
+
+    def __init__(
+        self,
+        model: Any,
+        result: Result,
+        evaluator: Binds,
+        restart_elbos: Sequence[float],
+        restart_traces: Sequence[Array] = (),
+        data_summary: Mapping[str, Any] | None = None,
+    ) -> None:
         self.model = model
         self.elbo = result.elbo
         self.elbo_trace = result.trace
@@ -86,11 +114,20 @@ class Posterior:
         self.status = result.status
         self.n_iter = result.n_iter
         self.restart_elbos = np.array(restart_elbos)
+        self.restart_traces = tuple(restart_traces)
         self._evaluator = evaluator
         hidden = result.plan.binding.latent
         self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
         self._factors = factors_at(result.plan, result.q)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
+        self.data_summary = data_summary
+
+    @classmethod
+    def _of_parts(cls, **attributes: Any) -> Posterior:
+        """Return a posterior with these attributes, as a saved one has them."""
+        posterior = cls.__new__(cls)
+        vars(posterior).update(attributes)
+        return posterior
 
     @property
     def data_plate(self) -> Plate | None:
@@ -155,9 +192,43 @@ class Posterior:
         same = {"point": self._evaluator.point, "factors": self._evaluator.factors}
         return self.model.fit(data, **{"prior": self, **same, **arguments})
 
-    def beliefs(self, plan: Plan) -> dict[Variable, ExponentialFamily]:
-        """Return what a plan for more data takes for priors of its globals."""
-        return beliefs_about(plan, self._factors, self._of_points)
+    @property
+    def beliefs(self) -> Beliefs:
+        """What it knows of the globals, for more rows of data."""
+        return Beliefs(self._factors, self._of_points)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
+
+        The file holds arrays and JSON, never code, and so can be loaded from anywhere. It holds no data and nothing
+        that grows with the rows: factors of local variables are found anew by :meth:`local`.
+
+        Parameters
+        ----------
+        path
+            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        ModelError
+            If the model has a variable of a class of your own, or is too large to be stated again.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "coin.caviar"
+        >>> posterior.save(path)
+        >>> print(
+        ...     cv.load(path).update({"x": [1, 0, 0, 0]})["p"].b, posterior.update({"x": [1, 0, 0, 0]})["p"].b
+        ... )
+        5.0 5.0
+        """
+        write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
 
     def local(self, data: Mapping[str, Any], *, anew: bool = True) -> dict[str, Any]:
         """Return the factors of the local variables for rows of data, old or new, the globals as they are.
@@ -326,7 +397,7 @@ class Posterior:
                     f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
                 )
 
-    def log_predictive(self, data: Mapping[str, Any]) -> Array:
+    def log_predictive(self, data: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> Array:
         r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
 
         .. math:: \log p(x^*_n) = \log \sum_k \mathrm E_q[\pi_k]\, \mathrm E_q[p(x^*_n \mid \theta_k)], \qquad
@@ -342,6 +413,9 @@ class Posterior:
             As for the fit; any number of rows. Each is a row by itself, as if it came next. Entries that are missing
             (NaN) are left out: where the entries of a row are independent given the parents, the marginal; a row
             without any has 0. Vectors that are missing in part are refused.
+        given
+            Name of a global variable -> value that it is held at, as one draw of :meth:`sample` has it, instead of
+            averaging over its factor. With a value of each, this is the density of the model at these parameters.
 
         Returns
         -------
@@ -365,9 +439,146 @@ class Posterior:
         >>> posterior = cv.Model(cv.Poisson("x", rate, plates=cv.Plate("obs"))).fit({"x": [3, 1]})
         >>> posterior.log_predictive({"x": [0, 1, 2]}).round(3)  # negative binomial(6, 3/4)
         array([-1.726, -1.321, -1.454])
+        >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
+        array([-2.   , -1.307, -1.307])
         """
         plan, passes = self._evaluator.bind(data)
-        return predictive_densities(plan, self._factors, passes)
+        return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})}, passes)
+
+    def diagnose(
+        self,
+        data: Mapping[str, Any],
+        *,
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = None,
+        sample_weight: Any = None,
+    ) -> Diagnosis:
+        r"""Return how far q is from the posterior, told by importance weights of draws of the globals from q.
+
+        The weights are :math:`w_s = p(x, \theta_s) / q(\theta_s)` with the local variables integrated out exactly. They
+        are all equal where q is the posterior; the heavier their tail, the worse q is. ArviZ fits the tail (PSIS).
+
+        Parameters
+        ----------
+        data
+            Those of the fit.
+        n_draws
+            How many draws, >= 100. Each costs a pass over the rows.
+        seed
+            Of the draws.
+        sample_weight
+            As for the fit.
+
+        Returns
+        -------
+        Diagnosis
+            ``.pareto_k`` (good below 0.5, usable below 0.7, poor from there), ``.log_evidence`` with its standard
+            error, ``.effective_draws``, ``.log_weights``; prints what they mean.
+
+        Raises
+        ------
+        ModelError
+            If every global is a point mass, or local variables that depend on each other have a factor each: then p(x,
+            globals) has no closed form.
+        ImportError
+            If ArviZ is not installed.
+
+        Notes
+        -----
+        What q may lack is what its draws cannot show: of a posterior with several modes, exchangeable components among
+        them, the weights tell how well q fits the one it is in. Globals that are point masses stay there; the weights
+        are then those of the others given them. With very many globals (say, a thousand) k is large for any q that
+        factorises, though each margin may be good.
+
+        Examples
+        --------
+        Mean and precision of few rows are dependent, and mean field has them independent:
+
+        >>> import caviar as cv
+        >>> tau = cv.Gamma("tau", 1, 1)
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.1, 0.3, 2.2, 1.0]}
+        >>> found = cv.Model(x).fit(data).diagnose(data, seed=0)
+        >>> print(found.verdict, round(found.log_evidence, 1), round(found.elbo, 1))
+        poor -6.9 -7.0
+        """
+        _check_count("n_draws", n_draws)
+        plan, passes = self._evaluator.at_points(data, sample_weight)
+        elbo = self.elbo_at({}, data, sample_weight=sample_weight)
+        return diagnosis_of(self._factors, plan, passes, elbo, n_draws, generator(seed))
+
+    def to_arviz(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = None,
+        coords: Mapping[str, Any] | None = None,
+    ) -> Any:
+        r"""Return draws of this posterior as what the installed ArviZ works on.
+
+        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
+        ``loo`` and so on take it. Draws of q are independent, so
+        there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
+
+        Parameters
+        ----------
+        data
+            Those of the fit. Without, the groups are ``posterior`` and ``sample_stats`` (with ``log_q`` only).
+        n_draws
+            How many draws of the globals. With data each costs two passes over the rows, and new rows.
+        seed
+            Of the draws.
+        coords
+            Name of an axis -> its labels, as ``{"component": ["short", "long"]}``. Axes are called by their plates,
+            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            Groups: ``posterior``, a joint factor as ``NAME.mean`` and ``NAME.precision``; ``posterior_predictive``;
+            ``log_likelihood``, log p(x_n | globals) of each row with its local variables integrated out (of several
+            observed variables together: ``rows``); ``observed_data``, ``constant_data``; ``sample_stats``, with
+            ``log_q``, ``lp`` (log p(x, globals)) and ``log_weight``, their difference. What has no closed form is left
+            out, and the attribute ``left_out`` says why.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed.
+
+        Notes
+        -----
+        ``arviz.loo`` takes the draws for draws of the posterior, so it is as good as q is.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> data = {"x": [1, 1, 0]}
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit(data)
+        >>> tree = posterior.to_arviz(data, n_draws=100, seed=0)
+        >>> print(dict(tree["log_likelihood"]["x"].sizes))
+        {'chain': 1, 'draw': 100, 'obs': 3}
+        """
+        _check_count("n_draws", n_draws)
+        bound = None if data is None else (data, *self._evaluator.at_points(data))
+        attrs = {
+            "inference_library": "caviar",
+            "inference_library_version": __version__,
+            "elbo": self.elbo,
+            "converged": int(self.converged),
+            "n_iter": self.n_iter,
+        }
+        return inference_data(
+            self.model,
+            self._factors,
+            bound,
+            n_draws=n_draws,
+            rng=generator(seed),
+            coords={} if coords is None else coords,
+            attrs=attrs,
+        )
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.

@@ -5,7 +5,20 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("numpy", "scipy", "sklearn", "matplotlib", "typer", "rich", "duckdb", "pyarrow", "pandas", "dask")
+HEAVY = (
+    "numpy",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+    "typer",
+    "rich",
+    "duckdb",
+    "pyarrow",
+    "pandas",
+    "dask",
+    "torch",
+    "array_api_compat",
+)
 
 
 def in_a_fresh_process(program: str) -> str:

@@ -88,7 +88,7 @@ def test_the_version_is_printed(run):
     [
         ("duckdb", ["fit", "{csv}"], "caviar[tables]"),
         ("pyarrow", ["fit", "{csv}"], "caviar[tables]"),
-        ("matplotlib.axes", ["demo", "--output-dir", "out"], "caviar[plot]"),
+        ("matplotlib.figure", ["demo", "--output-dir", "out"], "caviar[plot]"),
     ],
 )
 def test_a_missing_extra_is_named(run, eruptions, tmp_path, monkeypatch, module, arguments, extra):

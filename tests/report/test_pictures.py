@@ -4,13 +4,12 @@ import sys
 
 import numpy as np
 import pytest
-from matplotlib import colors
 from matplotlib.patches import Polygon
 
 import caviar as cv
 from caviar.estimators._uncertainty import mean_marginal
+from caviar.plot.colours import blend, colours_of
 from caviar.report import draw, save_picture
-from caviar.report.colours import blend, colours_of
 
 FAITHFUL = cv.datasets.load_faithful()
 GALAXIES = cv.datasets.load_galaxies()
@@ -51,20 +50,6 @@ def test_rows_have_the_blended_colours_of_their_components(mixture):
     expected = blend(mixture.predict_proba(FAITHFUL.values), colours_of(2))
     np.testing.assert_allclose(points.get_facecolors()[:, :3], expected, atol=1e-6)
     np.testing.assert_allclose(points.get_offsets(), FAITHFUL.values)
-
-
-def test_certain_rows_have_the_colour_itself_and_uncertain_ones_lie_between():
-    palette = colours_of(3)
-    np.testing.assert_allclose(blend(np.eye(3), palette), palette, atol=1e-12)
-    half = blend(np.array([[0.5, 0.5, 0.0]]), palette)[0]
-    assert np.all(half >= palette[:2].min(axis=0) - 1e-12)
-    assert np.all(half <= palette[:2].max(axis=0) + 1e-12)
-
-
-def test_neighbouring_colours_differ_in_grey():
-    lightness = colours_of(8)[:6] @ [0.2126, 0.7152, 0.0722]
-    assert np.abs(np.diff(lightness)).min() > 0.04
-    assert len({colors.to_hex(tuple(colour)) for colour in colours_of(8)}) == 8
 
 
 def test_one_column_is_a_histogram_under_a_density_that_integrates_to_one():

@@ -14,7 +14,7 @@ import caviar as cv
 
 from .results import print_document
 from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
-from .tables import input_file, read_for
+from .tables import input_file, load_mixture, read_for
 
 __all__ = ["check_model"]
 
@@ -31,7 +31,7 @@ def check_model(
     model: Path, data: str | None, sql: str | None, *, seed: int, n_rows: int, as_json: bool, quiet: bool
 ) -> None:
     """Do what ``caviar check`` does."""
-    estimator = cv.load(model)
+    estimator = load_mixture(model)
     with input_file(data) as file:
         table = read_for(estimator, model, file, sql)
     complete = table.values[~np.isnan(table.values).any(axis=1)]

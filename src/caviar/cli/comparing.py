@@ -19,7 +19,7 @@ from .progress import watching
 from .results import print_document
 from .rows import rows_of_table
 from .speaking import gathered_warnings, plain, say, standard_error, standard_output
-from .tables import input_file, read_for, source_name
+from .tables import input_file, load_mixture, read_for, source_name
 
 __all__ = ["ComparisonRequest", "compare", "numbers_of_components"]
 
@@ -111,7 +111,7 @@ def _comparable(rows: Sequence[dict[str, Any]]) -> bool:
 
 
 def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
-    estimator = cv.load(path)
+    estimator = load_mixture(path)
     row = {
         "model": str(path),
         "kind": kind_of(estimator).words,

@@ -6,11 +6,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import caviar as cv
-
 from .results import print_document
 from .speaking import say, standard_output
-from .tables import STANDARD, input_file, read_for, require_table, write_result
+from .tables import STANDARD, input_file, load_estimator, read_for, require_table, write_result
 
 __all__ = ["predict_table"]
 
@@ -20,7 +18,7 @@ def predict_table(
 ) -> None:
     """Do what ``caviar predict`` does."""
     require_table(output, data, model)
-    estimator = cv.load(model)
+    estimator = load_estimator(model)
     with input_file(data) as file:
         table = read_for(estimator, model, file, sql)
     columns = predictions(estimator, table.values)

@@ -10,7 +10,7 @@ import caviar as cv
 from .files import require_writable
 from .results import print_document
 from .speaking import say, standard_output
-from .tables import input_file, read_for, source_name
+from .tables import input_file, load_mixture, read_for, source_name
 
 __all__ = ["write_report"]
 
@@ -20,7 +20,7 @@ def write_report(
 ) -> None:
     """Do what ``caviar report`` does."""
     require_writable(output, ".html", ".htm", inputs=(data, model))
-    estimator = cv.load(model)
+    estimator = load_mixture(model)
     with input_file(data) as file:
         rows = None
         if file is not None or sql is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import caviar as cv
 
 from .speaking import say, standard_error
-from .tables import require_table, write_result
+from .tables import load_mixture, require_table, write_result
 
 __all__ = ["write_sample"]
 
@@ -17,7 +17,7 @@ def write_sample(
 ) -> None:
     """Do what ``caviar sample`` does."""
     require_table(output, model)
-    estimator = cv.load(model)
+    estimator = load_mixture(model)
     rows, labels = estimator.sample(n, random_state=seed)
     names = cv.report.column_names(estimator)
     columns = dict(zip(names, rows.T, strict=True))

@@ -15,7 +15,17 @@ import caviar as cv
 from .files import require_writable
 from .non_numeric import same_numbers
 
-__all__ = ["STANDARD", "has_names", "input_file", "read_for", "require_table", "source_name", "write_result"]
+__all__ = [
+    "STANDARD",
+    "has_names",
+    "input_file",
+    "load_estimator",
+    "load_mixture",
+    "read_for",
+    "require_table",
+    "source_name",
+    "write_result",
+]
 
 STANDARD = "-"
 """What stands for standard input, and for standard output."""
@@ -49,6 +59,40 @@ def input_file(data: str | None) -> Iterator[str | None]:
 def source_name(data: str | None) -> str | None:
     """Return what the data are called where they are spoken of."""
     return "standard input" if data == STANDARD else data
+
+
+def load_estimator(model: Path) -> Any:
+    """Return a saved estimator.
+
+    Raises
+    ------
+    DataError
+        If the file holds a model that was stated by its user, or a posterior of one.
+    """
+    estimator = cv.load(model)
+    if isinstance(estimator, cv.Posterior | cv.Model):
+        raise cv.DataError(
+            f"{model} holds a {type(estimator).__name__} of a stated model, whose arrays are no columns of one table; "
+            f"predict in Python: caviar.load({str(model)!r}).predict({{'name': array, ...}})"
+        )
+    return estimator
+
+
+def load_mixture(model: Path) -> Any:
+    """Return a saved mixture of Gaussians.
+
+    Raises
+    ------
+    DataError
+        If the file holds something else.
+    """
+    estimator = load_estimator(model)
+    if not hasattr(estimator, "means_"):
+        raise cv.DataError(
+            f"{model} holds a {type(estimator).__name__}; this command takes mixtures of Gaussians, as caviar fit "
+            f"saves them"
+        )
+    return estimator
 
 
 def has_names(estimator: Any) -> bool:

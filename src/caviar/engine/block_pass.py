@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from typing import Protocol
 
 from .._typing import Array
 from .chain import ChainFactor
 from .locals import LocalFactor
+from .partial_vectors import PartialVectors
 from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
 
@@ -35,6 +36,11 @@ class BlockPass(Protocol):
     @property
     def chain(self) -> ChainFactor | None:
         """The local factor along which successive rows depend on each other, or None."""
+        ...
+
+    @property
+    def partial(self) -> Mapping[LocalFactor, Sequence[PartialVectors]]:
+        """Leaves of vectors missing in part, by the local factor whose features they are."""
         ...
 
     @property

@@ -51,7 +51,7 @@ class Centres:
         self._axes = plan.frame.groups[group].axes
         self._table = plan.compiled.tables[factor]
         offsets = plan.frame.centres.get(group)
-        self._own: dict[int, tuple[FeatureTable, AnyArray]] = {}
+        self._own: dict[int, tuple[FeatureTable, list[tuple[slice, slice]]]] = {}
         if offsets is not None:
             for k in np.flatnonzero(np.any(offsets[1] != 0, axis=tuple(range(1, offsets[1].ndim)))):
                 self._own[int(k)] = self._own_table(offsets[1][k])
@@ -63,8 +63,8 @@ class Centres:
             if f.source is not None and f.source.node in self._leaves
         ]
 
-    def _own_table(self, offset: Array) -> tuple[FeatureTable, AnyArray]:
-        """Return the features of the leaves from a category's own point, and their columns in the common table."""
+    def _own_table(self, offset: Array) -> tuple[FeatureTable, list[tuple[slice, slice]]]:
+        """Return the features of the leaves from a category's own point, and runs of rows and of common columns."""
         features, columns = [], []
         for i in self._features():
             feature = self._table.features[i]
@@ -73,34 +73,39 @@ class Centres:
             assert source.reference is not None
             moved = replace(source, reference=source.reference + offset)
             features.append(replace(feature, source=moved))
-            columns.append(np.arange(self._table.slices[i].start, self._table.slices[i].stop))
-        return FeatureTable(features), np.concatenate(columns)
+            columns.append(self._table.slices[i])
+        return FeatureTable(features), _runs(columns)
 
     @property
     def is_used(self) -> bool:
         """Whether any category has a point of its own."""
         return bool(self._own)
 
-    def mask(self, matrix: Array) -> Array:
+    def mask(self, matrix: Array, scratch: Scratch) -> Array:
         """Return the matrix W without what the own features of the categories provide."""
-        masked = matrix.copy()
-        for k, (_, columns) in self._own.items():
-            masked[k, columns] = 0.0
+        masked = scratch.kernels.copy(matrix)
+        for k, (_, runs) in self._own.items():
+            for _, columns in runs:
+                masked[k, columns] = 0.0
         return masked
 
     def add_natural(
         self, matrix: Array, columns: Mapping[str, AnyArray], natural: Array, scratch: Scratch
     ) -> None:
         """Add to the natural parameters (K, B) what the own features provide."""
-        for k, (table, where) in self._own.items():
-            natural[k] += matrix[k, where] @ self._fill(table, columns, natural.shape[1], scratch)
+        for k, (table, runs) in self._own.items():
+            features = self._fill(table, columns, natural.shape[1], scratch)
+            for own, common in runs:
+                natural[k, ...] += matrix[k, common] @ features[own, ...]
 
     def replace_sums(
         self, expected: Array, columns: Mapping[str, AnyArray], total: Array, scratch: Scratch
     ) -> None:
         """Overwrite sums (K, F) of the categories with own features by sums of these."""
-        for k, (table, where) in self._own.items():
-            total[k, where] = expected[k] @ self._fill(table, columns, expected.shape[1], scratch).T
+        for k, (table, runs) in self._own.items():
+            features = self._fill(table, columns, expected.shape[1], scratch)
+            for own, common in runs:
+                total[k, common] = expected[k, ...] @ features[own, ...].T
 
     def holds(self, leaf: Variable) -> bool:
         """Whether these are centres of a leaf's location."""
@@ -119,7 +124,7 @@ class Centres:
         self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Scratch
     ) -> Array:
         features = scratch.array((self, "own"), (table.n_rows, n_rows))
-        table.fill(columns, features, scratch)
+        scratch.kernels.fill(table, columns, features, scratch)
         return features
 
     def worst_loss(self, plan: Plan, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
@@ -276,7 +281,7 @@ def _can_move(plan: Plan, factor: LocalFactor, gate: Variable, group: Group, lea
     if any(slot.index is not gate for slot in slots) or len(chosen) != 1:
         return False
     locations = [v for v in group.variables if v not in plan.binding.values]
-    if any(v not in chosen or not isinstance(v.slots["mean"].node, Constant) for v in locations):
+    if any(v not in chosen or v.known("mean") is None for v in locations):
         return False
     for leaf, slot in zip(leaves, slots, strict=True):
         plates = tuple(Axis(p) for p in leaf.plates if p is not plan.binding.data_plate)
@@ -295,6 +300,20 @@ def _can_move(plan: Plan, factor: LocalFactor, gate: Variable, group: Group, lea
         and (other is not None or plan.compiled.users[None, feature.key] != {feature.source.node})
     ]
     return not any(leaf in uses for leaf in leaves) and not plan.compiled.local_terms
+
+
+def _runs(columns: Sequence[slice]) -> list[tuple[slice, slice]]:
+    """Return slices one after the other (own), and where they stand (common); adjoining ones as one."""
+    runs: list[tuple[slice, slice]] = []
+    stop = 0
+    for common in columns:
+        start, stop = stop, stop + common.stop - common.start
+        if runs and runs[-1][1].stop == common.start:
+            own, before = runs.pop()
+            runs.append((slice(own.start, stop), slice(before.start, common.stop)))
+        else:
+            runs.append((slice(start, stop), common))
+    return runs
 
 
 def _entries(feature: Feature, values: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import families
-from .._errors import ModelError
+from .._errors import ModelError, ParameterError
 from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
@@ -21,13 +21,21 @@ from .loop import Settings, ascend
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .point import PointMass
 from .predictive import log_predictive
 from .priors import prior_start
 from .ragged import outer_variables
 from .state import begin, ready, statistics_of
 from .sums import Summary
 
-__all__ = ["factors_at", "local_distributions", "objective_at", "predictive_densities"]
+__all__ = [
+    "factors_at",
+    "in_frame",
+    "local_distributions",
+    "objective_at",
+    "points_at",
+    "predictive_densities",
+]
 
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
@@ -45,7 +53,7 @@ def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
     return factors
 
 
-def _in_frame(
+def in_frame(
     plan: Plan,
     factors: Mapping[str, Any],
     variables: Iterable[Variable] | None = None,
@@ -55,10 +63,19 @@ def _in_frame(
     q = {}
     for variable in plan.order if variables is None else variables:
         reference = (frame or plan.frame).of(variable)
-        factor = factors[variable.name]
+        factor = _factor_of(factors, variable)
         moved = factor if reference is None else factor.translate(-reference)
         q[variable] = plan.with_known(variable, moved, frame)
     return q
+
+
+def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
+    if variable.name not in factors:
+        raise ModelError(
+            f"the posterior has no factor of '{variable.name}': in the fit its values came with the data. Give them "
+            f"with these data, too: {{'{variable.name}': ..., ...}}"
+        )
+    return factors[variable.name]
 
 
 def local_distributions(
@@ -73,7 +90,7 @@ def local_distributions(
     outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
     if not anew:
         _check_sizes(plan, factors)
-    q = _in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
+    q = in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:
         plan = plan.updating(outer)
@@ -128,9 +145,34 @@ def predictive_densities(plan: Plan, factors: Mapping[str, Any], passes: Passes)
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
         frame = frame_about(plan.frame, factors, gate, category)
-        return frame, _in_frame(plan, factors, frame=frame)
+        return frame, in_frame(plan, factors, frame=frame)
 
     return log_predictive(plan.binding, measure)
+
+
+def points_at(plan: Plan, values: Mapping[str, Any]) -> dict[str, PointMass]:
+    """Return point masses of global variables at these values, by name.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, or a value has another shape than its variable.
+    """
+    latent = {variable.name: variable for variable in plan.order}
+    points = {}
+    for name, value in values.items():
+        if name not in latent:
+            known = ", ".join(repr(other) for other in latent)
+            raise ParameterError(
+                f"given= names {name!r}, which is no global variable of the posterior; it has {known}"
+            )
+        parts = (
+            tuple(np.asarray(part, dtype=np.float64) for part in value) if isinstance(value, tuple) else None
+        )
+        point = np.asarray(value, dtype=np.float64) if parts is None else families.MeanPrecision(*parts)
+        points[name] = PointMass.of(latent[name], point)
+        refuse_other_factor(plan, latent[name], points[name])
+    return points
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -186,8 +228,8 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
         )
     _check_sizes(plan, factors)
     for variable in plan.order:
-        refuse_other_factor(plan, variable, factors[variable.name])
-    q = _in_frame(plan, factors)
+        refuse_other_factor(plan, variable, _factor_of(factors, variable))
+    q = in_frame(plan, factors)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():
         if not given:

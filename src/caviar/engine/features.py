@@ -23,7 +23,7 @@ from .gaps import entries_name
 from .missing import OBSERVED, mask_name
 from .scratch import Scratch
 
-__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "feature_key", "packed_square"]
+__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "feature_key", "known_values", "packed_square"]
 
 _FEWEST_CATEGORIES = 16
 """Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
@@ -122,7 +122,7 @@ class Feature:
             assert isinstance(self.source.node, Variable)
             return self.source.shape[: len(self.source.shape) - self.source.node.value_rank]
         if self._is_power:
-            return self.source.shape + (self.source.shape[-1:] if self._is_outer else ())
+            return self.source.shape + (self.source.shape[-1:] if self.is_outer else ())
         probe = np.zeros((1, *self.source.shape), dtype=np.int64)
         if _rank(self.role) == 2:
             # a matrix has a log-determinant if it is definite
@@ -135,12 +135,17 @@ class Feature:
         return self.source is not None and self.source.reference is not None and self.statistic in ("x", "xx")
 
     @property
-    def _is_outer(self) -> bool:
-        """Whether such a square is that of a vector."""
+    def is_outer(self) -> bool:
+        """Whether it is a product of a vector with itself, where it is a power."""
         if self.statistic == "x" or self.source is None:
             return False
         node = self.source.node
         return bool(node.value_rank if isinstance(node, Variable) else _rank(self.role))
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it is made of a value by a difference and products alone."""
+        return self._is_power or self.is_packed
 
     @property
     def is_square(self) -> bool:
@@ -202,7 +207,7 @@ class Feature:
             values = self.source.values(rows)
             if self.statistic == "x":
                 return values
-            return values[..., :, None, :] * values[..., None, :, :] if self._is_outer else values * values
+            return values[..., :, None, :] * values[..., None, :, :] if self.is_outer else values * values
         if self.role is None:
             assert isinstance(self.source.node, Variable)
             computed = self.source.node.statistic(self.statistic, rows)
@@ -265,7 +270,9 @@ def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
         np.multiply(values[half:], values[:half], out=out[full:])
 
 
-def _known_values(source: Source, block: Mapping[str, AnyArray]) -> AnyArray:
+def known_values(source: Source | None, block: Mapping[str, AnyArray]) -> AnyArray:
+    """Return a block's values from their reference point, (shape..., B), zero where they are missing."""
+    assert source is not None
     values = source.values(block[source.name])
     return values * source.observed(block, values.ndim) if source.has_missing else values
 
@@ -338,7 +345,7 @@ class FeatureTable:
                 done[source.name] = shaped
             elif feature.is_packed:
                 values = done.get(source.name)
-                packed_square(_known_values(source, block) if values is None else values, out, scratch)
+                packed_square(known_values(source, block) if values is None else values, out, scratch)
             elif feature.is_sum_of_squares and source.name in done:
                 values = done[source.name].reshape(-1, out.shape[-1])
                 np.einsum("ib,ib->b", values, values, out=out[0])

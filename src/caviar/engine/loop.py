@@ -134,11 +134,18 @@ def ascend(
     else:
         moment = resumed
         passes.go_on(moment.state.plan, moment.kept)
+        # whether the earlier one was in float32 still is not known
+        passes.refine()
     trace = moment.trace
     try:
         record(settings, moment)
         while moment.status is None and moment.n_iter < settings.max_iter:
             after, memory, visits, stopped = _iterated(settings, moment, passes)
+            if passes.is_rough and (after is None or stopped is not None):
+                # in float32; what it means is asked again in float64
+                moment = _refined(settings, moment, passes)
+                trace = moment.trace
+                continue
             if after is None:
                 moment = replace(moment, status=stopped)
                 record(settings, moment)
@@ -148,20 +155,35 @@ def ascend(
             memory, settled = _judged(settings, memory, change)
             why = stopped or settled
             moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why)
+            if passes.is_rough and change < settings.tol:
+                # sums in float32 are as far as they lead: the end of a fit is in float64
+                moment = _refined(settings, moment, passes)
+                trace = moment.trace
             record(settings, moment)
             tell(settings, moment.n_iter, after.elbo, change)
         return _ended(settings, moment, passes)
     except KeyboardInterrupt:
+        moment = _refined(settings, moment, passes)
         return result_of(moment.state, moment.trace, Status.INTERRUPTED)
 
 
 def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
     """Return the result after the last iteration; local factors that are those of earlier visits get their optimum."""
     status = moment.status or Status.MAX_ITER
+    moment = _refined(settings, moment, passes)
     if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER):
         return result_of(moment.state, moment.trace, status)
     state = with_optimal_locals(moment.state, passes)
     return result_of(state, [*moment.trace[:-1], state.elbo], status)
+
+
+def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
+    """Return the moment with the rows in float64, where the trace then ends; as it is if they are that already."""
+    if not passes.refine():
+        return moment
+    state = with_optimal_locals(moment.state, passes)
+    memory = Memory() if settings.moves_further else None
+    return Moment(state, [*moment.trace[:-1], state.elbo], moment.n_iter, np.inf, memory, passes.kept())
 
 
 def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
@@ -218,10 +240,15 @@ def _iterated(
     settings: Settings, moment: Moment, passes: Passes
 ) -> tuple[State | None, Memory | None, Visits, Status | None]:
     """Return the state after an iteration, None if it is not finite, what is remembered, and the reason to stop."""
-    if settings.n_batches:
-        after, visits, stopped = _step_by_batches(settings, moment, passes)
-        return after, None, visits, stopped
-    after, memory, stopped = _step(moment.state, passes, moment.memory, moment.change)
+    try:
+        if settings.n_batches:
+            after, visits, stopped = _step_by_batches(settings, moment, passes)
+            return after, None, visits, stopped
+        after, memory, stopped = _step(moment.state, passes, moment.memory, moment.change)
+    except ImproperError:
+        if not passes.is_rough:
+            raise
+        return None, None, moment.visits, None
     return after, memory, moment.visits, stopped
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from .._pairwise import pairwise_sum
 from .._typing import Array
 from .chain import ChainFactor, Path
+from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
@@ -26,7 +27,12 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Where blocks are mapped."""
+    """Where blocks are mapped.
+
+    An executor that moves blocks to a device says so by attributes that others need not have: ``moves_blocks`` (True),
+    ``is_single`` (whether it works in float32 until a pass has to be exact), ``block_rows(rows)``, the rows of a block
+    for a plan's :class:`RowPass`, and ``host``, an executor of this process for small samples.
+    """
 
     def session(self) -> AbstractContextManager[None]:
         """Hold what is needed for many maps."""
@@ -83,6 +89,8 @@ class Passes:
         self.source = source
         self.executor = executor
         self._scratch = Scratch()
+        self.is_rough: bool = getattr(executor, "is_single", False)
+        """Whether sums are taken in float32: within an error budget, but not to the last digits."""
         self.carried: dict[int, Any] = {}
         """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
         self._static: tuple[Plan, Sums] | None = None
@@ -98,6 +106,27 @@ class Passes:
     def n_batches(self, plan: Plan) -> int:
         """Return the number of batches whose sums are kept apart: no more than there are rows, or whole sequences."""
         return min(self._n_batches, len(self._chunks(plan)))
+
+    def check(self, plan: Plan) -> None:
+        """Check that the executor can make the passes of a plan.
+
+        Raises
+        ------
+        ParameterError
+            If not.
+        """
+        if getattr(self.executor, "moves_blocks", False):
+            refuse_what_no_device_takes(plan.rows)
+
+    def refine(self) -> bool:
+        """From now on take sums in float64; return whether that changes anything."""
+        was_rough, self.is_rough = self.is_rough, False
+        return was_rough
+
+    def _block_rows(self, plan: Plan) -> int | None:
+        """Return the rows of a block that the executor likes best, None if it leaves them to the plan."""
+        own = getattr(self.executor, "block_rows", None)
+        return None if own is None else own(plan.rows)
 
     def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
@@ -140,7 +169,7 @@ class Passes:
     def blocks(self, plan: Plan, most_rows: int) -> list[tuple[int, int]]:
         """Return where blocks of no more rows start and stop; with a chain they are whole sequences, however long."""
         if plan.chain is None:
-            return blocks_of(plan, self.source, most_rows)
+            return blocks_of(plan, self.source, most_rows, self._block_rows(plan))
         return self._sequences(plan, plan.chain, -(-self.source.n_rows // most_rows))
 
     def _sequences(self, plan: Plan, chain: ChainFactor, fewest: int) -> list[tuple[int, int]]:
@@ -151,9 +180,10 @@ class Passes:
         return self._bounds[made_for]
 
     def _chunks(self, plan: Plan) -> list[Chunk]:
+        """Return the chunks over which local factors are inferred."""
         fewest = max(1, self._n_batches)
         if plan.chain is None:
-            return chunks_of(plan, self.source, fewest)
+            return chunks_of(plan, self.source, fewest, self._block_rows(plan))
         return chunked(self._sequences(plan, plan.chain, fewest), fewest)
 
     def _chunks_at_once(self, plan: Plan, source: RowSource) -> list[Chunk]:
@@ -183,7 +213,7 @@ class Passes:
         return total
 
     def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
-        work = InferBlocks(plan.rows, coefficients, self._scratch)
+        work = InferBlocks(plan.rows, coefficients, self._scratch, exact=not self.is_rough)
         carried = [self.carried.get(chunk.number) for chunk in chunks]
         sums, after = self.executor.sum(work, self.source, chunks, carried)
         if plan.rows.keeps_locals:
@@ -217,8 +247,9 @@ class Passes:
         return self.executor.sum(SumStatic(plan.rows, self._scratch), source, chunks, [None] * len(chunks))[0]
 
     def forget(self) -> None:
-        """Forget the local factors of the last pass."""
+        """Forget the local factors of the last pass; the next one is in float32 again where the executor is."""
         self.carried = {}
+        self.is_rough = getattr(self.executor, "is_single", False)
 
     def kept(self) -> Kept:
         """Return what the next pass needs of those before."""

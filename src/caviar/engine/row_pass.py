@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from .._typing import Array
 from .centres import Centres
 from .chain import ChainFactor, chain_of
 from .compile import Compiled, LocalTerm, Part
@@ -16,7 +16,7 @@ from .contraction import Derivative
 from .features import Feature
 from .locals import FamilyFactor, LocalFactor
 from .partial_vectors import PartialVectors
-from .products import accumulate, block_rows, project
+from .products import block_rows
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .tallied import add_tallied, tally
@@ -74,6 +74,8 @@ class RowPass:
         self._explicit = {key[0] for key, _, _, _ in self._messages}
         self.keeps_locals = any(needs for _, _, _, needs in self._messages)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
+        self.is_fused = all(local.is_static for local in compiled.local_terms)
+        """Whether a local factor meets the rows in its matrix product alone."""
         self._fused = [
             (part, compiled.tables[part.factor].columns[part.feature.key])
             for part in compiled.parts
@@ -121,6 +123,17 @@ class RowPass:
         wide = [key.n_rows for key in self._row_features() if key.is_sparse]
         sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
+
+    @property
+    def buffer_rows(self) -> int:
+        """Numbers of each row of a block that a pass holds in its buffers, about."""
+        tables = self.compiled.tables
+        return sum(3 * f.n_rows + (tables[f].n_dense if f in tables else 0) for f in self.factors)
+
+    @property
+    def has_centres(self) -> bool:
+        """Whether some category is measured from a point of its own."""
+        return any(self._used_centres(factor) for factor in self.factors)
 
     @property
     def operations_a_row(self) -> float:
@@ -181,7 +194,7 @@ class RowPass:
             Local statistics (E, B) of factors that are inferred elsewhere, to be overwritten.
         """
         sums = Sums.zero()
-        data = self._row_arrays(rows) if self.compiled.local_terms else {}
+        data = {} if self.is_fused else self.row_arrays(rows)
         state: LocalState = dict(before)
         if self.keeps_locals and not state:
             self._settle(rows, coefficients, state, data, scratch)
@@ -204,7 +217,7 @@ class RowPass:
         sums = Sums({}, {}, {}, dict.fromkeys(self.factors, 0.0))
         for factor in self.factors:
             self._features(factor, rows, scratch)
-        self._sum_rows(rows, state, self._row_arrays(rows), coefficients, sums, scratch)
+        self._sum_rows(rows, state, self.row_arrays(rows), coefficients, sums, scratch)
         return sums
 
     def _features(self, factor: LocalFactor, rows: Rows, scratch: Scratch) -> Array | None:
@@ -213,18 +226,19 @@ class RowPass:
         if table is None:
             return None
         features = scratch.array((factor, "table"), (table.n_dense, rows.n_rows))
-        table.fill(rows.columns, features, scratch)
+        scratch.kernels.fill(table, rows.columns, features, scratch)
         return features
 
     def natural_of(
         self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
     ) -> Array:
         """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
-        return self._natural(factor, rows, coefficients, {}, self._row_arrays(rows), scratch)
+        data = {} if self.is_fused else self.row_arrays(rows)
+        return self._natural(factor, rows, coefficients, {}, data, scratch)
 
     def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
-        return self._settle(rows, coefficients, {}, self._row_arrays(rows), scratch)
+        return self._settle(rows, coefficients, {}, self.row_arrays(rows), scratch)
 
     def _settle(
         self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Scratch
@@ -256,10 +270,12 @@ class RowPass:
             centres = self._used_centres(factor)
             shared = matrix
             for own in centres:
-                shared = own.mask(shared)
+                shared = own.mask(shared, scratch)
             n_product, constant = self._products[factor]
-            self._project(factor, shared[:n_product], features, rows, natural[:n_product], scratch)
-            natural[n_product:] = 0.0 if constant is None else shared[n_product:, constant, None]
+            product = slice(0, n_product)
+            self._project(factor, shared[product, ...], features, rows, natural[product, ...], scratch)
+            if n_product < factor.n_rows:
+                natural[n_product:] = 0.0 if constant is None else shared[n_product:, constant, None]
             for own in centres:
                 own.add_natural(matrix, rows.columns, natural, scratch)
             for vectors in self.partial.get(factor, ()):
@@ -284,15 +300,15 @@ class RowPass:
     ) -> None:
         expected = self._natural(factor, rows, coefficients, state, data, scratch)
         natural = expected.copy() if factor in self._explicit else None
-        inferred = factor.infer(expected)
+        inferred = scratch.kernels.infer(factor, expected)
         entropy, seen = inferred.entropy, factor.seen(rows.columns)
         if entropy is None and natural is not None:
             shape = (*inferred.log_partition.shape[:-1], -1, rows.n_rows)
             entropy = inferred.log_partition - (natural * expected).reshape(shape).sum(axis=-2)
         if entropy is None:
-            sums.log_partition[factor] = _weighted(inferred.log_partition, rows.weights, seen)
+            sums.log_partition[factor] = scratch.kernels.weighted(inferred.log_partition, rows.weights, seen)
         else:
-            sums.entropy[factor] = _weighted(entropy, rows.weights, seen)
+            sums.entropy[factor] = scratch.kernels.weighted(entropy, rows.weights, seen)
         state[factor] = expected.copy() if self.keeps_locals else expected
 
     def _infer_shared(
@@ -312,7 +328,7 @@ class RowPass:
             factor, matrix[:n_product], self._features(factor, rows, scratch), rows, natural, scratch
         )
         entropy, rest = factor.infer_shared(natural, matrix[n_product:, constant], rows.weights)
-        sums.entropy[factor] = _weighted(entropy, rows.weights)
+        sums.entropy[factor] = scratch.kernels.weighted(entropy, rows.weights)
         state[factor] = natural
         total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
         total[n_product:] = 0.0
@@ -330,7 +346,7 @@ class RowPass:
         """Write ``matrix @ T`` for a block of rows."""
         table = self.compiled.tables[factor]
         assert features is not None
-        project(matrix[:, : table.n_dense], features, out)
+        scratch.kernels.project(matrix[:, : table.n_dense], features, out)
         for feature, columns in table.tallied:
             add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
 
@@ -384,10 +400,12 @@ class RowPass:
         table = self.compiled.tables[factor]
         n_product, constant = self._products[factor]
         if n_product == factor.n_rows and not table.tallied:
-            return accumulate(expected, features, scratch, factor)
+            return scratch.kernels.accumulate(expected, features, scratch, factor)
         total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
         if n_product and table.n_dense:
-            total[:n_product, : table.n_dense] = accumulate(expected[:n_product], features, scratch, factor)
+            total[:n_product, : table.n_dense] = scratch.kernels.accumulate(
+                expected[:n_product], features, scratch, factor
+            )
         for feature, columns in table.tallied:
             tally(feature, expected[:n_product], rows.columns, total[:n_product, columns])
         if len(expected) == factor.n_rows:
@@ -404,7 +422,7 @@ class RowPass:
     def sum_static(self, rows: Rows, scratch: Scratch) -> Sums:
         """Return the sums over a block that no factor enters."""
         sums = Sums.zero()
-        data = self._row_arrays(rows)
+        data = self.row_arrays(rows)
         for local in self.compiled.local_terms:
             if local.is_static:
                 sums.parts[local.part] = self._weighted_sum(local, data, rows)
@@ -431,7 +449,7 @@ class RowPass:
         tally(local.sparse, each, rows.columns, total)
         return total.reshape(shape)
 
-    def _row_arrays(self, rows: Rows) -> Arrays:
+    def row_arrays(self, rows: Rows) -> Arrays:
         """Return the features that the terms which are not fused need, unpacked: (shape..., B)."""
         return {f: f.of_block(rows.columns, rows.n_rows) for f in self._row_features()}
 
@@ -458,13 +476,6 @@ class RowPass:
                 np.vdot(coefficients.matrices[factor], sums.fused[factor])
             )
         return Sums(sums.fused, sums.parts, {}, entropies)
-
-
-def _weighted(values: Array, weights: Array | None, seen: AnyArray | None = None) -> float:
-    """Return the weighted sum of (..., B) numbers, of those ``seen`` where that is given."""
-    if seen is not None:
-        values = np.where(seen, values, 0.0)
-    return float(values.sum() if weights is None else (values @ weights).sum())
 
 
 def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int | None]:

@@ -7,17 +7,23 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
-import numpy as np
-
 from .._typing import Array
+from .kernels import HOST, Kernels
 
 __all__ = ["Scratch"]
 
 
 class Scratch:
-    """Contiguous float64 arrays by key and shape; each thread has its own."""
+    """Contiguous arrays by key and shape; each thread has its own.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    kernels
+        Who makes them, and what a pass does with them: float64 arrays of NumPy unless given.
+    """
+
+    def __init__(self, kernels: Kernels = HOST) -> None:
+        self.kernels = kernels
         self._own = threading.local()
 
     def array(self, key: Hashable, shape: tuple[int, ...]) -> Array:
@@ -31,11 +37,11 @@ class Scratch:
         if view is None:
             buffers = own.setdefault("buffers", {})
             size = math.prod(shape)
-            if key not in buffers or buffers[key].size < size:
-                buffers[key] = np.empty(size)
+            if key not in buffers or buffers[key].shape[0] < size:
+                buffers[key] = self.kernels.empty(size)
                 for other in [k for k in views if k[0] == key]:
                     del views[other]
-            view = views[key, shape] = buffers[key][:size].reshape(shape)
+            view = views[key, shape] = self.kernels.reshape(buffers[key][:size], shape)
         return view
 
     def kept(self, key: Hashable, of: tuple[object, ...], make: Callable[[], Any]) -> Any:

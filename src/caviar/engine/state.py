@@ -146,6 +146,9 @@ def updated(state: State, passes: Passes) -> Updated:
     """Return the state after each global factor was updated in turn, the sums over rows as they are."""
     # an error of a logit that is tolerated is one of the objective, times the rows
     slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
+    if passes.is_rough:
+        # whether the objective fell is for the passes in float64 to tell, with which a fit ends
+        slack = np.inf
     before = state
     try:
         after = _update_globals(before, slack)

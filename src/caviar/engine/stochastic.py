@@ -42,7 +42,8 @@ def wander(
 
     The first natural parameters are those of an update from the subsample, which stands for all rows.
     """
-    settled = Passes(sample, passes.executor) if plan.chain is None else passes
+    executor = getattr(passes.executor, "host", passes.executor)
+    settled = Passes(sample, executor) if plan.chain is None else passes
     passes.forget()
     passes.memoize(0)
     start = updated_globals(begin(plan, q, settled))
@@ -64,6 +65,8 @@ def wander_on(
 ) -> Result:
     """Return where natural-gradient steps lead from where an earlier walk stood."""
     passes.forget()
+    # a step is as exact as the last pass
+    passes.refine()
     passes.memoize(0)
     status = None
     rng.bit_generator.state = walk.random_state

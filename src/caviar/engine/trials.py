@@ -40,7 +40,8 @@ def best_of(starts: Sequence[Start], sample: Sample, executor: Executor) -> Star
     """
     if starts[0][0].chain is not None or (len(starts) == 1 and not sample.is_part):
         return starts[0]
-    passes = Passes(sample, executor)
+    # a sample is too small to be worth a device
+    passes = Passes(sample, getattr(executor, "host", executor))
     reached = _winner(starts, passes)
     if sample.is_part:
         found = _fitted(_TO_THE_END, reached, passes)

@@ -22,7 +22,7 @@ from ..engine.schedules import Schedule, as_schedule
 from ..engine.schedules import Stochastic as StochasticSteps
 from ..engine.status import Status
 from ..models import latent_dirichlet_allocation
-from ._arguments import as_broadcast, as_generator, n_threads, require_choice, require_number, require_whole
+from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
 from ._mixture import UnsettledWarning
 from ._saveable import Saveable
 
@@ -68,6 +68,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Whole number, Generator or RandomState: of the starts.
     n_jobs
         Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    executor
+        Where blocks of documents are mapped, in the place of threads: see :meth:`caviar.Model.fit`.
     verbose
         Whether to print a line on each pass; or a function that is called with the progress of each.
 
@@ -130,6 +132,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         n_init: int = 1,
         random_state: Any = None,
         n_jobs: int | None = None,
+        executor: Any = None,
         verbose: bool | int | Callable[[Progress], None] = False,
     ) -> None:
         self.n_components = n_components
@@ -144,6 +147,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.n_init = n_init
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -199,7 +203,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             n_restarts=self.n_init,
             sample_weight=sample_weight,
             schedule=schedule,
-            executor=n_threads(self.n_jobs),
+            executor=executor_of(self),
             progress=self.verbose if callable(self.verbose) else bool(self.verbose),
         )
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and not isinstance(
@@ -241,7 +245,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             max_iter=self.max_iter,
             tol=self.tol,
             sample_weight=sample_weight,
-            executor=n_threads(self.n_jobs),
+            executor=executor_of(self),
             progress=self.verbose if callable(self.verbose) else bool(self.verbose),
         )
         self._keep(posterior)

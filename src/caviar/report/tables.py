@@ -9,9 +9,10 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..estimators._components import column_names, covariances_of
 from ..estimators._uncertainty import mean_marginal, weight_interval
 
-__all__ = ["Component", "Estimate", "column_names", "component_table", "covariances_of"]
+__all__ = ["Component", "Estimate", "column_names", "component_table"]
 
 
 @dataclass(frozen=True)
@@ -93,20 +94,3 @@ def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
 def _estimate(values: Array, interval: tuple[Array, Array] | None, index: Any) -> Estimate:
     ends = () if interval is None else (float(end[index]) for end in interval)
     return Estimate(float(values[index]), *ends)
-
-
-def covariances_of(estimator: Any) -> Array:
-    """Return the covariance matrix of the rows of each component, (K, D, D)."""
-    if hasattr(estimator, "covariances_"):
-        return estimator.covariance_matrices()
-    return np.full((len(estimator.weights_), 1, 1), float(estimator.variance))
-
-
-def column_names(estimator: Any) -> tuple[str, ...]:
-    """Return the names of the columns that an estimator was fitted to: x0, x1, ... if they had none."""
-    if hasattr(estimator, "feature_names_in_"):
-        return tuple(map(str, estimator.feature_names_in_))
-    told = getattr(estimator, "about_", {}).get("columns")
-    if isinstance(told, list) and len(told) == estimator.n_features_in_:
-        return tuple(map(str, told))
-    return tuple(f"x{number}" for number in range(estimator.n_features_in_))

@@ -32,8 +32,8 @@ _NEARNESS = 100.0
 def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
     """Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
 
-    Of 2,246 articles and 100 topics the bound is then 0.1 nats a word higher than where documents begin where the last
-    pass left them.
+    Of 2,022 articles and 100 topics the bound was 0.29 nats a token higher after 40 passes than where documents began
+    where the last pass left them from the second on (one seed, 20 plain updates in each of these rounds).
     """
     (topics,) = plan.order
     shape = (*(plan.binding.sizes[plate] for plate in topics.plates), topics.dimension or 1)

@@ -1,0 +1,234 @@
+"""Blocks mapped on an accelerator, as torch or CuPy arrays: the same engine, the same numbers."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .._errors import ParameterError, PrecisionWarning
+from .._pairwise import pairwise_sum
+from .array_libraries import library_of
+from .held_blocks import HeldBlocks
+from .threads import Threads
+
+__all__ = ["Device"]
+
+T = TypeVar("T")
+
+log = logging.getLogger("caviar")
+
+_BUDGET = 1e-4
+"""Error of a responsibility that rounding to float32 may make."""
+
+_CHECKED_EVERY = 16
+"""Passes in float32 of which the first has every row computed in float64 too, to compare."""
+
+_ROWS = 1 << 17
+_STRIP = 4096
+_BUFFERS = 0.15
+"""Share of the free memory that the buffers of one block may take."""
+
+_SAMPLE = 4096
+"""Rows by which blocks in float32 are whitened."""
+
+
+class Device:
+    """Map blocks on a device: data are moved there once, and only sums over the rows come back.
+
+    An executor for ``Model.fit(executor=...)``. Rows of the data, their features and local factors are arrays of the
+    library on the device; globals stay on the processor, in float64.
+
+    Parameters
+    ----------
+    device
+        Which device, in the words of the library: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
+    library
+        Which array library: ``"torch"``, ``"cupy"``, or ``"array_api_strict"``, which is there to test with.
+    dtype
+        ``"float64"``: results are those of the processor to rounding. ``"float32"``: passes run in float32 on whitened
+        rows as long as no responsibility is off by more than 1e-4, and the fit ends with passes in float64, so that its
+        posterior and its ELBO are those of float64. How far they are off is measured on every row, in the first of any
+        16 passes and whenever reference points move.
+    block_rows
+        Rows of a block; by default 131,072 on an accelerator, or what a seventh of its free memory has room for.
+    keep
+        Share of the device's free memory for rows that stay there between passes; others are moved again in each pass
+        while the device works on those before. On a processor all rows are kept.
+
+    Raises
+    ------
+    ParameterError
+        If the library is not installed or cannot use the device, or an argument is impossible. When a fit starts: if
+        the model is one that no device takes. The message says why, and what to do.
+
+    Warns
+    -----
+    PrecisionWarning
+        During a fit in float32, if that would cost more than 1e-4 in a responsibility: float64 is used from there on.
+
+    Notes
+    -----
+    Served are models whose local variables are independent, hidden Categoricals, with dense data: mixtures of all
+    kinds. Results differ from those of :class:`~caviar.execution.Threads` by rounding.
+
+    Examples
+    --------
+    >>> import numpy as np, caviar as cv
+    >>> x = np.concatenate([np.random.default_rng(0).normal(m, 1, (50, 2)) for m in (-4, 4)])
+    >>> model = cv.models.gaussian_mixture(2, 2)
+    >>> here = model.fit({"x": x}, seed=0)
+    >>> there = model.fit({"x": x}, seed=0, executor=cv.Device("cpu", library="array_api_strict"))
+    >>> abs(here.elbo - there.elbo) < 1e-9 * abs(here.elbo)
+    True
+    """
+
+    moves_blocks = True
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        *,
+        library: str = "torch",
+        dtype: str = "float64",
+        block_rows: int | None = None,
+        keep: float = 0.6,
+    ) -> None:
+        if dtype not in ("float32", "float64"):
+            raise ParameterError(f"dtype is 'float64' or 'float32'; got {dtype!r}")
+        if block_rows is not None and not (isinstance(block_rows, int) and block_rows >= 1):
+            raise ParameterError(f"block_rows is a whole number >= 1, or None; got {block_rows!r}")
+        if not (isinstance(keep, (int, float)) and 0 <= keep <= 0.7):
+            raise ParameterError(f"keep, a share of the device's memory, is between 0 and 0.7; got {keep!r}")
+        self.device, self.library, self.dtype = str(device), library, dtype
+        self.is_single = dtype == "float32"
+        self._own_rows, self._keep = block_rows, keep
+        self._arrays = library_of(library, self.device)
+        self.host = Threads()
+        """What runs what no device takes."""
+        self._forget()
+
+    def __repr__(self) -> str:
+        return f"Device({self.device!r}, library={self.library!r}, dtype={self.dtype!r})"
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Keep rows on the device for a while."""
+        with self.host.session(), self._arrays.session():
+            try:
+                yield
+            finally:
+                self._forget()
+
+    def _forget(self) -> None:
+        """Forget what belongs to one session."""
+        self._held: dict[bool, tuple[Any, HeldBlocks]] = {}
+        self._rows: dict[int, int] = {}
+        self._too_coarse = False
+        self._single: tuple[Any, int] = (None, 0)
+
+    def map(self, function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
+        """Yield ``function(0), function(1), ...`` in order, computed by threads of this process."""
+        return self.host.map(function, n_tasks)
+
+    def block_rows(self, rows: Any) -> int:
+        """Return the rows of a block of a plan: as many as an accelerator wants, where there is memory for them."""
+        if self._own_rows is not None:
+            return self._own_rows
+        width = rows.buffer_rows
+        if width not in self._rows:
+            free = self._arrays.free_memory
+            room = None if free is None else int(_BUFFERS * free) // (8 * width)
+            # in a session boundaries stay, however the free memory changes
+            self._rows[width] = (
+                rows.block_rows if room is None else min(_ROWS, max(_STRIP, 1 << room.bit_length() - 1))
+            )
+        return self._rows[width]
+
+    def sum(
+        self, work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]
+    ) -> tuple[Any, list[Any]]:
+        """Return the sum of the work over chunks; work that no device takes is done by threads of this process."""
+        if not hasattr(work, "on_device"):
+            return self.host.sum(work, source, chunks, carried)
+        bounds = [own for chunk in chunks for own in chunk.bounds]
+        total = None
+        if self.is_single and not work.exact and not self._too_coarse:
+            total = self._sum_single(work, source, bounds)
+        if total is None:
+            total = self._sum(work, source, bounds, single=False)[0]
+        return total, [None] * len(chunks)
+
+    def _sum_single(self, work: Any, source: Any, bounds: Sequence[tuple[int, int]]) -> Any:
+        """Return the sum in float32 blocks; None where that is too coarse."""
+        rows = work.rows
+        if rows.has_centres:
+            self._refuse_single("components so narrow that they are measured from their own means")
+            return None
+        n_before = self._single[1] if self._single[0] is rows else 0
+        self._single = rows, n_before + 1
+        total, error = self._sum(work, source, bounds, single=True, checked=n_before % _CHECKED_EVERY == 0)
+        # a number that is not one fails the comparison
+        if error <= _BUDGET:
+            return total
+        self._refuse_single(f"an error of {error:.1g}")
+        return None
+
+    def _refuse_single(self, reason: str) -> None:
+        self._too_coarse = True
+        self._held.clear()
+        message = (
+            f"float32 would cost more than {_BUDGET:g} in a responsibility ({reason}); passes are in float64"
+        )
+        log.info(message)
+        warnings.warn(
+            f"{message} instead: as slow as dtype='float64', and as exact", PrecisionWarning, stacklevel=2
+        )
+
+    def _sum(
+        self,
+        work: Any,
+        source: Any,
+        bounds: Sequence[tuple[int, int]],
+        *,
+        single: bool,
+        checked: bool = False,
+    ) -> tuple[Any, float]:
+        """Return the sum over blocks, and the largest error of a responsibility, zero where that is not ``checked``."""
+        held = self._blocks(work, source, single=single)
+        there = work.on_device(held.layout, self._arrays, held.scratch)
+        held.scratch = there.scratch
+        errors = []
+
+        def sums() -> Iterator[Any]:
+            for block in held(bounds):
+                found = there.summarize(block)
+                if checked:
+                    errors.append(there.error(block))
+                yield found
+
+        parts = sums()
+        first = next(parts, None)
+        if first is None:
+            return work.zero(), 0.0
+        total = there.bring_back(pairwise_sum(chain([first], parts)))
+        return total, float(np.max([self._arrays.numpy(error) for error in errors], initial=0.0))
+
+    def _blocks(self, work: Any, source: Any, *, single: bool) -> HeldBlocks:
+        """Return the blocks of a source on the device."""
+        known = self._held.get(single)
+        if known is not None and known[0] is source and known[1].layout.serves(work.rows):
+            return known[1]
+        # there is room for one kind of blocks only
+        self._held.clear()
+        layout = work.layout(work.sample(source, _SAMPLE) if single else None)
+        free = self._arrays.free_memory
+        limit = None if free is None else int(self._keep * free)
+        held = HeldBlocks(layout, self._arrays, lambda bounds: work.read(source, bounds), limit)
+        self._held[single] = source, held
+        return held

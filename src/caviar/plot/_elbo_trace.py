@@ -1,0 +1,82 @@
+"""How the objective rose from each start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from .._typing import Array
+from ._axes import in_style, ink, muted, new_axes
+from ._posterior_figures import posterior_of
+
+__all__ = ["elbo_trace"]
+
+
+@in_style
+def elbo_trace(fitted: Any, *, gap: bool = True, ax: Axes | None = None) -> Axes:
+    r"""Return a picture of the objective after each iteration, of every start whose course was kept.
+
+    Parameters
+    ----------
+    fitted
+        A posterior, or a fitted estimator. One from a file of an older version may know its own course only.
+    gap
+        Whether to draw what each iteration lacks of the best end, :math:`\mathcal L^* - \mathcal L_i` in nats on a
+        logarithmic axis, where the rate of convergence is a slope and the other optima are levels; or else the
+        objective itself.
+    ax
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        With a line for each start, that of the best last. Where ``gap``, the last point of the best is zero, and left
+        out.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> model = cv.models.normal_wishart_mixture(2, 3)
+    >>> posterior = model.fit({"x": cv.datasets.load_faithful().values}, seed=0, n_restarts=3)
+    >>> ax = cv.plot.elbo_trace(posterior)
+    >>> print(len(ax.lines), ax.get_yscale(), ax.get_ylabel())
+    3 log nats below the best end
+    """
+    posterior = posterior_of(fitted)
+    ax = new_axes(ax, (6.0, 3.4))
+    # an estimator with errors of rows or fixed parameters may count another constant
+    offset = float(getattr(fitted, "elbo_", posterior.elbo)) - posterior.elbo
+    best = posterior.elbo_trace
+    others = [trace for trace in posterior.restart_traces if not np.array_equal(trace, best)]
+    for number, trace in enumerate(others):
+        label = f"other starts ({len(others)})" if number == 0 else "_"
+        _draw(ax, trace, posterior.elbo, offset, gap, color=muted(), lw=0.9, ls=(0, (4, 1.5)), label=label)
+    label = "the kept start" if others else f"{len(best) - 1} iterations, {posterior.status.value}"
+    _draw(ax, best, posterior.elbo, offset, gap, color=ink(), lw=1.8, marker="o", ms=3, label=label)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if gap:
+        ax.set_yscale("log")
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("nats below the best end" if gap else f"{_objective(fitted)} (nats)")
+    best_end = f"{posterior.elbo + offset:,.2f}".replace("-", "\N{MINUS SIGN}")
+    ax.set_title(f"The way to the {_objective(fitted)} of {best_end} nats")
+    ax.legend()
+    return ax
+
+
+def _objective(fitted: Any) -> str:
+    """Return what the objective is: a bound, unless a factor is a point."""
+    return "objective" if posterior_of(fitted)._evaluator.point else "ELBO"
+
+
+def _draw(ax: Axes, trace: Array, best: float, offset: float, gap: bool, **style: Any) -> None:
+    iterations = np.arange(len(trace))
+    if not gap:
+        ax.plot(iterations, trace + offset, **style)
+        return
+    below = best - trace
+    shown = below > 0
+    ax.plot(iterations[shown], below[shown], **style)

@@ -1,0 +1,163 @@
+"""Mean and credible interval of every entry of a variable, one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .._errors import ParameterError
+from ._axes import in_style, muted, new_axes
+from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
+from .colours import colours_of
+
+__all__ = ["forest"]
+
+
+@in_style
+def forest(
+    fitted: Any,
+    variable: str | None = None,
+    *,
+    level: float = 0.95,
+    names: Mapping[str, Sequence[str]] | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    max_entries: int = 60,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return a picture of a global variable: a line for each entry, with its mean and credible interval.
+
+    Parameters
+    ----------
+    fitted
+        A posterior, or a fitted estimator.
+    variable
+        Name of a global variable; of a joint factor with its part, as ``"theta.mean"``. It may be left out where there
+        is only one.
+    level
+        Of the central credible intervals.
+    names
+        Name of a plate -> what its places are called; name of the variable -> what the entries of one value are called.
+    only
+        Name of a plate, or of the variable -> those of its places, by what they are called, that are drawn; as one
+        column of many with units of their own.
+    max_entries
+        More entries are refused.
+    ax
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The first entry is at the top. A symmetric matrix shows its lower triangle. A hollow marker is an entry without
+        an interval: a point, or one whose family gives no quantiles.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such variable, or it has too many entries.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> model = cv.models.linear_regression(2)
+    >>> posterior = model.fit({"X": [[1, 0], [1, 1], [1, 2]], "y": [1.0, 3.1, 4.9]})
+    >>> ax = cv.plot.forest(posterior, "w", names={"w": ["intercept", "slope"]})
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['intercept', 'slope']
+    """
+    level = check_level(level)
+    figures = _the_one(fitted, variable, level)
+    entries = _entries(figures, _named(fitted, figures, names), dict(only or {}))
+    if len(entries) > max_entries:
+        raise ParameterError(
+            f"'{figures.name}' has {len(entries)} entries, too many for one picture; pass max_entries={len(entries)} "
+            f"to have them all the same, only= for a part, or read them with posterior.summary(max_rows=None)"
+        )
+    ax = new_axes(ax, (5.6, 0.24 * len(entries) + 1.1))
+    colour = colours_of(1)[0] * 0.85
+    for line, (_, mean, low, high) in enumerate(entries):
+        is_open = not np.isfinite(low)
+        if not is_open:
+            ax.plot([low, high], [line, line], color=colour, lw=2, solid_capstyle="butt", zorder=2)
+        ax.plot(mean, line, "o", ms=5.5, mfc="white" if is_open else colour, mec=colour, mew=1.3, zorder=3)
+    low_end, high_end = ax.get_xlim()
+    if low_end < 0 < high_end:
+        ax.axvline(0, color=muted(), lw=0.8, ls=(0, (4, 3)), zorder=0)
+    ax.set_yticks(range(len(entries)), [label for label, *_ in entries])
+    ax.set_ylim(len(entries) - 0.4, -0.6)
+    ax.grid(axis="x", color="#e4e4e4", lw=0.6)
+    ax.set_axisbelow(True)
+    ax.set_xlabel(figures.name)
+    has_intervals = figures.lower is not None
+    ax.set_title(
+        f"{figures.name}: mean and {level:.0%} interval" if has_intervals else f"{figures.name}: points"
+    )
+    return ax
+
+
+def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
+    """Return the figures of the variable, or part of one, that is asked for."""
+    posterior = posterior_of(fitted)
+    if variable is None and len(posterior) > 1:
+        known = ", ".join(repr(name) for name in posterior)
+        raise ParameterError(
+            f"forest draws one variable; choose one of {known}, as forest(posterior, 'name')"
+        )
+    name = next(iter(posterior)) if variable is None else variable
+    found = figures_of(posterior, name, level)
+    if len(found) > 1:
+        parts = " or ".join(repr(figures.name) for figures in found)
+        raise ParameterError(
+            f"{name!r} is a joint factor, whose parts have units of their own; choose {parts}"
+        )
+    return found[0]
+
+
+def _named(
+    fitted: Any, figures: Figures, names: Mapping[str, Sequence[str]] | None
+) -> dict[str, Sequence[str]]:
+    """Return the names of the entries; of a fitted mixture those of the columns that the fit saw are known."""
+    variable = figures.name.partition(".")[0]
+    known = list(map(str, getattr(fitted, "feature_names_in_", ())))
+    event = figures.mean.shape[len(figures.plates) :]
+    own = {variable: known} if event and event[-1] == len(known) else {}
+    return {**own, **dict(names or {})}
+
+
+def _entries(
+    figures: Figures, names: Mapping[str, Sequence[str]], only: Mapping[str, Sequence[str]]
+) -> list[tuple[str, float, float, float]]:
+    """Return label, mean and ends of each entry."""
+    shape, n_plates = figures.mean.shape, len(figures.plates)
+    variable = figures.name.partition(".")[0]
+    axes = (*figures.plates, variable)
+    for argument, given in (("names", names), ("only", only)):
+        unknown = [name for name in given if name not in axes]
+        if unknown:
+            known = ", ".join(map(repr, axes))
+            raise ParameterError(
+                f"{argument}= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}"
+            )
+    keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
+    along = [names_along(key, size, names) for key, size in zip(keys, shape, strict=True)]
+    for key, wanted in only.items():
+        places = along[keys.index(key)] if key in keys else []
+        if not set(map(str, wanted)) <= set(places):
+            raise ParameterError(
+                f"only= lists {list(wanted)} of '{key}', which has {', '.join(places) or 'no places'}"
+            )
+    kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
+    said = [key if key in figures.plates and key not in names and len(shape) > 1 else "" for key in keys]
+    entries = []
+    for index in np.ndindex(shape):
+        if len(shape) - n_plates == 2 and index[-1] > index[-2]:
+            continue
+        if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
+            continue
+        parts = [f"{word} {own[i]}".strip() for word, own, i in zip(said, along, index, strict=True)]
+        ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
+        entries.append((", ".join(parts) or figures.name, float(figures.mean[index]), *ends))
+    return entries

@@ -1,0 +1,153 @@
+"""Loadings of hidden factors: intervals, or a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .._errors import ParameterError
+from .._typing import AnyArray
+from ._axes import hide_frame, in_style, ink, muted, new_grid
+from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
+from .colours import colours_of
+
+__all__ = ["loadings"]
+
+_MOST_PANELS = 6
+_MOST_CELLS = 150
+"""Above this cells have no numbers."""
+
+
+@in_style
+def loadings(
+    fitted: Any,
+    *,
+    variable: str = "loadings",
+    names: Sequence[str] | None = None,
+    level: float = 0.95,
+    heat_map: bool | None = None,
+    axes: Any = None,
+) -> AnyArray:
+    """Return a picture of the loadings of a factor analysis or probabilistic PCA.
+
+    Parameters
+    ----------
+    fitted
+        Posterior of a model with loadings, as ``caviar.models.factor_analysis`` states it.
+    variable
+        Name of the loadings: a MultivariateNormal over the columns, with an entry for each factor.
+    names
+        Of the columns; by default their numbers.
+    level
+        Of the central credible intervals.
+    heat_map
+        Whether to draw a cell for each loading, with its mean, in brackets where the interval holds 0; or else a panel
+        for each factor with intervals, hollow where these hold 0. By default intervals for up to six factors.
+    axes
+        Axes to draw into: one for a heat map, else one for each factor; by default those of a new figure.
+
+    Returns
+    -------
+    ndarray of Axes
+        Shape (1,) for a heat map, else (K,).
+
+    Raises
+    ------
+    ParameterError
+        If the posterior has no such variable, or it is no table of columns by factors.
+
+    Notes
+    -----
+    Signs and rotation of the factors are not determined by the data: what the intervals leave open is less than what
+    the model does, and two fits may show the same plane turned.
+
+    Examples
+    --------
+    >>> import numpy as np, caviar as cv
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 1)) * [1.0, -2.0, 0.0] + 0.3 * rng.normal(size=(200, 3))
+    >>> posterior = cv.models.factor_analysis(3, 1).fit({"x": x}, seed=0)
+    >>> axes = cv.plot.loadings(posterior, names=["a", "b", "c"])
+    >>> print(axes.shape, [label.get_text() for label in axes[0].get_yticklabels()])
+    (1,) ['a', 'b', 'c']
+    """
+    level = check_level(level)
+    figures = figures_of(posterior_of(fitted), variable, level)[0]
+    if figures.mean.ndim != 2 or len(figures.plates) != 1:
+        raise ParameterError(
+            f"loadings are a table of columns by factors: a MultivariateNormal over one plate; '{variable}' has plates "
+            f"{figures.plates} and shape {figures.mean.shape}. caviar.plot.forest draws any global variable"
+        )
+    n_columns, n_factors = figures.mean.shape
+    labels = names_along("names", n_columns, {} if names is None else {"names": names})
+    if n_factors > _MOST_PANELS if heat_map is None else heat_map:
+        width = 1.8 + 0.07 * max(map(len, labels)) + 0.62 * n_factors
+        grid = new_grid(axes, (1, 1), (max(4.6, width), 0.28 * n_columns + 1.2))
+        _draw_cells(grid[0, 0], figures, labels)
+    else:
+        width = 0.6 + 0.07 * max(map(len, labels)) + 1.9 * n_factors
+        grid = new_grid(
+            axes, (1, n_factors), (max(4.2, width), 0.26 * n_columns + 1.2), sharey=True, sharex=True
+        )
+        for k in range(n_factors):
+            _draw_factor(grid[0, k], figures, k)
+        grid[0, 0].set_yticks(range(n_columns), labels)
+        grid[0, 0].set_ylim(n_columns - 0.4, -0.6)
+        if axes is None:
+            grid[0, 0].figure.suptitle(
+                f"Loadings: mean and {level:.0%} interval; hollow where it holds 0", fontsize=10
+            )
+    return grid[0]
+
+
+def _holds_zero(figures: Figures) -> AnyArray:
+    """Return where an interval holds 0; nowhere for points."""
+    if figures.lower is None or figures.upper is None:
+        return np.zeros(figures.mean.shape, dtype=bool)
+    return (figures.lower <= 0) & (figures.upper >= 0)
+
+
+def _draw_factor(ax: Axes, figures: Figures, k: int) -> None:
+    """Draw the loadings of a factor with their intervals."""
+    lines = np.arange(len(figures.mean))
+    colour = tuple(colours_of(1)[0] * 0.85)
+    ax.axvline(0, color=muted(), lw=0.8, zorder=0)
+    if figures.lower is not None and figures.upper is not None:
+        ax.hlines(lines, figures.lower[:, k], figures.upper[:, k], color=colour, lw=2, zorder=2)
+    for line, hollow in zip(lines, _holds_zero(figures)[:, k], strict=True):
+        fill = "white" if hollow else colour
+        ax.plot(figures.mean[line, k], line, "o", ms=5.5, mfc=fill, mec=colour, mew=1.3, zorder=3)
+    ax.set_title(f"factor {k}")
+    ax.set_xlabel("loading")
+    ax.grid(axis="y", color="#e4e4e4", lw=0.6)
+    ax.set_axisbelow(True)
+
+
+def _draw_cells(ax: Axes, figures: Figures, labels: Sequence[str]) -> None:
+    """Draw a table of cells, in colours with their lightest at 0, and the numbers that say the sign in grey too."""
+    n_columns, n_factors = figures.mean.shape
+    largest = float(np.abs(figures.mean).max()) or 1.0
+    image = ax.imshow(
+        figures.mean, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
+    )
+    if figures.mean.size <= _MOST_CELLS:
+        weak = _holds_zero(figures)
+        for index in np.ndindex(figures.mean.shape):
+            value = float(figures.mean[index])
+            number = f"{round(value, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")
+            colour = "white" if abs(value) > 0.6 * largest else "#222222"
+            text = f"({number})" if weak[index] else number
+            ax.text(index[1], index[0], text, ha="center", va="center", fontsize=7.5, color=colour)
+    ax.set_xticks(range(n_factors))
+    ax.set_yticks(range(n_columns), labels)
+    ax.set_xlabel("factor")
+    hide_frame(ax, "right", "top")
+    ax.tick_params(length=0)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
+    bar.set_label("loading", color=ink())
+    bar.outline.set_visible(False)
+    title = "Loadings" if figures.lower is None else "Loadings; in brackets where the interval holds 0"
+    ax.set_title(title)

@@ -1,0 +1,224 @@
+"""Rows and components of a mixture in every pair of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from .._errors import ParameterError
+from .._typing import AnyArray, Array
+from ._axes import BAR_EDGES, BARS, hide_frame, in_style, ink, new_grid
+from ._mixture import Mixture, mixture_of, rows_of, thinned
+from ._pair import draw_pair, keys
+from ._posterior_figures import check_level
+from .colours import line_of, marker_of
+
+__all__ = ["pairs"]
+
+_MOST_COLUMNS = 8
+_MOST_KEYS = 10
+
+
+@in_style
+def pairs(
+    fitted: Any,
+    X: Any,
+    *,
+    columns: Sequence[int | str] | None = None,
+    names: Sequence[str] | None = None,
+    level: float = 0.95,
+    max_points: int = 4000,
+    hexagons: bool | None = None,
+    axes: Any = None,
+) -> AnyArray:
+    r"""Return a picture of a fitted mixture of Gaussians and rows in every pair of columns.
+
+    On the diagonal a histogram of each column below the predictive density, divided among the components. Below it the
+    rows, with two ellipses for each component: the outline holds its rows with probability ``level`` if Normal,
+    :math:`(x - m_k)' \Sigma_k^{-1} (x - m_k) \le -2 \log(1 - \text{level})`, and the small filled one, or a cross where
+    means are points, its mean under the posterior.
+
+    Parameters
+    ----------
+    fitted
+        A fitted mixture, with whatever structure of covariances.
+    X
+        Rows, shape (N, D), or a table with the columns of the fit. Missing entries are left out.
+    columns
+        Those that are drawn, by number or name; by default all.
+    names
+        What to write at the axes, for all D columns, with units; by default the names that the fit saw.
+    level
+        Probability of the ellipses.
+    max_points
+        Of more rows a random choice is drawn.
+    hexagons
+        Whether to count all rows in hexagons instead; by default from 20 times ``max_points``.
+    axes
+        Axes to draw into, as many as columns squared; by default those of a new figure.
+
+    Returns
+    -------
+    ndarray of Axes
+        Shape (columns, columns); those above the diagonal are hidden.
+
+    Raises
+    ------
+    ParameterError
+        If it is no fitted mixture, a column does not exist, or there are more than eight columns to draw.
+    DataError
+        If the rows have other columns.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> faithful = cv.datasets.load_faithful()
+    >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(faithful.values)
+    >>> axes = cv.plot.pairs(mixture, faithful.values, names=["eruption (min)", "wait (min)"])
+    >>> print(axes.shape, axes[1, 0].get_xlabel(), axes[1, 0].get_ylabel())
+    (2, 2) eruption (min) wait (min)
+    """
+    level = check_level(level)
+    mixture = mixture_of(fitted, names)
+    rows = rows_of(mixture, X)
+    shown = _chosen(mixture, columns)
+    size = len(shown)
+    side = (3.0 if size == 2 else 2.2 if size <= 4 else 1.75) * size
+    grid = new_grid(axes, (size, size), (max(side, 5.6), max(side, 5.0)), sharex="col")
+    draw_pairs(grid, mixture, rows, shown, level=level, max_points=max_points, hexagons=hexagons)
+    if axes is None:
+        say_aside(grid, mixture, level)
+        grid[0, 0].figure.suptitle("The components, and the rows", fontsize=10)
+        grid[0, 0].figure.align_ylabels(grid[:, 0])
+    else:
+        grid[-1, 0].legend(handles=keys(mixture, level), loc="best", fontsize="small")
+    return grid
+
+
+def draw_pairs(
+    grid: AnyArray,
+    mixture: Mixture,
+    rows: Array,
+    shown: Sequence[int],
+    *,
+    level: float,
+    max_points: int,
+    hexagons: bool | None = None,
+) -> None:
+    """Draw columns into axes, (columns, columns)."""
+    in_hexagons = len(rows) > 20 * max_points if hexagons is None else hexagons
+    points = rows if in_hexagons else thinned(rows, max_points)
+    shares = None if in_hexagons else mixture.responsibilities(points)
+    numbered = len(shown) <= 4 and len(mixture.drawn) <= _MOST_KEYS
+    for i, row in enumerate(shown):
+        for j, column in enumerate(shown):
+            if j > i:
+                grid[i, j].set_visible(False)
+            elif i == j:
+                _draw_column(grid[i, j], mixture, rows, row)
+            else:
+                draw_pair(grid[i, j], mixture, points, shares, (column, row), level=level, numbered=numbered)
+    _align(grid)
+    _label(grid, [mixture.names[column] for column in shown])
+
+
+def _align(grid: AnyArray) -> None:
+    """Give all axes of a column one range of x, and all pairs of a row one range of y."""
+    for own in range(len(grid)):
+        below = grid[own:, own]
+        low, high = np.transpose([ax.get_xlim() for ax in below])
+        for ax in below:
+            ax.set_xlim(low.min(), high.max())
+        beside = grid[own, :own]
+        if len(beside):
+            low, high = np.transpose([ax.get_ylim() for ax in beside])
+            for ax in beside:
+                ax.set_ylim(low.min(), high.max())
+
+
+def _chosen(mixture: Mixture, columns: Sequence[int | str] | None) -> list[int]:
+    """Return the numbers of the columns to draw."""
+    n_columns = len(mixture.names)
+    known = [*map(str, getattr(mixture.estimator, "feature_names_in_", ())), *mixture.names]
+    if columns is None:
+        chosen = list(range(n_columns))
+    else:
+        chosen = []
+        for column in columns:
+            if isinstance(column, str) and column in known:
+                chosen.append(known.index(column) % n_columns)
+            elif not isinstance(column, str) and 0 <= int(column) < n_columns:
+                chosen.append(int(column))
+            else:
+                raise ParameterError(
+                    f"columns= names {column!r}; the columns are {', '.join(mixture.names)}, or 0 to {n_columns - 1}"
+                )
+    if len(chosen) < 2:
+        raise ParameterError("pairs draws two columns or more; caviar.plot.density draws one")
+    if len(chosen) > _MOST_COLUMNS:
+        raise ParameterError(
+            f"{len(chosen)} columns are too many for pairs; choose at most {_MOST_COLUMNS}, as in columns={[0, 1, 2]}"
+        )
+    return chosen
+
+
+def _draw_column(ax: Axes, mixture: Mixture, rows: Array, column: int) -> None:
+    """Draw a histogram of a column, and the marginal predictive density divided among the components."""
+    x = rows[~np.isnan(rows[:, column]), column]
+    low, high = (x.min(), x.max()) if len(x) else (-1.0, 1.0)
+    margin = 0.08 * (high - low) or 1.0
+    grid = np.linspace(low - margin, high + margin, 300)[:, np.newaxis]
+    marginal = mixture.predictive.marginal([column])
+    density = np.exp(marginal.log_density(grid))
+    shares = density[:, np.newaxis] * marginal.responsibilities(grid)
+    if len(x):
+        ax.hist(x, bins=24, density=True, facecolor=BARS, edgecolor=BAR_EDGES, lw=0.4, zorder=1)
+    for k in mixture.drawn:
+        colour = mixture.colours[k]
+        ax.fill_between(grid[:, 0], shares[:, k], color=tuple(colour), alpha=0.22, lw=0, zorder=2)
+        ax.plot(grid[:, 0], shares[:, k], color=tuple(colour * 0.75), lw=1.3, ls=line_of(k), zorder=3)
+    ax.plot(grid[:, 0], density, color=ink(), lw=1.0, zorder=4)
+    ax.set_ylim(bottom=0)
+    hide_frame(ax, "left", "right", "top")
+
+
+def _label(grid: AnyArray, names: Sequence[str]) -> None:
+    """Write the names of the columns below the last row and beside the first column."""
+    last = len(names) - 1
+    for i in range(len(names)):
+        grid[last, i].set_xlabel(names[i])
+        if i:
+            grid[i, 0].set_ylabel(names[i])
+        for j in range(i + 1):
+            grid[i, j].label_outer(remove_inner_ticks=False)
+            if 0 < j < i:
+                grid[i, j].tick_params(axis="y", labelleft=False)
+    grid[0, 0].set_ylabel("density")
+
+
+def say_aside(grid: AnyArray, mixture: Mixture, level: float) -> None:
+    """Say in the empty corner which colour, marker and line is which component, and what the ellipses hold."""
+    drawn = sorted(mixture.drawn)
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=tuple(mixture.colours[k] * 0.85),
+            marker=marker_of(k),
+            ls=line_of(k),
+            ms=5,
+            label=f"component {k}",
+        )
+        for k in drawn[:_MOST_KEYS]
+    ]
+    if len(drawn) > _MOST_KEYS:
+        handles.append(Line2D([], [], ls="", label=f"and {len(drawn) - _MOST_KEYS} more"))
+    handles += keys(mixture, level)
+    handles.append(Line2D([], [], color=ink(), lw=1.0, label="predictive density"))
+    grid[0, 0].figure.legend(
+        handles=handles, loc="upper right", bbox_to_anchor=(0.995, 0.955), handlelength=3.2
+    )

@@ -1,0 +1,124 @@
+"""Means and credible intervals of the entries of a factor, with names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._errors import ParameterError
+from .._posterior import Posterior
+from .._summary import _marginals
+from .._typing import Array
+from ..families import StickBreaking
+
+__all__ = ["Figures", "check_level", "figures_of", "names_along", "posterior_of"]
+
+_DRAWS = 4000
+"""Of a factor whose quantiles have no closed form; then an end is known to some percent of the interval's width."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Mean and credible interval of every entry of a variable, or of one part of it.
+
+    Attributes
+    ----------
+    name
+        Of the variable; of a joint factor with ``.mean`` or ``.precision``.
+    plates
+        Names of the first axes; the other axes are those of one value.
+    mean, lower, upper
+        Of shape (plates..., event...). The ends are None for points, and NaN for an entry without a closed form.
+    """
+
+    name: str
+    plates: tuple[str, ...]
+    mean: Array
+    lower: Array | None
+    upper: Array | None
+
+
+def posterior_of(fitted: Any) -> Posterior:
+    """Return the posterior of a fitted estimator, or the posterior itself.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither.
+    """
+    posterior = getattr(fitted, "posterior_", fitted)
+    if isinstance(posterior, Posterior):
+        return posterior
+    if hasattr(fitted, "fit"):
+        kind = type(fitted).__name__
+        raise ParameterError(
+            f"expected something fitted, but this {kind} is not yet: call fit first and plot what it gives"
+        )
+    raise ParameterError(
+        f"expected a posterior, as Model.fit returns it, or a fitted estimator of caviar; got {type(fitted).__name__}"
+    )
+
+
+def check_level(level: float) -> float:
+    """Return a level of intervals after checking it."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
+    return float(level)
+
+
+def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figures]:
+    """Return the figures of a global variable; of a joint factor those of mean and precision.
+
+    Parameters
+    ----------
+    posterior
+        Of any model.
+    variable
+        Name of a global variable, or of one part of a joint factor, as ``"theta.mean"``.
+    level
+        Of the intervals.
+
+    Raises
+    ------
+    ParameterError
+        If the posterior has no such factor.
+    """
+    name, _, part = str(variable).partition(".")
+    if name not in posterior:
+        known = ", ".join(repr(other) for other in posterior)
+        raise ParameterError(f"the posterior has no global variable {variable!r}; it has {known}")
+    plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
+    factor = posterior[name]
+    if isinstance(factor, StickBreaking):
+        draws = factor.sample(_DRAWS, np.random.default_rng(0))
+        lower, upper = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        return [Figures(name, plates, factor.mean, lower, upper)]
+    found = [
+        Figures(name + m.part, plates[:-1] if m.is_shared else plates, m.mean, m.lower, m.upper)
+        for m in _marginals(factor, level)
+    ]
+    chosen = [figures for figures in found if not part or figures.name == variable]
+    if not chosen:
+        raise ParameterError(
+            f"'{name}' has no part {variable!r}; it has {', '.join(repr(f.name) for f in found)}"
+        )
+    return chosen
+
+
+def names_along(axis: str, size: int, names: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return what the entries along an axis are called: by ``names`` where these have it, and else by number.
+
+    Raises
+    ------
+    ParameterError
+        If there are more names or fewer.
+    """
+    if axis not in names:
+        return [str(number) for number in range(size)]
+    given = [str(name) for name in names[axis]]
+    if len(given) != size:
+        raise ParameterError(f"'{axis}' has {size} entries, but names= gives {len(given)} for it")
+    return given

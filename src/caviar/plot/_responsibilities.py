@@ -1,0 +1,214 @@
+"""Which component each row belongs to, and how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from .._errors import DataError, ParameterError
+from .._typing import AnyArray, Array
+from ..families import Categorical, MarkovChain
+from ._axes import in_style, new_axes
+from ._mixture import Mixture, mixture_of, rows_of, thinned
+from ._pair import draw_points
+from ._posterior_figures import names_along, posterior_of
+from .colours import colours_of, hatch_of, marker_of
+
+__all__ = ["responsibilities"]
+
+_MOST_BARS = 1000
+_MOST_STACKED = 8
+_MOST_ROWS = 4000
+
+
+@in_style
+def responsibilities(
+    fitted: Any,
+    X: Any,
+    *,
+    variable: str | None = None,
+    over_data: bool | None = None,
+    names: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return a picture of the probability of each component for each row.
+
+    Over the data, for mixtures in one or two columns: the probabilities along the column, or the rows as points in
+    blended colours, larger where they are less certain. Else a column for each row, sorted by component and certainty:
+    stacked bars for up to eight components, and a heat map for more.
+
+    Parameters
+    ----------
+    fitted
+        A fitted mixture, or the posterior of a model with a hidden Categorical or Markov chain.
+    X
+        Rows, (N, D), or a table with the columns of the fit; for a posterior the data as for ``posterior.local``.
+    variable
+        Of a posterior, name of the hidden variable; it may be left out where there is only one.
+    over_data
+        Whether to draw over the data; by default wherever that is possible.
+    names
+        Of the components; by default their numbers.
+    columns
+        What to write at the axes where rows are drawn over the data; by default the names that the fit saw.
+    ax
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        With the legend of components.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such variable, or rows in more than two columns are to be drawn over the data.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> faithful = cv.datasets.load_faithful().values
+    >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(faithful)
+    >>> ax = cv.plot.responsibilities(mixture, faithful, names=["long", "short"])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['long', 'short', 'larger: less certain']
+    """
+    mixture = None
+    if hasattr(fitted, "posterior_"):
+        mixture = mixture_of(fitted, columns)
+        rows = rows_of(mixture, X)
+        is_narrow = len(mixture.names) <= 2
+        shares = mixture.responsibilities(rows)
+    else:
+        rows, is_narrow = np.empty((0, 0)), False
+        shares = _hidden(posterior_of(fitted), X, variable)
+    if over_data and not is_narrow:
+        raise ParameterError(
+            "rows are drawn over the data only for a fitted mixture in one or two columns; leave over_data out, or "
+            "draw pairs of columns with caviar.plot.pairs"
+        )
+    labels = _names(shares.shape[1], names)
+    if mixture is not None and is_narrow and over_data is not False:
+        ax = new_axes(ax, (5.6, 4.0) if len(mixture.names) == 2 else (6.4, 3.2))
+        _draw_over_data(ax, mixture, rows, labels)
+        return ax
+    ax = new_axes(ax, (6.4, 2.8) if shares.shape[1] <= _MOST_STACKED else (6.4, 0.2 * shares.shape[1] + 1.4))
+    _draw_sorted(ax, shares, labels)
+    return ax
+
+
+def _names(n_components: int, names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        return [f"component {k}" for k in range(n_components)]
+    return names_along("names", n_components, {"names": names})
+
+
+def _hidden(posterior: Any, data: Any, variable: str | None) -> Array:
+    """Return the probabilities of the hidden labels of rows, shape (N, K)."""
+    if not isinstance(data, Mapping):
+        raise DataError(
+            f"for a posterior X is the data by name, as for posterior.local(data); got {type(data).__name__}"
+        )
+    local = posterior.local(data)
+    labels = {name: f.probabilities for name, f in local.items() if isinstance(f, Categorical | MarkovChain)}
+    if variable is None and len(labels) == 1:
+        return np.reshape(next(iter(labels.values())), (-1, next(iter(labels.values())).shape[-1]))
+    if variable not in labels:
+        known = ", ".join(repr(name) for name in labels) or "none"
+        raise ParameterError(
+            f"choose variable= among the hidden labels of the rows ({known}); got {variable!r}"
+        )
+    return np.reshape(labels[variable], (-1, labels[variable].shape[-1]))
+
+
+def _patch(k: int, label: str) -> Patch:
+    """Return what a legend says of a component."""
+    colour = colours_of(k + 1)[k]
+    return Patch(facecolor=(*colour, 0.55), edgecolor=tuple(colour * 0.7), hatch=hatch_of(k), label=label)
+
+
+def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[str]) -> None:
+    """Draw probabilities along one column, or the rows of two columns as points."""
+    rows = thinned(rows[~np.isnan(rows).any(axis=1)], _MOST_ROWS)
+    ax.set_xlabel(mixture.names[0])
+    drawn = sorted(mixture.drawn)
+    if len(mixture.names) == 1:
+        low, high = rows.min(), rows.max()
+        margin = 0.05 * (high - low) or 1.0
+        grid = np.linspace(low - margin, high + margin, 400)
+        _stack(ax, grid, mixture.responsibilities(grid[:, np.newaxis]), step=False)
+        ax.plot(rows[:, 0], np.full(len(rows), -0.04), "|", color="#444444", ms=6, mew=0.7)
+        ax.set_ylim(-0.08, 1)
+        ax.set_xlim(grid[0], grid[-1])
+        ax.set_ylabel("probability of the component")
+        handles: list[Any] = [_patch(k, labels[k]) for k in drawn]
+        ax.set_title("Which component a value belongs to; the rows below")
+    else:
+        shares = mixture.responsibilities(rows)
+        points = draw_points(ax, rows, shares, mixture.colours)
+        doubt = 2 * (1 - shares.max(axis=1))
+        points.set_sizes(points.get_sizes()[0] * (1 + 2.5 * np.clip(doubt, 0, 1)))
+        ax.set_ylabel(mixture.names[1])
+        handles = [
+            Line2D([], [], ls="", marker=marker_of(k), ms=6, color=tuple(mixture.colours[k]), label=labels[k])
+            for k in drawn
+        ]
+        handles.append(Line2D([], [], ls="", marker="o", ms=9, color="#9a9a9a", label="larger: less certain"))
+        ax.set_title("Which component a row belongs to")
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _order(shares: Array) -> AnyArray:
+    """Return the rows sorted by their most probable component, and within it by its probability."""
+    best = shares.argmax(axis=1)
+    return np.lexsort((-shares[np.arange(len(shares)), best], best))
+
+
+def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
+    """Draw a column for each row; of many rows every so many of the sorted ones."""
+    n_rows, n_components = shares.shape
+    shares = shares[_order(shares)]
+    shown = shares[np.linspace(0, n_rows - 1, min(n_rows, _MOST_BARS)).astype(int)]
+    if n_components <= _MOST_STACKED:
+        edges = np.linspace(0, n_rows, len(shown) + 1)
+        _stack(ax, edges, np.concatenate([shown, shown[-1:]]), step=True)
+        ax.set_ylim(0, 1)
+        ax.set_ylabel("probability")
+        used = np.flatnonzero(shares.max(axis=0) > 0.01).tolist()
+        handles = [_patch(k, labels[k]) for k in used]
+        ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        extent = (0, n_rows, n_components - 0.5, -0.5)
+        image = ax.imshow(
+            shown.T, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest", extent=extent
+        )
+        ax.set_yticks(range(n_components), [label.removeprefix("component ") for label in labels])
+        ax.set_ylabel("component")
+        ax.figure.colorbar(image, ax=ax).set_label("probability")
+    ax.set_xlim(0, n_rows)
+    ax.set_xlabel("rows, sorted by component and certainty")
+    ax.set_title("Which component each row belongs to")
+
+
+def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:
+    """Draw probabilities stacked, each component with its colour and hatch."""
+    heights = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
+    colours = colours_of(shares.shape[1])
+    for k in range(shares.shape[1]):
+        if shares[:, k].max() > 0.001:
+            ax.fill_between(
+                x,
+                heights[:, k],
+                heights[:, k + 1],
+                step="post" if step else None,
+                facecolor=(*colours[k], 0.55),
+                edgecolor=tuple(colours[k] * 0.7),
+                hatch=hatch_of(k),
+                lw=0.0,
+            )

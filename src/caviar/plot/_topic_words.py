@@ -1,0 +1,134 @@
+"""The most probable words of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from .._errors import ParameterError
+from .._typing import AnyArray
+from ._axes import in_style, new_grid
+from ._posterior_figures import Figures, check_level, figures_of, posterior_of
+from .colours import colours_of
+
+__all__ = ["topic_words"]
+
+_MOST_TOPICS = 12
+
+
+@in_style
+def topic_words(
+    fitted: Any,
+    vocabulary: Sequence[str],
+    *,
+    variable: str = "topics",
+    topics: Sequence[int] | None = None,
+    n_words: int = 8,
+    level: float = 0.95,
+    axes: Any = None,
+) -> AnyArray:
+    """Return a picture of the most probable words of each topic, with the interval of each probability.
+
+    Parameters
+    ----------
+    fitted
+        Posterior of a model with topics, as ``caviar.models.latent_dirichlet_allocation`` states it.
+    vocabulary
+        The word of each category, V of them.
+    variable
+        Name of the topics: a Dirichlet over V words with one plate.
+    topics
+        Numbers of those that are drawn, in this order; by default all, or of more than 12 those with the most tokens.
+    n_words
+        Words of each.
+    level
+        Of the central credible intervals, which are those of the Beta marginals.
+    axes
+        Axes to draw into, one for each topic; by default those of a new figure.
+
+    Returns
+    -------
+    ndarray of Axes
+        Shape (topics drawn,).
+
+    Raises
+    ------
+    ParameterError
+        If the posterior has no such variable, the vocabulary has another length, or a topic does not exist.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> documents = [[0] * 9 + [1] * 8, [0] * 7 + [1] * 9 + [3], [2] * 8 + [3] * 8, [1] + [2] * 9 + [3] * 7]
+    >>> posterior = cv.models.latent_dirichlet_allocation(2, 4).fit({"word": documents}, seed=0, n_restarts=4)
+    >>> axes = cv.plot.topic_words(posterior, ["goal", "ball", "vote", "law"], n_words=2)
+    >>> sorted(sorted(label.get_text() for label in ax.get_yticklabels()) for ax in axes)
+    [['ball', 'goal'], ['law', 'vote']]
+    """
+    level = check_level(level)
+    figures = figures_of(posterior_of(fitted), variable, level)[0]
+    if figures.mean.ndim != 2 or len(figures.plates) != 1:
+        raise ParameterError(
+            f"topics are a Dirichlet over words with one plate; '{variable}' has plates {figures.plates} and shape "
+            f"{figures.mean.shape}. caviar.plot.forest draws any global variable"
+        )
+    n_topics, n_vocabulary = figures.mean.shape
+    if len(vocabulary) != n_vocabulary:
+        raise ParameterError(
+            f"'{variable}' is over {n_vocabulary} words, but the vocabulary has {len(vocabulary)}"
+        )
+    if n_words < 1:
+        raise ParameterError(f"n_words must be at least 1; got {n_words!r}")
+    shown = _chosen(fitted, variable, topics, n_topics)
+    n_across = min(4, len(shown))
+    n_down = -(-len(shown) // n_across)
+    shape = (n_down, n_across) if axes is None else (1, len(shown))
+    grid = new_grid(
+        axes, shape, (2.0 * n_across + 0.2, (0.2 * n_words + 0.55) * n_down + 0.5), sharex=True
+    ).ravel()
+    for ax, k in zip(grid, shown, strict=False):
+        _draw_topic(ax, figures, k, vocabulary, min(n_words, n_vocabulary))
+    for ax in grid[len(shown) :]:
+        ax.set_visible(False)
+    for ax in grid[max(0, len(shown) - n_across) : len(shown)]:
+        ax.set_xlabel("probability")
+        ax.tick_params(axis="x", labelbottom=True)
+    if axes is None:
+        intervals = "" if figures.lower is None else f", with {level:.0%} intervals"
+        grid[0].figure.suptitle(f"The most probable words of each topic{intervals}", fontsize=10)
+    return grid[: len(shown)]
+
+
+def _chosen(fitted: Any, variable: str, topics: Sequence[int] | None, n_topics: int) -> list[int]:
+    """Return the topics to draw: those asked for, or those with the most tokens, in the order of their numbers."""
+    if topics is None:
+        concentration = getattr(posterior_of(fitted)[variable], "concentration", None)
+        total = np.zeros(n_topics) if concentration is None else concentration.sum(axis=1)
+        return sorted(np.argsort(-total, kind="stable")[:_MOST_TOPICS].tolist())
+    chosen = [int(k) for k in topics]
+    wrong = [k for k in chosen if not 0 <= k < n_topics]
+    if wrong or not chosen:
+        came = f"got {wrong[0]}" if wrong else "got none"
+        raise ParameterError(f"topics= lists numbers from 0 to {n_topics - 1}; {came}")
+    return chosen
+
+
+def _draw_topic(ax: Axes, figures: Figures, k: int, vocabulary: Sequence[str], n_words: int) -> None:
+    """Draw the words of a topic as bars, with intervals at their ends."""
+    best = np.argsort(-figures.mean[k], kind="stable")[:n_words]
+    lines = np.arange(n_words)
+    colour = colours_of(1)[0]
+    ax.barh(lines, figures.mean[k, best], height=0.82, color=(*colour, 0.35), zorder=1)
+    if figures.lower is not None and figures.upper is not None:
+        ax.hlines(
+            lines, figures.lower[k, best], figures.upper[k, best], color=tuple(colour * 0.7), lw=1.6, zorder=2
+        )
+    ax.set_yticks(lines, [str(vocabulary[word]) for word in best])
+    ax.set_ylim(n_words - 0.4, -0.6)
+    ax.set_title(f"topic {k}")
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_locator(MaxNLocator(3))

@@ -1,0 +1,99 @@
+"""Weights of components with credible intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .._errors import ParameterError
+from ._axes import in_style, ink, new_axes
+from ._posterior_figures import check_level, figures_of, names_along, posterior_of
+from .colours import colours_of, hatch_of
+
+__all__ = ["weights"]
+
+
+@in_style
+def weights(
+    fitted: Any,
+    *,
+    variable: str = "weights",
+    level: float = 0.95,
+    names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Return a picture of the weights of components: a bar for each mean, and the interval that holds the weight.
+
+    Parameters
+    ----------
+    fitted
+        A fitted mixture, or the posterior of a model with such a variable.
+    variable
+        Name of the variable: a Dirichlet or StickBreaking without plates.
+    level
+        Of the central credible intervals. Those of :math:`\mathrm{Dir}(\alpha)` are of the marginals
+        :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; those of StickBreaking come from 4,000 draws.
+        Points (EM, MAP-EM) have none.
+    names
+        Of the components; by default their numbers.
+    ax
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        With a bar for each component, in the order of their numbers.
+
+    Raises
+    ------
+    ParameterError
+        If the posterior has no such variable, or it has plates.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(cv.datasets.load_faithful().values)
+    >>> ax = cv.plot.weights(mixture)
+    >>> [round(float(bar.get_height()), 2) for bar in ax.patches]
+    [0.36, 0.64]
+    """
+    level = check_level(level)
+    posterior = posterior_of(fitted)
+    if variable == "weights" and variable not in posterior and hasattr(fitted, "weights_"):
+        mean, ends = np.asarray(fitted.weights_), None  # known ones are no variable of the posterior
+    else:
+        figures = figures_of(posterior, variable, level)[0]
+        mean = figures.mean
+        ends = None if figures.lower is None or figures.upper is None else (figures.lower, figures.upper)
+    if mean.ndim != 1:
+        raise ParameterError(
+            f"'{variable}' has entries of shape {mean.shape}, not one weight for each component; "
+            f"caviar.plot.forest(posterior, '{variable}') draws every entry"
+        )
+    labels = names_along("names", len(mean), {} if names is None else {"names": names})
+    ax = new_axes(ax, (max(4.4, 0.45 * len(mean) + 1.6), 3.2))
+    colours = colours_of(len(mean))
+    for k in range(len(mean)):
+        ax.bar(
+            k,
+            mean[k],
+            width=0.72,
+            facecolor=(*colours[k], 0.55),
+            edgecolor=colours[k] * 0.7,
+            hatch=hatch_of(k),
+        )
+    if ends is not None:
+        at = np.arange(len(mean))
+        ax.vlines(at, *ends, color=ax.get_facecolor(), lw=5, zorder=3)
+        ax.vlines(at, *ends, color=ink(), lw=2, zorder=4)
+    ax.set_xticks(range(len(mean)), labels)
+    if max(map(len, labels)) > 4:
+        ax.tick_params(axis="x", rotation=35)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("component")
+    ax.set_ylabel("weight (share of the rows)")
+    ax.set_title("Weights of the components" + ("" if ends is None else f", with {level:.0%} intervals"))
+    return ax

@@ -1,0 +1,1 @@
+"""Tests of blocks on a device."""

@@ -1,0 +1,62 @@
+"""Devices to test on, and passes made on them."""
+
+import numpy as np
+
+import caviar as cv
+from caviar._model import rows_of
+from caviar.engine.binding import bind
+from caviar.engine.loop import Settings
+from caviar.engine.passes import Passes
+from caviar.engine.schedules import Batch
+from caviar.engine.state import statistics_of
+from caviar.execution import Threads
+
+__all__ = ["hard", "reached", "strict", "sums", "uneven_weights"]
+
+
+def strict(**arguments):
+    """Return a device of array-api-strict, whose arrays NumPy neither reads nor mixes with its own."""
+    return cv.Device("device1", library="array_api_strict", **arguments)
+
+
+def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
+    """Return a plan and global factors a few iterations after a start, with passes of this process."""
+    plan = model._plan(bind(model.nodes, model.leaves, data, sample_weight=weights), point, None)
+    passes = Passes(rows_of(plan.binding), Threads())
+    settings = Settings(max_iter=n_iter, tol=0.0)
+    with passes.executor.session():
+        result = model._ascend(plan, passes, init, np.random.SeedSequence(0), settings, Batch(), None)
+    return result.plan, result.q, passes
+
+
+def sums(plan, q, source, executor):
+    """Return the sums of one exact pass over the rows of a source."""
+    with executor.session():
+        passes = Passes(source, executor)
+        passes.refine()
+        return passes.summarize(plan, plan.rows.coefficients(statistics_of(plan, q)))
+
+
+def uneven_weights(n):
+    """Return weights of which every third is zero."""
+    return np.random.default_rng(5).uniform(0.2, 3.0, n) * (np.arange(n) % 3 > 0)
+
+
+def hard(kind, n=3000, seed=0):
+    """Return rows (n, 3) where float32 has a hard time, with means (K, 3) and precisions (K, 3, 3) of their components.
+
+    Components overlap in pairs, and each kind moves them elsewhere or looks at them through other columns.
+    """
+    rng = np.random.default_rng(seed)
+    apart = {"far clusters": 30.0, "farther clusters": 1000.0, "very far clusters": 3e4}.get(kind, 4.0)
+    means = np.array([[0.0, 0, 0], [1.5, 0, 0], [apart, apart, 0], [apart, apart + 1.5, 0]])
+    x = means[rng.integers(0, 4, n)] + rng.standard_normal((n, 3))
+    if kind == "outliers":
+        x[:: n // 7] *= 1e3
+    turn = {
+        "columns of different size": np.diag([1e-8, 1.0, 1e8]),
+        "collinear columns": np.array([[1.0, 0, 0], [1.0, 1e-2, 0], [0, 0, 1]]),
+    }.get(kind, np.eye(3))
+    back = np.linalg.inv(turn)
+    shift = 1e6 if kind == "far from zero" else 0.0
+    return x @ turn.T + shift, means @ turn.T + shift, np.broadcast_to(back.T @ back, (4, 3, 3))

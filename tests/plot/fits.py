@@ -1,0 +1,71 @@
+"""Small fits that are drawn by several tests; each is made once.
+
+Where a start is given, it is so that labels have one order, whatever the library's own starts are.
+"""
+
+from functools import cache
+
+import numpy as np
+
+import caviar as cv
+
+FAITHFUL = cv.datasets.load_faithful().values
+GALAXIES = cv.datasets.load_galaxies().values
+PENGUINS = cv.datasets.load_penguins()
+MEASURES = PENGUINS.columns[2:6]
+VOCABULARY = ["goal", "ball", "team", "vote", "law", "party"]
+
+
+@cache
+def faithful():
+    return cv.BayesianGaussianMixture(2, random_state=0).fit(FAITHFUL)
+
+
+@cache
+def galaxies():
+    return cv.BayesianGaussianMixture(3, covariance_prior=[[1.3]], random_state=0).fit(GALAXIES)
+
+
+@cache
+def penguins():
+    rows = PENGUINS.values[:, 2:6]
+    return cv.BayesianGaussianMixture(3, random_state=0, n_init=3).fit(rows)
+
+
+@cache
+def restarted():
+    model = cv.models.normal_wishart_mixture(2, 4)
+    return model.fit({"x": FAITHFUL}, seed=1, n_restarts=4)
+
+
+@cache
+def steps():
+    """Return the data of a hidden Markov chain: two sequences."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 2, 0, 2, 1], [12, 10, 8, 9, 11, 10])
+    x = np.array([[0.0, 0.0], [4.0, 1.0], [1.0, 5.0]])[states] + 0.5 * rng.normal(size=(60, 2))
+    return {"x": x, "starts": np.arange(60) % 30 == 0}
+
+
+@cache
+def chain():
+    model = cv.models.gaussian_hidden_markov_model(2, 3, with_starts=True)
+    start = np.array([[0.0, 0.0], [4.0, 1.0], [1.0, 5.0]])
+    return model.fit(steps(), init={"mean": start})
+
+
+@cache
+def topics():
+    rng = np.random.default_rng(0)
+    sport, politics = [0.5, 0.3, 0.2, 0, 0, 0], [0, 0, 0, 0.3, 0.3, 0.4]
+    documents = [rng.choice(6, size=40, p=(sport, politics)[number % 2]) for number in range(12)]
+    start = np.array([[0.3, 0.3, 0.2, 0.1, 0.05, 0.05], [0.05, 0.05, 0.1, 0.2, 0.3, 0.3]])
+    return cv.models.latent_dirichlet_allocation(2, 6).fit({"word": documents}, init={"topics": start})
+
+
+@cache
+def factors():
+    rng = np.random.default_rng(0)
+    loadings = np.array([[1, 0], [0.8, 0], [0, 1], [0, -0.7], [0, 0]])
+    x = rng.normal(size=(150, 2)) @ loadings.T + 0.4 * rng.normal(size=(150, 5))
+    return cv.models.factor_analysis(5, 2).fit({"x": x}, seed=0, tol=1e-6)

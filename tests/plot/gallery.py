@@ -1,0 +1,89 @@
+"""One picture of every kind; as a program, it draws the baselines anew: ``PYTHONPATH=tests python -m plot.gallery``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.testing.decorators import remove_ticks_and_titles
+
+import caviar as cv
+from plot.fits import (
+    FAITHFUL,
+    GALAXIES,
+    VOCABULARY,
+    chain,
+    factors,
+    faithful,
+    galaxies,
+    restarted,
+    steps,
+    topics,
+)
+
+BASELINES = Path(__file__).with_name("baselines")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture: what draws it, and the axes that it takes."""
+
+    draw: Callable[..., Any]
+    grid: tuple[int, int] = (1, 1)
+    is_array: bool = False
+
+
+def _on_demand(function: str, fit: Callable[[], Any], *arguments: Any, **keywords: Any) -> Callable[..., Any]:
+    def draw(**more: Any) -> Any:
+        values = [argument() if callable(argument) else argument for argument in arguments]
+        return getattr(cv.plot, function)(fit(), *values, **keywords, **more)
+
+    return draw
+
+
+GALLERY = {
+    "density": Picture(_on_demand("density", galaxies, GALAXIES, n_draws=40, names=["velocity (1000 km/s)"])),
+    "density_2d": Picture(_on_demand("density", faithful, FAITHFUL)),
+    "elbo_trace": Picture(_on_demand("elbo_trace", restarted)),
+    "forest": Picture(_on_demand("forest", factors, "mean", names={"feature": list("abcde")})),
+    "loadings": Picture(_on_demand("loadings", factors, names=list("abcde")), (1, 2), True),
+    "loadings_heat": Picture(_on_demand("loadings", factors, heat_map=True), (1, 1), True),
+    "pairs": Picture(
+        _on_demand("pairs", faithful, FAITHFUL, names=["eruption (min)", "wait (min)"]), (2, 2), True
+    ),
+    "pairs_hexagons": Picture(
+        _on_demand("pairs", faithful, partial(np.tile, FAITHFUL, (4, 1)), hexagons=True), (2, 2), True
+    ),
+    "responsibilities": Picture(_on_demand("responsibilities", galaxies, GALAXIES)),
+    "responsibilities_2d": Picture(_on_demand("responsibilities", faithful, FAITHFUL)),
+    "responsibilities_sorted": Picture(_on_demand("responsibilities", chain, steps)),
+    "state_sequence": Picture(_on_demand("state_sequence", chain, steps), (3, 1), True),
+    "topic_words": Picture(_on_demand("topic_words", topics, VOCABULARY, n_words=4), (1, 2), True),
+    "weights": Picture(_on_demand("weights", galaxies)),
+}
+
+
+def write(name: str, path: Path) -> None:
+    """Write a picture without text, whose pixels depend on the version of the font renderer."""
+    drawn = GALLERY[name].draw()
+    figure = np.ravel(drawn)[0].figure
+    remove_ticks_and_titles(figure)
+    for ax in figure.axes:
+        ax.set(xlabel="", ylabel="")
+        for text in list(ax.texts):
+            text.remove()
+        if ax.get_legend():
+            ax.get_legend().remove()
+    for legend in list(figure.legends):
+        legend.remove()
+    figure.savefig(path, dpi=45, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    mpl.use("Agg")
+    BASELINES.mkdir(exist_ok=True)
+    for each in GALLERY:
+        write(each, BASELINES / f"{each}.png")

@@ -1,0 +1,64 @@
+"""With values of all globals ``log_predictive`` is the density there; its mean over draws is the predictive one."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm, poisson
+
+import caviar as cv
+
+FAITHFUL = cv.datasets.load_faithful().values
+ROWS = FAITHFUL[:5] + 0.1
+
+
+def one(draws, number):
+    return {
+        name: type(v)(*(part[number] for part in v)) if isinstance(v, tuple) else v[number]
+        for name, v in draws.items()
+    }
+
+
+@pytest.mark.parametrize("model", ["normal_wishart_mixture", "gaussian_mixture"])
+def test_a_mixture_has_the_density_of_scipy(model):
+    posterior = getattr(cv.models, model)(2, 2).fit({"x": FAITHFUL - [3, 70]}, seed=0)
+    draw = one(posterior.sample(1, seed=1), 0)
+    mean, precision = draw["theta"] if "theta" in draw else (draw["mean"], draw["precision"])
+    x = ROWS - [3, 70]
+    joint = [
+        np.log(w) + multivariate_normal(m, np.linalg.inv(p)).logpdf(x)
+        for w, m, p in zip(draw["weights"], mean, precision, strict=True)
+    ]
+    np.testing.assert_allclose(
+        posterior.log_predictive({"x": x}, given=draw), logsumexp(joint, axis=0), rtol=1e-9
+    )
+
+
+def test_averaged_over_draws_it_is_the_predictive_density():
+    posterior = cv.models.normal_wishart_mixture(2, 2).fit({"x": FAITHFUL}, seed=0)
+    draws = posterior.sample(3000, seed=0)
+    given = [posterior.log_predictive({"x": ROWS}, given=one(draws, number)) for number in range(3000)]
+    np.testing.assert_allclose(
+        logsumexp(given, axis=0) - np.log(3000), posterior.log_predictive({"x": ROWS}), atol=0.03
+    )
+
+
+def test_what_is_not_given_is_averaged_over():
+    mean, precision = cv.Normal("mean", 0, 1), cv.Gamma("precision", 2, 1)
+    posterior = cv.Model(cv.Normal("x", mean, precision, plates=cv.Plate("obs"))).fit({"x": [1.0, 2.0, 0.5]})
+    with pytest.raises(cv.ModelError):
+        posterior.log_predictive({"x": [0.3]})  # mean and precision are independent under q: no closed form
+    q = posterior["mean"]
+    found = posterior.log_predictive({"x": [0.3, 4.0]}, given={"precision": 2.0})
+    np.testing.assert_allclose(found, norm.logpdf([0.3, 4.0], q.mean, np.sqrt(q.variance + 0.5)))
+
+
+def test_wrong_values_are_refused():
+    rate = cv.Gamma("rate", 2, 1)
+    posterior = cv.Model(cv.Poisson("x", rate, plates=cv.Plate("obs"))).fit({"x": [3, 1]})
+    np.testing.assert_allclose(
+        posterior.log_predictive({"x": [2, 5]}, given={"rate": 3}), poisson.logpmf([2, 5], 3)
+    )
+    with pytest.raises(cv.ParameterError, match=r"'scale'.*'rate'"):
+        posterior.log_predictive({"x": [2]}, given={"scale": 3})
+    with pytest.raises(cv.ParameterError, match="rate"):
+        posterior.log_predictive({"x": [2]}, given={"rate": [3, 4]})
