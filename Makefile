@@ -5,7 +5,7 @@
 #   make test-all    the same with the slow tests
 #   make lint        only ruff, pyright and import-linter
 #   make docs        the documentation as HTML, in site/
-#   make examples    run the code of the documentation anew: outputs and pictures
+#   make examples    run the scripts of examples/ and the code of the documentation anew: outputs and pictures
 #   make bench       the tables of benchmarks/
 #   make clean       remove what the targets above wrote; make distclean removes .venv as well
 #
@@ -102,7 +102,8 @@ docs: $(VENV)/.installed-docs
 	$(call step,mkdocs build,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet)
 	@echo "open site/index.html"
 
-examples: $(VENV)/.installed-docs
+examples: $(VENV)/.installed-docs $(VENV)/.installed-test
+	@for script in examples/*.py; do echo "==> $$script"; MPLBACKEND=Agg $(BIN)/python "$$script" || exit 1; done
 	$(call step,build_examples.py,$(BIN)/python docs/build_examples.py)
 
 bench: $(VENV)/.installed-bench

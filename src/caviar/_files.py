@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import BinaryIO
 from ._errors import DataError
 
 __all__ = ["replacing"]
+
+_WAITS = (0.01, 0.05, 0.2, 0.5)
+"""Seconds before each further attempt to replace a file that somebody else has open."""
 
 
 @contextmanager
@@ -39,7 +43,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, target)
+        _move(partial, target)
         _flush_entries(target.parent)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
@@ -48,12 +52,28 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             partial.unlink(missing_ok=True)
 
 
+def _move(partial: Path, target: Path) -> None:
+    """Put a file in the place of another, which on Windows somebody who reads it can hold up for a moment."""
+    for wait in _WAITS if os.name == "nt" else ():
+        try:
+            os.replace(partial, target)
+        except PermissionError:
+            time.sleep(wait)
+        else:
+            return
+    os.replace(partial, target)
+
+
 def _flush_entries(folder: Path) -> None:
-    """Wait until the entries of a folder are on the disk, where the system can open folders."""
+    """Wait until the entries of a folder are on the disk, where the system can open folders and flush them.
+
+    Some network file systems cannot. The file has taken its place by then, so that this is no error.
+    """
     if os.name == "nt":
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import shutil
 import zipfile
 
@@ -169,7 +168,10 @@ def test_a_full_disk_is_a_warning_and_the_checkpoint_before_stays(tmp_path, monk
     assert 1 < iterations[0] < 6
 
 
+@pytest.mark.posix
 def test_a_system_that_refuses_to_write_is_a_warning(standing, undisturbed):
+    import resource
+
     before = standing.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
@@ -195,6 +197,7 @@ def test_a_folder_that_vanished_is_a_warning(tmp_path, undisturbed):
         assert_same_bits(fit(folder / "run.ckpt", progress=remove), undisturbed)
 
 
+@pytest.mark.posix
 def test_a_path_that_cannot_be_written_is_told_before_the_first_iteration(tmp_path):
     for path in (tmp_path / "no" / "run.ckpt", "/dev/null", tmp_path):
         with pytest.raises((DataError, CheckpointError)) as caught:

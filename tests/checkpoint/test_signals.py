@@ -69,6 +69,7 @@ def test_a_killed_fit_ends_with_the_same_bits(n_kills, undisturbed, tmp_path):
     assert len(last) < len(said), "the last run must go on from the checkpoint"
 
 
+@pytest.mark.posix
 def test_terminating_stops_the_fit_and_leaves_a_checkpoint(undisturbed, tmp_path):
     bits, said = undisturbed
     checkpoint, result = tmp_path / "run.ckpt", tmp_path / "result"

@@ -129,6 +129,7 @@ def on_a_terminal(arguments, *, stop_at):
     return shown.decode(), process.returncode
 
 
+@pytest.mark.posix
 def test_ctrl_c_keeps_the_best_so_far_and_says_so(long_table, tmp_path):
     model = tmp_path / "m.caviar"
     arguments = ["fit", long_table, "-k", 8, "--tol", 0, "--max-iter", 100_000, "--seed", 0, "-o", model]
@@ -142,6 +143,7 @@ def test_ctrl_c_keeps_the_best_so_far_and_says_so(long_table, tmp_path):
     assert not any(path.suffix == ".partial" for path in tmp_path.iterdir())
 
 
+@pytest.mark.posix
 def test_an_interrupt_without_a_terminal_keeps_the_best_so_far_too(long_table, tmp_path):
     command = [
         "fit",

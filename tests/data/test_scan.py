@@ -109,6 +109,7 @@ def test_a_part_of_a_parquet_table_is_read_without_the_copy(columns, tmp_path):
     assert "temporary copy" in refusal(PieceRows(rows.pieces).read, 0, 10)
 
 
+@pytest.mark.posix
 def test_temporary_files_go_with_the_table_and_with_python(columns, tmp_path):
     table = stored.copied_parquet(columns, tmp_path)
     table["a"][0:5]

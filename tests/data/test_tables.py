@@ -216,6 +216,7 @@ def test_nothing_half_written_is_left_and_the_old_file_stays(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.posix
 def test_places_that_cannot_be_written_are_refused(tmp_path):
     column = {"a": np.arange(3)}
     for path, words in [
