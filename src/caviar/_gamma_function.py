@@ -280,8 +280,9 @@ def expected_log_weights(concentration: Array, total: Array) -> Array:
     >>> expected_log_weights(np.array([1e8, 1.0]), np.array(1e8 + 1.0))  # of the first, -1/n
     array([-1.00000000e-08, -1.89978964e+01])
     """
-    plain = digamma(concentration) - digamma(total)[..., np.newaxis]
-    if (total < _LARGE).all():
+    plain = digamma(concentration)
+    plain -= digamma(total)[..., np.newaxis]
+    if (total < _LARGE).all() or not (concentration > 0.5 * total[..., np.newaxis]).any():
         return plain
     others, dominant, log_share = _log_shares(concentration, total)
     total = total[..., np.newaxis]
