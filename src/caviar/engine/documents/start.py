@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..sample import Sample
 from ..state import Factors, statistics_of
 from ..sums import LocalState, Rows
 from ..trials import Start
-from ..work import chunks_of
+from ..work import Chunk
 from .binding import DocumentBinding
 
 __all__ = ["drawn_topics", "given_tokens"]
@@ -54,9 +55,16 @@ def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     else:
         factor = topics.family.from_natural((drawn,))
     q: dict[Variable, Any] = {topics: plan.with_known(topics, factor)}
-    for arrays in _averages(plan, q, Passes(sample, passes.executor)):
+    for arrays in _averages(plan, q, Passes(_shuffled(sample, rng), passes.executor)):
         q[topics] = plan.update(topics, arrays)
     return plan, q
+
+
+def _shuffled(sample: Sample, rng: np.random.Generator) -> Sample:
+    """Return the rows, which are sorted, in an order from chance: so batches are like each other."""
+    order = rng.permutation(sample.n_rows)
+    columns = {name: rows[order] for name, rows in sample.columns.items()}
+    return replace(sample, columns=columns, row_weights=sample.row_weights[order])
 
 
 def _averages(plan: Plan, q: Factors, rounds: Passes) -> Iterator[dict[Hashable, Array]]:
@@ -64,18 +72,24 @@ def _averages(plan: Plan, q: Factors, rounds: Passes) -> Iterator[dict[Hashable,
     n_docs = rounds.source.n_rows
     n_batches = min(max(round(n_docs / _BATCH_DOCUMENTS), 1), _MOST_BATCHES)
     n_rounds = max(_FEWEST_ROUNDS, -(-_FEWEST_UPDATES // n_batches))
-    # two blocks for each batch, from far apart: the rows of a sample are sorted
-    chunks = chunks_of(plan, rounds.source, 2 * n_batches)
+    bounds = np.linspace(0, n_docs, n_batches + 1).astype(int)
+    batches = [_blocks(plan, a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
     average: dict[Hashable, Array] = {}
     for step in range(n_rounds * n_batches):
         arrays = statistics_of(plan, q)
-        own = chunks[step % n_batches :: n_batches]
+        own = batches[step % n_batches]
         found = rounds.summarize_share(plan, plan.rows.coefficients(arrays), own).parts
         share = min(max(1 / (step + 1), _SHARE_OF_ROUND / n_batches), 1.0)
         for key, value in found.items():
             before = average.get(key)
             average[key] = value if before is None else before + share * (value - before)
         yield {**arrays, **average}
+
+
+def _blocks(plan: Plan, start: int, stop: int) -> list[Chunk]:
+    """Return the blocks of a batch, two at least, so that threads share it."""
+    size = max(min(plan.rows.block_rows, -(-(stop - start) // 2)), 1)
+    return [Chunk(n, ((a, min(a + size, stop)),)) for n, a in enumerate(range(start, stop, size))]
 
 
 def given_tokens(
