@@ -30,21 +30,21 @@ _BATCH_DOCUMENTS, _MOST_BATCHES = 256, 16
 _FEWEST_UPDATES, _FEWEST_ROUNDS = 20, 3
 """Updates of the topics at least, and rounds over the sample."""
 
-_SHARE_OF_ROUND = 1.5
-"""Share of a batch in the sums of the topics, times the number of batches: above 1, as early topics are worth little."""
+_KEPT_NUMBERS = 1 << 25
+"""Numbers in the sums of all batches at most: 256 MB."""
 
 _NEARNESS = 100.0
 """Shape of the Gamma that topics are drawn from, of mean 1: all near each other and near the even one."""
 
 
 def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
-    r"""Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
+    """Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
 
-    The sample is cut into B batches. After each of these, the topics are updated from an average of what the batches
-    so far would give if all documents were like theirs, the last one with the weight
-    :math:`\max(1/t, \tfrac32/B)` at step t (Cappe and Moulines, "Online EM", 2009, with a step that stays). Topics
-    are nothing yet, and a document that began where the last round left it would keep to what it once preferred: of
-    2,022 articles and 100 topics the bound was 0.29 nats a token higher after 40 passes for beginning anew.
+    The sample is cut into batches. After each of these, topics are updated from the last sums of all batches that were
+    met, as if the others were like them. Topics are nothing yet, and a document that began where the last round left it
+    would keep to what it once preferred: of 2,022 articles and 100 topics the bound was 0.29 nats a token higher after
+    40 passes for beginning anew. Of 1,011 articles and 50 topics, words held out had the perplexity 3,160 after 5
+    rounds over 4 batches, and 3,200 after 20 rounds over one.
     """
     (topics,) = plan.order
     shape = (*(plan.binding.sizes[plate] for plate in topics.plates), topics.dimension or 1)
@@ -55,7 +55,7 @@ def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     else:
         factor = topics.family.from_natural((drawn,))
     q: dict[Variable, Any] = {topics: plan.with_known(topics, factor)}
-    for arrays in _averages(plan, q, Passes(_shuffled(sample, rng), passes.executor)):
+    for arrays in _steps(plan, q, Passes(_shuffled(sample, rng), passes.executor), drawn.size):
         q[topics] = plan.update(topics, arrays)
     return plan, q
 
@@ -67,23 +67,25 @@ def _shuffled(sample: Sample, rng: np.random.Generator) -> Sample:
     return replace(sample, columns=columns, row_weights=sample.row_weights[order])
 
 
-def _averages(plan: Plan, q: Factors, rounds: Passes) -> Iterator[dict[Hashable, Array]]:
-    """Yield the sums that topics are updated from, step by step, of factors ``q`` that are changed meanwhile."""
-    n_docs = rounds.source.n_rows
-    n_batches = min(max(round(n_docs / _BATCH_DOCUMENTS), 1), _MOST_BATCHES)
-    n_rounds = max(_FEWEST_ROUNDS, -(-_FEWEST_UPDATES // n_batches))
+def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[Hashable, Array]]:
+    """Yield what topics of so many numbers are updated from, step by step; factors ``q`` are changed meanwhile."""
+    n_docs, weight_of_all = rounds.source.n_rows, rounds.source.total_weight
+    n_batches = max(min(round(n_docs / _BATCH_DOCUMENTS), _KEPT_NUMBERS // size, _MOST_BATCHES), 1)
     bounds = np.linspace(0, n_docs, n_batches + 1).astype(int)
     batches = [_blocks(plan, a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-    average: dict[Hashable, Array] = {}
-    for step in range(n_rounds * n_batches):
+    shares = [rounds.weight(batch) / weight_of_all for batch in batches]
+    kept: list[Mapping[Hashable, Array]] = [{} for _ in batches]
+    total: dict[Hashable, Array] = {}
+    for step in range(max(_FEWEST_UPDATES, _FEWEST_ROUNDS * n_batches)):
+        number = step % n_batches
         arrays = statistics_of(plan, q)
-        own = batches[step % n_batches]
-        found = rounds.summarize_share(plan, plan.rows.coefficients(arrays), own).parts
-        share = min(max(1 / (step + 1), _SHARE_OF_ROUND / n_batches), 1.0)
-        for key, value in found.items():
-            before = average.get(key)
-            average[key] = value if before is None else before + share * (value - before)
-        yield {**arrays, **average}
+        found = rounds.summarize_share(plan, plan.rows.coefficients(arrays), batches[number]).parts
+        own = {key: shares[number] * value for key, value in found.items()}
+        for key, value in own.items():
+            total[key] = total.get(key, 0.0) + (value - kept[number].get(key, 0.0))
+        kept[number] = own
+        met = sum(shares[: step + 1])
+        yield {**arrays, **{key: value / met for key, value in total.items()}}
 
 
 def _blocks(plan: Plan, start: int, stop: int) -> list[Chunk]:
