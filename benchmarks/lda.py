@@ -125,14 +125,15 @@ def sklearns(task: Task) -> Iterator[list[Point]]:
     """Batch and online updates, with the settings that are its defaults."""
     from sklearn.decomposition import LatentDirichletAllocation
 
+    n_docs, steps = task.train.shape[0], 0
     for method, wanted in (("batch", (5, 10, 20)), ("online", (1, 2, 5, 10))):
         path = Track(task, f"scikit-learn, {method}", wanted)
-        n_docs, steps = task.train.shape[0], 0
+        steps = 0
 
         class Followed(LatentDirichletAllocation):
             """Told of after each pass."""
 
-            def _em_step(self, X, total_samples, batch_update, parallel=None, path=path):  # noqa: PLR0917
+            def _em_step(self, X, total_samples, batch_update, parallel=None, path=path):
                 nonlocal steps
                 super()._em_step(X, total_samples, batch_update, parallel)
                 steps += X.shape[0]
@@ -156,9 +157,7 @@ def gensims(task: Task) -> Iterator[list[Point]]:
 
     train = task.train
     pairs = zip(train.indptr[:-1], train.indptr[1:], strict=True)
-    texts = [
-        list(zip(train.indices[a:b].tolist(), train.data[a:b].tolist(), strict=True)) for a, b in pairs
-    ]
+    texts = [list(zip(train.indices[a:b].tolist(), train.data[a:b].tolist(), strict=True)) for a, b in pairs]
     names = {number: str(number) for number in range(train.shape[1])}
     for chunk, wanted in ((2000, (1, 5, 10)), (256, (1, 2, 5, 10))):
         path, met = Track(task, f"gensim, chunks of {chunk}", wanted), 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,8 @@ def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[H
     """Yield what topics of so many numbers are updated from, step by step; factors ``q`` are changed meanwhile."""
     n_docs, weight_of_all = rounds.source.n_rows, rounds.source.total_weight
     n_batches = max(min(round(n_docs / _BATCH_DOCUMENTS), _KEPT_NUMBERS // size, _MOST_BATCHES), 1)
-    bounds = np.linspace(0, n_docs, n_batches + 1).astype(int)
-    batches = [_blocks(plan, a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    bounds = np.linspace(0, n_docs, n_batches + 1).astype(int).tolist()
+    batches = [_blocks(plan, a, b) for a, b in pairwise(bounds)]
     shares = [rounds.weight(batch) / weight_of_all for batch in batches]
     kept: list[Mapping[Hashable, Array]] = [{} for _ in batches]
     total: dict[Hashable, Array] = {}
