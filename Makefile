@@ -87,8 +87,16 @@ lint: $(VENV)/.installed-test
 test: lint
 	$(call step,pytest,$(PYTEST))
 
-test-all: lint
+test-all: lint $(VENV)/axe.min.js
 	$(call step,pytest with the slow tests,$(PYTEST) -m "")
+
+# What the tests of the report check accessibility with; without npm, or without a network, they skip that.
+AXE_VERSION := 4.14.1
+$(VENV)/axe.min.js: | $(VENV)/.installed-test
+	@echo "==> axe-core $(AXE_VERSION)"
+	@folder=$$(mktemp -d) && { (cd $$folder && npm pack --silent axe-core@$(AXE_VERSION) >/dev/null \
+	  && tar -xzf axe-core-*.tgz package/axe.min.js) && cp $$folder/package/axe.min.js $@ \
+	  || echo "axe-core cannot be had; the checks of accessibility are skipped" >&2; rm -rf $$folder; }
 
 docs: $(VENV)/.installed-docs
 	$(call step,mkdocs build,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet)

@@ -1,15 +1,21 @@
 """Topics of text beside scikit-learn, gensim and tomotopy: seconds to the same perplexity of words held out.
 
-    python benchmarks/lda.py [--data DIR] [--topics 50 100] [--corpus ap poliblog5k] [--quick]
+    python benchmarks/lda.py [--data DIR] [--corpus ap poliblog5k] [--topics 50 100] [--seeds 3] [--cpu] [--tuning]
 
 Without ``--data`` the corpus is 500 posts of political blogs that caviar ships; with it, those of ``DIR/NAME.ldac`` and
-``DIR/NAME.vocab.txt``. All get the same documents (nine in ten), and the same priors. The measure is document
-completion: of the other documents each word is held out with probability one half, proportions are found from the rest
-(by caviar for all, from the topics' concentrations), and the words held out are told from these. Lower is better.
+``DIR/NAME.vocab.txt``. All get the same documents and priors, and otherwise each its own defaults, but for what a row
+names. The measure is document completion: of the documents held out, a tenth of all, each word is put aside with
+probability one half, proportions are found from the rest (by caviar for all, from the topics' concentrations), and the
+words put aside are told from these. Lower is better.
 
-Seconds are those of the processor, over all threads, so that other work on the machine does not count; wall-clock
-seconds stand beside them. The last column is how often faster caviar was to a perplexity that is as good: seconds of
-the row over those of caviar's first row that reaches it. gensim and tomotopy are in the extra ``bench``.
+Settings of caviar were chosen with ``--tuning``, which takes none but documents of even number; without it, documents
+held out are all of odd number.
+
+Each library is followed along its passes. What is measured on the way is not timed, except that caviar is fitted anew
+for each number of passes, and its seconds are those of the whole call. The last column is how often faster caviar is:
+the seconds of the row over those at which caviar's own row, with its defaults, is first as good; the median over the
+seeds, which draw the documents held out and the starts. ``--cpu`` holds every library to one thread and counts the
+processor's seconds, which other programs on the machine disturb less. gensim and tomotopy are in the extra ``bench``.
 """
 
 from __future__ import annotations
@@ -18,189 +24,227 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
+from threadpoolctl import threadpool_limits
 
 import caviar as cv
 from caviar.datasets import Corpus, load_political_blogs
 from caviar.datasets._corpus import read_ldac
-from caviar.engine.documents import start as start_of_documents
 
 ALPHA, ETA = 0.1, 0.01
-ROUNDS = start_of_documents._ROUNDS
+DEFAULT = "caviar"
 
 
 @dataclass(frozen=True)
-class Split:
-    """Documents to fit, and of the others the words that are seen and those held out."""
+class Task:
+    """Documents to fit, of the others the words that are seen and those held out, and how to fit them."""
 
     train: csr_array
     seen: csr_array
     rest: csr_array
+    n_topics: int
+    seed: int
+    one_thread: bool
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds of the processor or of the clock."""
+        return time.process_time if self.one_thread else time.perf_counter
+
+    def perplexity(self, topics: np.ndarray) -> float:
+        """Return the perplexity of the words held out."""
+        k, n_words = topics.shape
+        model = cv.models.latent_dirichlet_allocation(k, n_words, concentration=ALPHA, word_concentration=ETA)
+        held = {"topics": cv.families.Dirichlet(topics)}
+        posterior = model.fit({"word": self.seen}, init=held, max_iter=0)
+        theta = posterior.local({"word": self.seen})["proportions"].mean
+        rest, beta = self.rest.tocoo(), topics / topics.sum(axis=1, keepdims=True)
+        each = np.einsum("ek,ek->e", theta[rest.row], beta.T[rest.col])
+        return float(np.exp(-(rest.data @ np.log(each)) / rest.data.sum()))
 
 
 @dataclass(frozen=True)
-class Row:
-    """One fit: seconds of the processor and of the clock, and the topics' concentrations."""
+class Point:
+    """Where a fit stands after some passes; ``topics`` are concentrations."""
 
     name: str
-    cpu: float
-    wall: float
-    topics: np.ndarray
+    passes: int
+    seconds: float
     perplexity: float
+    topics: np.ndarray
 
 
-def divided(counts: csr_array, seed: int = 0) -> Split:
-    """Return a division that depends on the seed alone."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(counts.shape[0])
-    n_test = counts.shape[0] // 10
-    test = counts[order[:n_test]].astype(float)
+class Track:
+    """The points of one fit, for which the clock stands still while they are measured."""
+
+    def __init__(self, task: Task, name: str, wanted: tuple[int, ...]) -> None:
+        self.task, self.name, self.wanted = task, name, wanted
+        self.points: list[Point] = []
+        self._start = task.clock()
+
+    def note(self, passes: int, topics: Callable[[], np.ndarray]) -> None:
+        """Note where the fit stands after so many passes, where that is wanted."""
+        now = self.task.clock()
+        if passes in self.wanted:
+            found = np.array(topics(), dtype=float)
+            point = Point(self.name, passes, now - self._start, self.task.perplexity(found), found)
+            self.points.append(point)
+        self._start += self.task.clock() - now
+
+
+def ours(task: Task) -> Iterator[list[Point]]:
+    """Fits with the defaults, and with the other schedules, each anew for each number of passes."""
+    settings = {DEFAULT: {}, "caviar, incremental": {"learning_method": "incremental"}}
+    settings["caviar, online"] = {"learning_method": "online"}
+    for name, arguments in settings.items():
+        points: list[Point] = []
+        for passes in (2, 5, 10) if arguments else (0, 1, 2, 4, 8, 15, 30, 100):
+            path = Track(task, name, (passes,))
+            lda = cv.LatentDirichletAllocation(
+                task.n_topics,
+                doc_topic_prior=ALPHA,
+                topic_word_prior=ETA,
+                random_state=task.seed,
+                max_iter=passes,
+                n_jobs=1 if task.one_thread else None,
+                **arguments,
+            ).fit(task.train)
+            path.note(passes, lambda lda=lda: lda.components_)
+            points += path.points
+            if lda.converged_:
+                break
+        yield points
+
+
+def sklearns(task: Task) -> Iterator[list[Point]]:
+    """Batch and online updates, with the settings that are its defaults."""
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    n_docs, steps = task.train.shape[0], 0
+    for method, wanted in (("batch", (5, 10, 20)), ("online", (1, 2, 5, 10))):
+        path = Track(task, f"scikit-learn, {method}", wanted)
+        steps = 0
+
+        class Followed(LatentDirichletAllocation):
+            """Told of after each pass."""
+
+            def _em_step(self, X, total_samples, batch_update, parallel=None, path=path):
+                nonlocal steps
+                super()._em_step(X, total_samples, batch_update, parallel)
+                steps += X.shape[0]
+                if steps % n_docs == 0:
+                    path.note(steps // n_docs, lambda: self.components_)
+
+        Followed(
+            task.n_topics,
+            doc_topic_prior=ALPHA,
+            topic_word_prior=ETA,
+            learning_method=method,
+            max_iter=wanted[-1],
+            random_state=task.seed,
+        ).fit(task.train)
+        yield path.points
+
+
+def gensims(task: Task) -> Iterator[list[Point]]:
+    """LdaModel with its own chunks, and with smaller ones."""
+    from gensim.models import LdaModel
+
+    train = task.train
+    pairs = zip(train.indptr[:-1], train.indptr[1:], strict=True)
+    texts = [list(zip(train.indices[a:b].tolist(), train.data[a:b].tolist(), strict=True)) for a, b in pairs]
+    names = {number: str(number) for number in range(train.shape[1])}
+    for chunk, wanted in ((2000, (1, 5, 10)), (256, (1, 2, 5, 10))):
+        path, met = Track(task, f"gensim, chunks of {chunk}", wanted), 0
+
+        class Followed(LdaModel):
+            """Told of after each pass."""
+
+            def do_mstep(self, rho, other, extra_pass=False, path=path):
+                nonlocal met
+                met += other.numdocs
+                super().do_mstep(rho, other, extra_pass)
+                if met % len(texts) == 0:
+                    path.note(met // len(texts), self.state.get_lambda)
+
+        Followed(
+            texts,
+            num_topics=task.n_topics,
+            id2word=names,
+            alpha=ALPHA,
+            eta=ETA,
+            chunksize=chunk,
+            passes=wanted[-1],
+            eval_every=None,
+            random_state=task.seed,
+        )
+        yield path.points
+
+
+def tomotopys(task: Task) -> Iterator[list[Point]]:
+    """Collapsed Gibbs sampling; the first sweep takes the documents up."""
+    import tomotopy
+
+    train, wanted = task.train, (50, 100, 200)
+    lda = tomotopy.LDAModel(k=task.n_topics, alpha=ALPHA, eta=ETA, seed=task.seed)
+    for a, b in zip(train.indptr[:-1], train.indptr[1:], strict=True):
+        if b > a:
+            lda.add_doc([str(w) for w in np.repeat(train.indices[a:b], train.data[a:b].astype(int))])
+
+    def topics() -> np.ndarray:
+        found = np.full((task.n_topics, train.shape[1]), ETA)
+        words = [int(word) for word in lda.used_vocabs]
+        for number, tokens in enumerate(lda.get_count_by_topics()):
+            found[number, words] = lda.get_topic_word_dist(number) * (tokens + ETA * len(words))
+        return found
+
+    path = Track(task, "tomotopy (Gibbs)", wanted)
+    for before, after in zip((0, *wanted), wanted, strict=False):
+        lda.train(after - before, workers=1 if task.one_thread else 0)
+        path.note(after, topics)
+    yield path.points
+
+
+def divided(counts: csr_array, seed: int, tuning: bool) -> tuple[csr_array, csr_array, csr_array]:
+    """Return documents to fit, and of others the words that are seen and those held out; see the top."""
+    rng = np.random.default_rng([seed, tuning])
+    even, odd = counts[::2].astype(float), counts[1::2].astype(float)
+    candidates, others = (even, odd[:0]) if tuning else (odd, even)
+    order = rng.permutation(candidates.shape[0])
+    n_test = (candidates.shape[0] + others.shape[0]) // 10
+    test, own = candidates[order[:n_test]], candidates[order[n_test:]]
+    train = csr_array(vstack([own, others]))[rng.permutation(own.shape[0] + others.shape[0])]
     seen, rest = test.copy(), test.copy()
     seen.data = rng.binomial(test.data.astype(int), 0.5).astype(float)
     rest.data = test.data - seen.data
-    return Split(counts[order[n_test:]].astype(float), seen, rest)
+    for part in (seen, rest):
+        part.eliminate_zeros()
+    return train, seen, rest
 
 
-def perplexity(topics: np.ndarray, split: Split) -> float:
-    """Return the perplexity of the words held out."""
-    k, n_words = topics.shape
-    model = cv.models.latent_dirichlet_allocation(k, n_words, concentration=ALPHA, word_concentration=ETA)
-    held = {"topics": cv.families.Dirichlet(topics)}
-    posterior = model.fit({"word": split.seen}, init=held, max_iter=0)
-    theta = posterior.local({"word": split.seen})["proportions"].mean
-    rest, beta = split.rest.tocoo(), topics / topics.sum(axis=1, keepdims=True)
-    each = np.einsum("ek,ek->e", theta[rest.row], beta.T[rest.col])
-    return float(np.exp(-(rest.data @ np.log(each)) / rest.data.sum()))
-
-
-def timed(name: str, fit: Callable[[], Callable[[], np.ndarray]], split: Split) -> Row:
-    """Return a fit with its seconds; ``fit`` returns a function that gives the topics, which is not timed."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    topics_of = fit()
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    topics = np.asarray(topics_of(), dtype=float)
-    return Row(name, cpu, wall, topics, perplexity(topics, split))
-
-
-def ours(split: Split, k: int, quick: bool) -> Iterator[Row]:
-    """Fits with ever more passes: rounds of the start, then ascent to the end."""
-
-    def fitting(rounds: int, **arguments: object) -> Callable[[], Callable[[], np.ndarray]]:
-        def fit() -> Callable[[], np.ndarray]:
-            start_of_documents._ROUNDS = rounds
-            lda = cv.LatentDirichletAllocation(
-                k, doc_topic_prior=ALPHA, topic_word_prior=ETA, random_state=0, tol=0.0, **arguments
-            )
-            lda.fit(split.train)
-            start_of_documents._ROUNDS = ROUNDS
-            return lambda: lda.components_
-
-        return fit
-
-    for rounds in (4, 6, 8, 12):
-        yield timed(f"caviar, {rounds + 1} passes", fitting(rounds, max_iter=0), split)
-    for passes in (0, 10) if quick else (0, 10, 30):
-        yield timed(f"caviar, {ROUNDS + 1 + passes} passes", fitting(ROUNDS, max_iter=passes), split)
-    yield timed(
-        "caviar, incremental, 5 more", fitting(ROUNDS, max_iter=5, learning_method="incremental"), split
-    )
-
-
-def sklearns(split: Split, k: int, quick: bool) -> Iterator[Row]:
-    """Batch and online updates, with the settings that are its defaults but for the number of passes."""
-    from sklearn.decomposition import LatentDirichletAllocation
-
-    for method, passes in (("batch", 10), ("batch", 20 if quick else 40), ("online", 5), ("online", 10)):
-
-        def fit(method: str = method, passes: int = passes) -> Callable[[], np.ndarray]:
-            lda = LatentDirichletAllocation(
-                k,
-                doc_topic_prior=ALPHA,
-                topic_word_prior=ETA,
-                learning_method=method,
-                max_iter=passes,
-                random_state=0,
-            ).fit(split.train)
-            return lambda: lda.components_
-
-        yield timed(f"scikit-learn, {method}, {passes} passes", fit, split)
-
-
-def gensims(split: Split, k: int, quick: bool) -> Iterator[Row]:
-    """LdaModel with its own chunks, and smaller ones."""
-    from gensim.models import LdaModel
-
-    train = split.train
-    corpus = [
-        [(int(word), float(count)) for word, count in zip(train.indices[a:b], train.data[a:b], strict=True)]
-        for a, b in zip(train.indptr[:-1], train.indptr[1:], strict=True)
-    ]
-    names = {number: str(number) for number in range(train.shape[1])}
-    for chunk, passes in ((2000, 1), (2000, 10), (256, 10)) if quick else ((2000, 1), (2000, 20), (256, 20)):
-
-        def fit(chunk: int = chunk, passes: int = passes) -> Callable[[], np.ndarray]:
-            lda = LdaModel(
-                corpus,
-                num_topics=k,
-                id2word=names,
-                alpha=ALPHA,
-                eta=ETA,
-                chunksize=chunk,
-                passes=passes,
-                eval_every=None,
-                random_state=0,
-            )
-            return lambda: lda.state.get_lambda()
-
-        yield timed(f"gensim, chunks of {chunk}, {passes} passes", fit, split)
-
-
-def tomotopys(split: Split, k: int, quick: bool) -> Iterator[Row]:
-    """Collapsed Gibbs sampling, on one thread and with its default workers."""
-    import tomotopy
-
-    train = split.train
-    for workers, sweeps in ((1, 100), (1, 300), (0, 300)) if quick else ((1, 100), (1, 500), (0, 500)):
-        lda = tomotopy.LDAModel(k=k, alpha=ALPHA, eta=ETA, seed=0)
-        for a, b in zip(train.indptr[:-1], train.indptr[1:], strict=True):
-            if b > a:
-                lda.add_doc([str(w) for w in np.repeat(train.indices[a:b], train.data[a:b].astype(int))])
-
-        def fit(
-            lda: tomotopy.LDAModel = lda, sweeps: int = sweeps, workers: int = workers
-        ) -> Callable[[], np.ndarray]:
-            lda.train(sweeps, workers=workers)
-
-            def topics() -> np.ndarray:
-                found = np.zeros((k, train.shape[1]))
-                words = [int(word) for word in lda.used_vocabs]
-                for number, tokens in enumerate(lda.get_count_by_topics()):
-                    own = np.zeros(train.shape[1])
-                    own[words] = lda.get_topic_word_dist(number)
-                    found[number] = np.maximum(own * (tokens + ETA * len(words)), ETA)
-                return found
-
-            return topics
-
-        how = "one thread" if workers else "its workers"
-        yield timed(f"tomotopy (Gibbs), {how}, {sweeps} sweeps", fit, split)
-
-
-def show(rows: list[Row], words: tuple[str, ...]) -> None:
-    """Print the table, and the words of the topics with most words."""
-    print(f"{'':44}{'CPU s':>8}{'wall s':>8}{'perplexity':>12}{'caviar faster':>15}")
-    mine = [row for row in rows if row.name.startswith("caviar")]
-    for row in rows:
-        as_good = min((own.cpu for own in mine if own.perplexity <= row.perplexity), default=None)
-        faster = "-" if row in mine else "not reached" if as_good is None else f"{row.cpu / as_good:.1f} x"
-        print(f"{row.name:44}{row.cpu:8.1f}{row.wall:8.1f}{row.perplexity:12.0f}{faster:>15}", flush=True)
-    best = min(mine, key=lambda row: row.perplexity)
-    for topic in best.topics[np.argsort(-best.topics.sum(axis=1))[:5]]:
-        print("   ", " ".join(words[v] for v in np.argsort(-topic)[:9]))
+def show(seeds: list[list[Point]], words: tuple[str, ...]) -> None:
+    """Print the points of all fits, medians over the seeds, and topics with most words."""
+    print(f"{'':28}{'passes':>7}{'seconds':>9}{'perplexity':>12}   caviar faster (median; least, most)")
+    for name, passes in dict.fromkeys((point.name, point.passes) for points in seeds for point in points):
+        rows, ratios = [], []
+        for points in seeds:
+            mine = [point for point in points if point.name == DEFAULT]
+            for row in (point for point in points if (point.name, point.passes) == (name, passes)):
+                rows.append(row)
+                reached = (own.seconds for own in mine if own.perplexity <= row.perplexity)
+                ratios.append(row.seconds / min(reached, default=np.inf))
+        seconds = np.median([row.seconds for row in rows])
+        level = np.median([row.perplexity for row in rows])
+        faster = "" if name == DEFAULT else f"{np.median(ratios):8.1f} ({min(ratios):.1f}, {max(ratios):.1f})"
+        print(f"{name:28}{passes:7}{seconds:9.2f}{level:12.0f}   {faster.replace('0.0', 'not reached')}")
+    last = ([point for point in seeds[0] if point.name == DEFAULT] or seeds[0])[-1].topics
+    for topic in last[np.argsort(-last.sum(axis=1))[:5]]:
+        print("   ", " ".join(words[v] for v in np.argsort(-topic)[:9]), flush=True)
 
 
 def corpora(folder: Path | None, names: list[str]) -> Iterator[tuple[str, Corpus]]:
@@ -220,22 +264,30 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--corpus", nargs="+", default=["ap", "poliblog5k"])
     parser.add_argument("--topics", nargs="+", type=int, default=[50, 100])
-    parser.add_argument("--quick", action="store_true", help="fewer passes of each")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="one thread for each library, processor's seconds")
+    parser.add_argument("--tuning", action="store_true", help="the documents that settings were chosen by")
+    parser.add_argument("--libraries", nargs="+", default=["caviar", "scikit-learn", "gensim", "tomotopy"])
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    cv.LatentDirichletAllocation(2, max_iter=1).fit(np.eye(4))  # what the first fit loads is not timed
+    known = dict(zip(parser.get_default("libraries"), (ours, sklearns, gensims, tomotopys), strict=True))
     for name, corpus in corpora(arguments.data, arguments.corpus):
-        split = divided(corpus.counts)
-        d, v = split.train.shape
-        print(f"\n{name}: {d} documents, {v} words, {split.train.nnz} counts, {split.train.sum():.0f} tokens")
         for k in arguments.topics:
-            print(f"\n{k} topics")
-            rows: list[Row] = []
-            for library in (ours, sklearns, gensims, tomotopys):
-                try:
-                    rows += library(split, k, arguments.quick)
-                except ImportError as error:
-                    print(f"left out: {error}")
-            show(rows, corpus.words)
+            seeds = []
+            for seed in range(arguments.seeds):
+                task = Task(*divided(corpus.counts, seed, arguments.tuning), k, seed, arguments.cpu)
+                points: list[Point] = []
+                for library in arguments.libraries:
+                    try:
+                        with threadpool_limits(1) if arguments.cpu else nullcontext():
+                            points += [point for path in known[library](task) for point in path]
+                    except ImportError as error:
+                        print(f"left out: {error}")
+                seeds.append(points)
+            d, v = task.train.shape
+            print(f"\n{name}, {k} topics: {d} documents to fit, {v} words, {task.train.nnz} counts")
+            show(seeds, corpus.words)
 
 
 if __name__ == "__main__":

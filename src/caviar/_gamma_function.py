@@ -113,8 +113,17 @@ def stirling_remainder(x: Array) -> Array:
     small_x = np.where(large, 1.0, x)
     large_x = np.where(large, x, _SERIES_FROM)
     small = gammaln(small_x) - small_x * np.log(small_x) + small_x
-    series = sum(c * large_x**-n for n, c in reversed(_STIRLING))
+    series = _stirling_series(large_x)
     return np.where(large, _HALF_LOG_TWO_PI - 0.5 * np.log(large_x) + series, small)
+
+
+def _stirling_series(x: Array) -> Array:
+    """Return R(x) by Horner's rule in 1/x^2: powers of arrays cost more than all else."""
+    inverse = 1.0 / x
+    square, series = inverse * inverse, np.zeros_like(inverse)
+    for _, coefficient in reversed(_STIRLING):
+        series = series * square + coefficient
+    return series * inverse
 
 
 def entropy_remainder(x: Array) -> Array:
@@ -280,8 +289,9 @@ def expected_log_weights(concentration: Array, total: Array) -> Array:
     >>> expected_log_weights(np.array([1e8, 1.0]), np.array(1e8 + 1.0))  # of the first, -1/n
     array([-1.00000000e-08, -1.89978964e+01])
     """
-    plain = digamma(concentration) - digamma(total)[..., np.newaxis]
-    if (total < _LARGE).all():
+    plain = digamma(concentration)
+    plain -= digamma(total)[..., np.newaxis]
+    if (total < _LARGE).all() or not (concentration > 0.5 * total[..., np.newaxis]).any():
         return plain
     others, dominant, log_share = _log_shares(concentration, total)
     total = total[..., np.newaxis]

@@ -20,7 +20,9 @@ from ._randomness import generator
 from ._simulation import log_joint, simulate
 from ._termination import terminating
 from .data import ArrayRows, as_rows
+from .engine.beliefs import Beliefs
 from .engine.binding import Binding
+from .engine.data_summary import summary_of_data
 from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
 from .engine.factorisation import local_factors
@@ -40,6 +42,7 @@ from .engine.stochastic import wander, wander_on
 from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
 from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from .storage import document_of_statement, write_saved
 
 __all__ = ["Model"]
 
@@ -248,9 +251,12 @@ class Model:
         return Posterior(
             self,
             best,
-            _Evaluator(self, tuple(point), factors, binding.data_plate, prior),
+            _Evaluator(
+                self, tuple(point), factors, binding.data_plate, None if prior is None else prior.beliefs
+            ),
             ends.elbos,
             ends.traces,
+            summary_of_data(binding, data),
         )
 
     def simulate(
@@ -299,6 +305,34 @@ class Model:
         stated = ({} if value is None else value for value in (sizes, data, given))
         return simulate(self.nodes, rng, *stated)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the statement to one file, which :func:`caviar.load` reads; whole or not at all.
+
+        It is data, never code, as that of :meth:`Posterior.save`.
+
+        Parameters
+        ----------
+        path
+            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        ModelError
+            If the model has a variable of a class of your own, or is too large to be stated again.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import caviar as cv
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "coin.caviar"
+        >>> cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1), plates=cv.Plate("obs"))).save(path)
+        >>> cv.load(path)
+        Model(x; above: p)
+        """
+        write_saved(path, "Model", {"model": document_of_statement(self.nodes, self.leaves)})
+
     def log_joint(self, values: Mapping[str, Any]) -> float:
         """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
 
@@ -341,7 +375,7 @@ class Model:
     def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
         if not isinstance(prior, Posterior):
             raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
-        return prior.beliefs(plan)
+        return prior.beliefs.about(plan)
 
     def _restarts(
         self,
@@ -409,14 +443,14 @@ class _Evaluator:
     point: tuple[str, ...]
     factors: Sequence[Sequence[str]] | None
     data_plate: Plate | None = None
-    prior: Posterior | None = None
+    prior: Beliefs | None = None
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
         """Return the plan for other data, and its passes."""
         binding = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         plan = self.model._plan(binding, self.point, self.factors)
         if self.prior is not None:
-            plan = plan.believing(self.prior.beliefs(plan))
+            plan = plan.believing(self.prior.about(plan))
         return plan, Passes(rows_of(binding), Threads())
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:

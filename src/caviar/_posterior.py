@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -9,20 +10,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from ._diagnostics import Diagnosis, diagnosis_of, inference_data
+from ._documents import document_of_posterior
 from ._errors import DataError, ModelError, ParameterError
 from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
 from ._typing import Array
 from ._version import __version__
-from .engine.beliefs import beliefs_about
+from .engine.beliefs import Beliefs
 from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
 from .engine.status import Status
-from .families import ExponentialFamily
 from .language import Plate, Variable, nodes_above
+from .storage import write_saved
 
 __all__ = ["Posterior"]
 
@@ -45,6 +47,11 @@ class Binds(Protocol):
     @property
     def factors(self) -> Sequence[Sequence[str]] | None:
         """Groups of local variables that share one factor."""
+        ...
+
+    @property
+    def prior(self) -> Beliefs | None:
+        """Beliefs of an earlier fit in the place of the priors."""
         ...
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
@@ -83,7 +90,10 @@ class Posterior:
     restart_elbos
         Objective that each start ended with.
     restart_traces
-        ``elbo_trace`` of each start; empty for a posterior that was opened from a file.
+        ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
+    data_summary
+        What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
+        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column.
     """
 
     restart_traces: tuple[Array, ...] = ()
@@ -95,6 +105,7 @@ class Posterior:
         evaluator: Binds,
         restart_elbos: Sequence[float],
         restart_traces: Sequence[Array] = (),
+        data_summary: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
         self.elbo = result.elbo
@@ -109,6 +120,14 @@ class Posterior:
         self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
         self._factors = factors_at(result.plan, result.q)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
+        self.data_summary = data_summary
+
+    @classmethod
+    def _of_parts(cls, **attributes: Any) -> Posterior:
+        """Return a posterior with these attributes, as a saved one has them."""
+        posterior = cls.__new__(cls)
+        vars(posterior).update(attributes)
+        return posterior
 
     @property
     def data_plate(self) -> Plate | None:
@@ -173,9 +192,43 @@ class Posterior:
         same = {"point": self._evaluator.point, "factors": self._evaluator.factors}
         return self.model.fit(data, **{"prior": self, **same, **arguments})
 
-    def beliefs(self, plan: Plan) -> dict[Variable, ExponentialFamily]:
-        """Return what a plan for more data takes for priors of its globals."""
-        return beliefs_about(plan, self._factors, self._of_points)
+    @property
+    def beliefs(self) -> Beliefs:
+        """What it knows of the globals, for more rows of data."""
+        return Beliefs(self._factors, self._of_points)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
+
+        The file holds arrays and JSON, never code, and so can be loaded from anywhere. It holds no data and nothing
+        that grows with the rows: factors of local variables are found anew by :meth:`local`.
+
+        Parameters
+        ----------
+        path
+            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        ModelError
+            If the model has a variable of a class of your own, or is too large to be stated again.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "coin.caviar"
+        >>> posterior.save(path)
+        >>> print(
+        ...     cv.load(path).update({"x": [1, 0, 0, 0]})["p"].b, posterior.update({"x": [1, 0, 0, 0]})["p"].b
+        ... )
+        5.0 5.0
+        """
+        write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
 
     def local(self, data: Mapping[str, Any], *, anew: bool = True) -> dict[str, Any]:
         """Return the factors of the local variables for rows of data, old or new, the globals as they are.

@@ -98,3 +98,37 @@ def test_fit_and_show_say_the_same(run, eruptions, tmp_path):
     fitted = json.loads(run("fit", eruptions, *options, "-o", tmp_path / "m.caviar").stdout)
     assert fitted.pop("saved") == str(tmp_path / "m.caviar")
     assert json.loads(run("show", tmp_path / "m.caviar", "--json").stdout) == fitted
+
+
+@pytest.fixture
+def coin():
+    """Return a posterior of a stated model."""
+    p = cv.Beta("p", 1, 1)
+    return cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+
+
+def test_a_posterior_of_a_stated_model_is_shown(run, coin, tmp_path):
+    coin.save(tmp_path / "coin.caviar")
+    shown = run("show", tmp_path / "coin.caviar")
+    assert shown.exit_code == 0
+    assert "x ~ Bernoulli(probability=Beta('p'), plates=(obs))" in shown.stdout
+    assert str(coin.summary()) in shown.stdout
+    assert "fitted to 3 rows" in shown.stdout
+    document = json.loads(run("show", tmp_path / "coin.caviar", "--json").stdout)
+    assert document["elbo"] == coin.elbo
+    assert document["rows"] == 3
+    assert document["entries"][0]["mean"] == pytest.approx(0.6)
+
+
+def test_a_model_without_a_fit_is_shown(run, coin, tmp_path):
+    coin.model.save(tmp_path / "coin.caviar")
+    assert "p ~ Beta(" in run("show", tmp_path / "coin.caviar").stdout
+    document = json.loads(run("show", tmp_path / "coin.caviar", "--json").stdout)
+    assert document["statement"]["x"]["family"] == "Bernoulli"
+
+
+def test_rows_of_a_stated_model_are_predicted_in_python(run, coin, eruptions, tmp_path):
+    coin.save(tmp_path / "coin.caviar")
+    result = run("predict", tmp_path / "coin.caviar", eruptions, "-o", tmp_path / "out.csv")
+    assert result.exit_code == 2
+    assert "holds a Posterior of a stated model" in result.stderr

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from invariants.registry import CASES, Case
+from scipy.sparse import csr_array
 
 import caviar as cv
 from caviar.data import ArrayRows
@@ -46,7 +47,13 @@ def gappy(rng, n):
     return {"x": np.where(rng.random((n, 3)) < 0.2, np.nan, x)}
 
 
+def words_of_documents(rng, n):
+    """Counts with documents of no word, and so few words in most that many topics have none."""
+    return {"word": csr_array(rng.poisson(0.2, size=(n, 12)).astype(float))}
+
+
 MORE = {
+    "documents": Case(lambda: cv.models.latent_dirichlet_allocation(3, 12), words_of_documents),
     "successive states": Case(
         lambda: cv.models.gaussian_hidden_markov_model(2, 3, with_starts=True),
         hidden_markov_model,

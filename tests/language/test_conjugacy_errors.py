@@ -185,3 +185,9 @@ def test_variable_twice_in_a_term_is_refused():
         prove_conjugate([x])
     for fact in ("'x' stands twice in the term 1", "of Normal 'x'", "Use two variables, or one joint factor"):
         assert fact in str(caught.value)
+
+
+@pytest.mark.parametrize("known", [0.5, cv.Constant("m", 0.5), cv.Data("m", plates=OBS)], ids=str)
+def test_a_known_mean_needs_a_precision(known):
+    with pytest.raises(cv.ModelError, match="'precision' of Normal 'x' is missing; only a joint factor"):
+        cv.Normal("x", known, plates=OBS)

@@ -9,6 +9,7 @@ import pytest
 import caviar as cv
 from caviar._typing import Array
 from caviar.families import Gamma, Normal
+from caviar.testing._elbo_estimate import elbo_estimate
 from oracles.reference.gauss_hermite import as_gaussian, elbo, normal
 
 N = 6
@@ -239,3 +240,22 @@ def test_a_product_may_stand_in_a_rate():
     assert posterior["common"].shape == 3.0 + 2.0 * 3
     assert posterior["common"].rate == pytest.approx(2.0 + speed @ times)
     cv.testing.check_model(cv.Model(x), {"x": times, "speed": speed}).raise_if_failed()
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_location_with_a_sum_as_mean_is_as_any_other(chosen):
+    """Of the mean 1 m instead of m: the same ELBO, and that of the families' densities."""
+    x, posteriors = RNG.normal(5, 2, 20), []
+    for factor in (None, 1.0):
+        obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+        m = cv.Normal("m", 0, 0.1)
+        mean = cv.Normal("mean", m if factor is None else factor * m, 0.2, plates=component if chosen else ())
+        z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 1.0]), plates=obs)
+        model = cv.Model(cv.Normal("x", mean[z] if chosen else mean, 1.0, plates=obs))
+        posteriors.append(model.fit({"x": x}, seed=0, tol=1e-12))
+    plain, summed = posteriors
+    factors = {name: summed[name] for name in summed}
+    assert plain.elbo_at(factors, {"x": x}) == pytest.approx(summed.elbo, rel=1e-9)
+    assert summed.elbo == pytest.approx(plain.elbo, rel=1e-6)
+    estimate = elbo_estimate(summed, {"x": x}, n_draws=4_000, seed=1)
+    assert abs(estimate.value - summed.elbo) < 4 * estimate.error

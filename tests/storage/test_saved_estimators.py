@@ -9,6 +9,8 @@ import pytest
 import caviar as cv
 from caviar.storage import pack, read, write
 
+from .likeness import same
+
 FAITHFUL = cv.datasets.load_faithful().values
 GALAXIES = cv.datasets.load_galaxies().values
 
@@ -114,13 +116,15 @@ def test_the_posterior_comes_back(fitted, tmp_path):
     assert str(posterior) == str(saved)
     rows = {"x": X[:, 0] if isinstance(estimator, cv.KnownVarianceMixture) else X}
     # The statement of the model has come back too, prior included.
-    np.testing.assert_allclose(posterior.elbo_at({}, rows), saved.elbo_at({}, rows), rtol=1e-14)
+    assert posterior.elbo_at({}, rows) == saved.elbo_at({}, rows)
     assert [v.describe() for v in posterior.model.variables.values()] == [
         v.describe() for v in saved.model.variables.values()
     ]
     # What was loaded can be saved and loaded again.
     cv.load(tmp_path / "m.caviar").save(tmp_path / "again.caviar")
-    assert (tmp_path / "again.caviar").read_bytes() == (tmp_path / "m.caviar").read_bytes()
+    (first, arrays), (second, again) = read(tmp_path / "m.caviar"), read(tmp_path / "again.caviar")
+    assert {**first, "saved_at": ""} == {**second, "saved_at": ""}
+    assert same(arrays, again)
 
 
 def test_names_of_columns_and_what_is_told_about_it_come_back(tmp_path):
@@ -220,7 +224,7 @@ def test_made_up_documents_are_refused_or_harmless(saved):
             inner[path[-1]] = REPLACEMENTS[replacement]
             if (
                 document["format"] != "caviar"
-                or document["format_version"] != 1
+                or document["format_version"] != 2
                 or document["arrays"] != list(arrays)
             ):
                 continue

@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-import csv
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import caviar as cv
 
+from .commands import add_commands
 from .kinds import Covariance, MeanPrecision, ModelName
+from .non_numeric import NonNumeric
+from .options import (
+    AsJson,
+    Data,
+    Model,
+    OtherColumns,
+    Query,
+    Quiet,
+    column_names_of,
+    examples,
+    option,
+    require_rows,
+)
 from .speaking import errors_in_words
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 success, 2 bad usage or bad input, 1 anything else.",
 )
-
-
-def _examples(*lines: str) -> str:
-    """Return the end of a help text; paragraphs, for lines of one paragraph are joined."""
-    return "\n\n".join(["Examples:", *lines])
-
-
-def _option(*names: str, help: str, metavar: str | None = None, default: str = "", **more: Any) -> Any:
-    """Return an option whose default, if it is no plain value, is told in words."""
-    told = f"{help}  [dim]\\[default: {default}][/dim]" if default else help
-    return typer.Option(*names, help=told, metavar=metavar, show_default=False, **more)
-
-
-Data = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="DATA",
-        help="CSV or Parquet file, folder of Parquet files, or pattern such as '2024-*.csv'; optional with --sql.",
-        show_default=False,
-    ),
-]
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="File that caviar fit -o wrote.", show_default=False)
-]
-Query = Annotated[
-    str | None, _option("--sql", help="DuckDB query to read; in it, data is the table DATA.", metavar="QUERY")
-]
-AsJson = Annotated[bool, _option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, _option("--quiet", "-q", help="Show no progress.")]
 
 
 def _number_or_auto(components: str) -> int | str:
@@ -75,7 +59,7 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def caviar(
     version: Annotated[
-        bool, _option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Variational inference by coordinate ascent: mixtures of Gaussians for tables.
@@ -85,58 +69,60 @@ def caviar(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "caviar fit eruptions.csv --components 3 -o m.caviar",
         "caviar fit 'trips/*.parquet' --columns distance,duration --restarts 5",
         "caviar fit a.csv --sql 'SELECT log(b) AS b FROM data WHERE c > 2' --seed 1",
         "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
+        "caviar fit penguins.csv --non-numeric one-hot",
         "caviar fit a.csv --model known-variance --variance 4 --json",
         "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
     )
 )
 def fit(
     data: Data = None,
-    columns: Annotated[str | None, _option(metavar="A,B", help="Columns to fit.", default="all")] = None,
+    columns: Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")] = None,
     sql: Query = None,
+    non_numeric: OtherColumns = NonNumeric.ERROR,
     model: Annotated[
         ModelName,
-        _option(
+        option(
             metavar="NAME", help="bayesian, em (maximum likelihood) or known-variance.", default="bayesian"
         ),
     ] = ModelName.BAYESIAN,
     components: Annotated[
-        str, _option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
+        str, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
     ] = "2",
     covariance: Annotated[
         Covariance | None,
-        _option(metavar="TYPE", help="full, tied, diag, spherical or unit covariances.", default="full"),
+        option(metavar="TYPE", help="full, tied, diag, spherical or unit covariances.", default="full"),
     ] = None,
     mean_precision: Annotated[
         MeanPrecision | None,
-        _option(metavar="FORM", help="If bayesian: posterior joint or independent.", default="joint"),
+        option(metavar="FORM", help="If bayesian: posterior joint or independent.", default="joint"),
     ] = None,
     variance: Annotated[
-        float | None, _option(metavar="V", help="If known-variance: that of each component.", default="1")
+        float | None, option(metavar="V", help="If known-variance: that of each component.", default="1")
     ] = None,
     prior_mean: Annotated[
-        float | None, _option(metavar="M", help="If known-variance: prior mean of the means.", default="0")
+        float | None, option(metavar="M", help="If known-variance: prior mean of the means.", default="0")
     ] = None,
     prior_variance: Annotated[
         float | None,
-        _option(metavar="V", help="If known-variance: prior variance of the means.", default="100"),
+        option(metavar="V", help="If known-variance: prior variance of the means.", default="100"),
     ] = None,
     restarts: Annotated[
-        int, _option(metavar="R", min=1, help="Starts; the best end is kept.", default="1")
+        int, option(metavar="R", min=1, help="Starts; the best end is kept.", default="1")
     ] = 1,
     max_iter: Annotated[
-        int, _option(metavar="N", min=0, help="Most iterations of each start.", default="500")
+        int, option(metavar="N", min=0, help="Most iterations of each start.", default="500")
     ] = 500,
     tol: Annotated[
-        float, _option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
+        float, option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
     ] = 1e-6,
     seed: Annotated[
         int | None,
-        _option(
+        option(
             metavar="S",
             min=0,
             help="The same gives the same result.",
@@ -144,30 +130,31 @@ def fit(
         ),
     ] = None,
     threads: Annotated[
-        int | None, _option(metavar="N", min=1, help="They do not change the result.", default="one a core")
+        int | None, option(metavar="N", min=1, help="They do not change the result.", default="one a core")
     ] = None,
     output: Annotated[
-        Path | None, _option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")
+        Path | None, option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")
     ] = None,
-    picture: Annotated[Path | None, _option(metavar="FILE", help="Draw rows and components: m.png.")] = None,
+    picture: Annotated[Path | None, option(metavar="FILE", help="Draw rows and components: m.png.")] = None,
     checkpoint: Annotated[
         Path | None,
-        _option(metavar="FILE", help="Keep where the fit stands; the same command again goes on from there."),
+        option(metavar="FILE", help="Keep where the fit stands; the same command again goes on from there."),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a mixture of Gaussians to the columns of a table."""
     # Imported here: --help need not wait for NumPy and what the commands need besides.
-    from .fitting import FitRequest, fit_to_table
+    from .fit_request import FitRequest
+    from .fitting import fit_to_table
 
-    _require_rows(data, sql)
+    require_rows(data, sql)
     with errors_in_words():
         fit_to_table(
             FitRequest(
                 data=data,
                 sql=sql,
-                columns=_names(columns),
+                columns=column_names_of(columns),
                 model=model,
                 options={
                     "--covariance": None if covariance is None else covariance.value,
@@ -187,6 +174,7 @@ def fit(
                 output=output,
                 picture=picture,
                 checkpoint=checkpoint,
+                non_numeric=non_numeric,
                 as_json=as_json,
                 quiet=quiet,
             )
@@ -194,18 +182,26 @@ def fit(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "caviar predict m.caviar new.csv -o labels.csv",
         "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
+        "caviar predict m.caviar new.csv -o - | head",
     )
 )
 def predict(
     model: Model,
     output: Annotated[
-        Path, _option("--output", "-o", metavar="FILE", help="Table to write: labels.csv, labels.parquet.")
+        Path,
+        option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Table to write: labels.csv, labels.parquet; - is standard output.",
+        ),
     ],
     data: Data = None,
     sql: Query = None,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Write the component of each row of a table, its probabilities, and its log density.
@@ -217,12 +213,12 @@ def predict(
     """
     from .predicting import predict_table
 
-    _require_rows(data, sql)
+    require_rows(data, sql)
     with errors_in_words():
-        predict_table(model, data, sql, output, quiet=quiet)
+        predict_table(model, data, sql, output, as_json=as_json, quiet=quiet)
 
 
-@app.command(epilog=_examples("caviar show m.caviar", "caviar show m.caviar --json | jq .components"))
+@app.command(epilog=examples("caviar show m.caviar", "caviar show m.caviar --json | jq .components"))
 def show(model: Model, as_json: AsJson = False) -> None:
     """Show a saved model: components with intervals, bound, and what it was fitted to."""
     from .showing import show_model
@@ -231,11 +227,11 @@ def show(model: Model, as_json: AsJson = False) -> None:
         show_model(model, as_json=as_json)
 
 
-@app.command(epilog=_examples("caviar demo --output-dir demo-output"))
+@app.command(epilog=examples("caviar demo --output-dir demo-output"))
 def demo(
     output_dir: Annotated[
         Path,
-        _option(
+        option(
             metavar="FOLDER",
             help="Where to write the picture, the model and the data.",
             default="demo-output",
@@ -257,13 +253,4 @@ def _seed(seed: int | None, checkpoint: Path | None) -> int:
     return secrets.randbelow(2**31) if checkpoint is None else 0
 
 
-def _require_rows(data: str | None, sql: str | None) -> None:
-    if data is None and sql is None:
-        raise typer.BadParameter("expected DATA, a file to read, or --sql QUERY", param_hint="DATA")
-
-
-def _names(columns: str | None) -> list[str] | None:
-    """Return names between commas; one that holds a comma stands in double quotes."""
-    if columns is None:
-        return None
-    return [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), [])]
+add_commands(app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,48 +10,16 @@ import typer
 import caviar as cv
 
 from .files import require_writable
+from .fit_request import FitRequest, command_of
 from .kinds import KINDS, ModelName
+from .non_numeric import NumericTable, numbers_only, other_choice_told
 from .progress import resumptions_told, watching
 from .results import document_of, print_document, print_results
 from .rows import RowsOfTable, rows_of_table
 from .speaking import FAILURE, complain, gathered_warnings, say, standard_error, standard_output
+from .tables import input_file, source_name
 
-__all__ = ["FitRequest", "fit_to_table", "fitted"]
-
-
-@dataclass(frozen=True)
-class FitRequest:
-    """What the user asked for.
-
-    Attributes
-    ----------
-    data, sql, columns
-        Where the rows come from.
-    model
-        Which mixture.
-    options
-        What was given of the options that only some mixtures have.
-    arguments
-        Arguments that every mixture takes.
-    output, picture
-        Files to write, if any.
-    checkpoint
-        File that says where the fit stands, if any.
-    as_json, quiet
-        How to print.
-    """
-
-    data: str | None
-    sql: str | None
-    columns: list[str] | None
-    model: ModelName
-    options: dict[str, Any]
-    arguments: dict[str, Any] = field(default_factory=dict)
-    output: Path | None = None
-    picture: Path | None = None
-    checkpoint: Path | None = None
-    as_json: bool = False
-    quiet: bool = False
+__all__ = ["fit_to_table", "fitted"]
 
 
 def fit_to_table(request: FitRequest) -> None:
@@ -61,7 +28,15 @@ def fit_to_table(request: FitRequest) -> None:
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     is_auto = request.arguments.get("n_components") == "auto"
-    table = rows_of_table(request.data, request.sql, request.columns, needs_all=is_auto)
+    with input_file(request.data) as file:
+        _fit_to_file(request, file, arguments, is_auto=is_auto)
+
+
+def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any], *, is_auto: bool) -> None:
+    """Fit to a table that is in a file, and print and save the result."""
+    numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
+    with other_choice_told(request.non_numeric):
+        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=is_auto)
     if KINDS[request.model].one_column and len(table.columns) != 1:
         names = ", ".join(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
@@ -69,7 +44,7 @@ def fit_to_table(request: FitRequest) -> None:
         estimator = fitted(
             request.model, table.values, arguments, quiet=request.quiet, checkpoint=request.checkpoint
         )
-    estimator.about_ = _about(request, table)
+    estimator.about_ = _about(request, table, numeric)
     if request.output is not None:
         estimator.save(request.output)
     if request.picture is not None:
@@ -92,7 +67,10 @@ def fitted(
 ) -> Any:
     """Return a mixture fitted to rows, while its progress is shown."""
     kind = KINDS[model]
-    with gathered_warnings(), watching(standard_error(), kind.objective, quiet=quiet) as callback:
+    with (
+        gathered_warnings(),
+        watching(standard_error(), kind.objective, quiet=quiet, tol=arguments.get("tol", 1e-6)) as callback,
+    ):
         return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint)
 
 
@@ -113,16 +91,19 @@ def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
     return {own[name]: value for name, value in given.items()}
 
 
-def _about(request: FitRequest, table: RowsOfTable) -> dict[str, Any]:
+def _about(request: FitRequest, table: RowsOfTable, numeric: NumericTable) -> dict[str, Any]:
     """Return what is kept of the data with the model."""
     return {
-        "source": request.data,
+        "source": source_name(request.data),
         "query": request.sql,
         "rows": len(table.values),
         "missing_entries": table.missing,
         "columns": list(table.columns),
         "seed": request.arguments.get("random_state"),
         "column_summary": table.summary,
+        **({"categories": numeric.categories} if numeric.categories else {}),
+        "command": command_of(request),
+        "versions": cv.report.versions(),
     }
 
 

@@ -6,29 +6,26 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import caviar as cv
-
-from .files import require_writable
+from .results import print_document
 from .speaking import say, standard_output
+from .tables import STANDARD, input_file, load_estimator, read_for, require_table, write_result
 
 __all__ = ["predict_table"]
 
 
-def predict_table(model: Path, data: str | None, sql: str | None, output: Path, *, quiet: bool) -> None:
+def predict_table(
+    model: Path, data: str | None, sql: str | None, output: Path, *, as_json: bool, quiet: bool
+) -> None:
     """Do what ``caviar predict`` does."""
-    require_writable(output, ".csv", ".parquet", ".pq", inputs=(data, model))
-    estimator = cv.load(model)
-    names = list(cv.report.column_names(estimator))
-    table = cv.data.read_table(
-        data, columns=names if _has_names(estimator) else None, sql=sql, missing_ok=True
-    )
-    if len(table.columns) != len(names):
-        raise cv.DataError(
-            f"{model} was fitted to {len(names)} columns without names; the data have {len(table.columns)}: "
-            f"{', '.join(table.columns)}. Choose by --sql 'SELECT ... FROM data'"
-        )
-    cv.data.write_table(output, predictions(estimator, table.values))
-    if not quiet:
+    require_table(output, data, model)
+    estimator = load_estimator(model)
+    with input_file(data) as file:
+        table = read_for(estimator, model, file, sql)
+    columns = predictions(estimator, table.values)
+    write_result(output, columns)
+    if as_json and str(output) != STANDARD:
+        print_document({"rows": len(table.values), "output": str(output), "columns": list(columns)})
+    elif not quiet and str(output) != STANDARD:
         say(standard_output(), f"{len(table.values):,} rows in {output}")
 
 
@@ -42,7 +39,3 @@ def predictions(estimator: Any, X: Any) -> dict[str, Any]:
         columns.update({f"probability_{k}": column for k, column in enumerate(probabilities.T)})
         columns["log_density"] = estimator.score_samples(X)
     return columns
-
-
-def _has_names(estimator: Any) -> bool:
-    return hasattr(estimator, "feature_names_in_") or "columns" in getattr(estimator, "about_", {})

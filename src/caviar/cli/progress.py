@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from .remaining import TimeLeft
 from .speaking import say, standard_error
 
 __all__ = ["resumptions_told", "watching"]
@@ -21,7 +22,9 @@ _TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5)
 
 
 @contextmanager
-def watching(console: Console, objective: str, *, quiet: bool) -> Iterator[Callable[[Any], None] | bool]:
+def watching(
+    console: Console, objective: str, *, quiet: bool, tol: float = 1e-6
+) -> Iterator[Callable[[Any], None] | bool]:
     """Yield what the fit is to call with its progress after each iteration.
 
     Parameters
@@ -32,11 +35,13 @@ def watching(console: Console, objective: str, *, quiet: bool) -> Iterator[Calla
         What the fit raises: ELBO, log-likelihood.
     quiet
         Whether to show nothing.
+    tol
+        Change per row at which a start ends.
     """
     if quiet:
         yield False
     elif console.is_terminal:
-        line = _LiveLine(objective)
+        line = _LiveLine(objective, tol)
         with Live(console=console, get_renderable=line.render, refresh_per_second=8, transient=True):
             yield line
     else:
@@ -78,13 +83,15 @@ def _text(objective: str, event: Any, seconds: float) -> str:
 class _LiveLine:
     """The latest progress; the line moves, and its clock runs, also while an iteration takes long."""
 
-    def __init__(self, objective: str) -> None:
+    def __init__(self, objective: str, tol: float) -> None:
         self._objective = objective
+        self._left = TimeLeft(tol)
         self._event: Any = None
         self._start = time.monotonic()
 
     def __call__(self, event: Any) -> None:
         self._event = event
+        self._left.note(event)
 
     def render(self) -> Text:
         """Return the line as it is now."""
@@ -92,7 +99,7 @@ class _LiveLine:
         told = (
             f"starting  {seconds:.1f} s"
             if self._event is None
-            else _text(self._objective, self._event, seconds)
+            else _text(self._objective, self._event, seconds) + self._left.words()
         )
         line = f"{'|/-'[int(4 * seconds) % 3]} {told}  (Ctrl-C keeps the best so far)"
         return Text(line, no_wrap=True, overflow="ellipsis")

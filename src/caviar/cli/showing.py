@@ -3,22 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
 
 import caviar as cv
 
-from .results import document_of, print_document, print_results
+from .results import document_of, document_of_posterior, print_document, print_results
 from .speaking import say, standard_output
 
 __all__ = ["show_model"]
 
+_MOST_ROWS = 20
+"""Entries of each variable on a terminal; JSON holds them all."""
+
 
 def show_model(model: Path, *, as_json: bool) -> None:
     """Do what ``caviar show`` does."""
-    estimator = cv.load(model)
+    found = cv.load(model)
     if as_json:
-        print_document(document_of(estimator))
+        print_document(_document_of(found))
         return
     console = standard_output()
+    if isinstance(found, cv.Posterior):
+        _print_posterior(console, found)
+    elif isinstance(found, cv.Model):
+        _print_statement(console, found)
+    else:
+        _print_estimator(console, found)
+
+
+def _document_of(found: Any) -> dict[str, Any]:
+    if isinstance(found, cv.Posterior):
+        return document_of_posterior(found)
+    if isinstance(found, cv.Model):
+        return {"model": "Model", "statement": _statement_of(found)}
+    return document_of(found)
+
+
+def _statement_of(model: cv.Model) -> dict[str, Any]:
+    return {name: variable.describe() for name, variable in model.variables.items()}
+
+
+def _print_statement(console: Console, model: cv.Model) -> None:
+    say(console, str(model), "bold")
+    say(console)
+    for name, stated in _statement_of(model).items():
+        slots = ", ".join(f"{slot}={value}" for slot, value in stated["slots"].items())
+        plates = f", plates=({', '.join(stated['plates'])})" if stated["plates"] else ""
+        say(console, f"{name} ~ {stated['family']}({slots}{plates})")
+
+
+def _print_posterior(console: Console, posterior: cv.Posterior) -> None:
+    _print_statement(console, posterior.model)
+    say(console)
+    say(console, str(posterior.summary(max_rows=_MOST_ROWS)))
+    say(console, str(posterior.status))
+    data = posterior.data_summary
+    if data:
+        say(console, f"fitted to {data['rows']:,} row{'s' * (data['rows'] != 1)}")
+
+
+def _print_estimator(console: Console, estimator: Any) -> None:
     print_results(console, estimator)
     about = getattr(estimator, "about_", {})
     if about.get("source") or about.get("query"):

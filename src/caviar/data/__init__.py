@@ -1,8 +1,21 @@
 """Where rows come from: arrays in memory, and tables in files."""
 
 from .arrays import ArrayRows
+from .non_numeric import NumericQuery, indicator_query, numeric_query
 from .rows import as_rows, column_names
 from .scan import LazyTable, scan
 from .tables import Table, read_table, write_table
 
-__all__ = ["ArrayRows", "LazyTable", "Table", "as_rows", "column_names", "read_table", "scan", "write_table"]
+__all__ = [
+    "ArrayRows",
+    "LazyTable",
+    "NumericQuery",
+    "Table",
+    "as_rows",
+    "column_names",
+    "indicator_query",
+    "numeric_query",
+    "read_table",
+    "scan",
+    "write_table",
+]

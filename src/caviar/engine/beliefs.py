@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,27 @@ from .point import PointMass
 from .ragged import outer_variables
 from .state import State
 
-__all__ = ["beliefs_about", "beliefs_of_points"]
+__all__ = ["Beliefs", "beliefs_about", "beliefs_of_points"]
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What an earlier fit knows of the globals: all that more rows need of it.
+
+    Attributes
+    ----------
+    factors
+        Global factors by name, measured from the user's origin.
+    of_points
+        Of point masses among them, the distributions whose modes they are.
+    """
+
+    factors: Mapping[str, Any]
+    of_points: Mapping[str, ExponentialFamily]
+
+    def about(self, plan: Plan) -> dict[Variable, ExponentialFamily]:
+        """Return what a plan for more data takes for priors of its globals."""
+        return beliefs_about(plan, self.factors, self.of_points)
 
 
 def beliefs_of_points(state: State) -> dict[Variable, ExponentialFamily]:

@@ -63,10 +63,19 @@ def in_frame(
     q = {}
     for variable in plan.order if variables is None else variables:
         reference = (frame or plan.frame).of(variable)
-        factor = factors[variable.name]
+        factor = _factor_of(factors, variable)
         moved = factor if reference is None else factor.translate(-reference)
         q[variable] = plan.with_known(variable, moved, frame)
     return q
+
+
+def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
+    if variable.name not in factors:
+        raise ModelError(
+            f"the posterior has no factor of '{variable.name}': in the fit its values came with the data. Give them "
+            f"with these data, too: {{'{variable.name}': ..., ...}}"
+        )
+    return factors[variable.name]
 
 
 def local_distributions(
@@ -219,7 +228,7 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
         )
     _check_sizes(plan, factors)
     for variable in plan.order:
-        refuse_other_factor(plan, variable, factors[variable.name])
+        refuse_other_factor(plan, variable, _factor_of(factors, variable))
     q = in_frame(plan, factors)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():

@@ -204,7 +204,8 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
     for node in binding.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
             if slot.role.adds_up:
-                multiplied.add(slot.node)
+                # nor can what has the sum for its mean, where it is the mean of something else
+                multiplied |= {slot.node, node}
             if not slot.role.moves:
                 continue
             if isinstance(slot.node, Variable) and slot.node.summed:

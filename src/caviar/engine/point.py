@@ -74,4 +74,6 @@ class PointMass:
         return np.broadcast_to(self.value, shape + np.shape(self.value))
 
     def __repr__(self) -> str:
-        return f"PointMass({self.family.__name__}, {self.value!r})"
+        # a number is shown as one, whether or not it is an array without axes
+        value = self.value if isinstance(self.value, tuple) else np.asarray(self.value)[()]
+        return f"PointMass({self.family.__name__}, {value!r})"

@@ -293,6 +293,15 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
 
+    def _check_restored(self) -> None:
+        self._check_settings()
+        n_features = np.reshape(self.means_, (len(self.weights_), -1)).shape[1]
+        names = getattr(self, "feature_names_in_", None)
+        if type(self.n_features_in_) is not int or self.n_features_in_ != n_features:
+            raise ValueError(f"it has {n_features} columns, and says {self.n_features_in_!r:.40}")
+        if names is not None and (np.ndim(names) != 1 or len(names) != n_features):
+            raise ValueError(f"names of {n_features} columns that are none")
+
     @property
     def lower_bounds_(self) -> Array:
         """The objective after each iteration, shape (n_iter_,): ``elbo_trace_`` without the start."""

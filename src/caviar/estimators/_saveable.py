@@ -12,10 +12,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._documents import document_of_posterior
 from .._errors import ParameterError
+from .._loading import posterior_of_document
 from .._posterior import Posterior
-from ..storage import pack, write
-from ._posterior_document import document_of_posterior, posterior_of_document
+from ..storage import write_saved
 
 __all__ = ["Saveable"]
 
@@ -45,6 +46,15 @@ class Saveable(BaseEstimator):
             If the values are not those of one.
         """
         return value
+
+    def _check_restored(self) -> None:
+        """Refuse attributes of a file that do not belong together.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError, AttributeError
+            If they do not.
+        """
 
     def save(self, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None) -> None:
         """Save the fitted estimator to one file, which :func:`caviar.load` reads; whole or not at all.
@@ -76,11 +86,7 @@ class Saveable(BaseEstimator):
             raise ParameterError(
                 f"{type(self).__name__} is a class of your own, which caviar.load cannot find; pickle it"
             )
-        try:
-            header, arrays = pack(self._document(about))
-        except TypeError as error:
-            raise ParameterError(f"{type(self).__name__} cannot be saved: {error}") from error
-        write(path, header, arrays)
+        write_saved(path, type(self).__name__, self._document(about))
 
     def _document(self, about: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the fitted estimator as plain values."""
@@ -91,7 +97,6 @@ class Saveable(BaseEstimator):
         }
         state = self._generator.bit_generator.state
         return {
-            "class": type(self).__name__,
             "parameters": {name: _kept(name, value) for name, value in self.get_params(deep=False).items()},
             "attributes": attributes,
             "posterior": document_of_posterior(self.posterior_),
@@ -112,11 +117,12 @@ class Saveable(BaseEstimator):
                 raise ValueError(f"an attribute {name!r:.40}")
             setattr(self, name, self._attribute_of_plain(name, value))
         self._keep(posterior_of_document(document["posterior"]))
+        self._check_restored()
         self._generator = np.random.default_rng()
         if document["generator"] is not None:
             self._generator.bit_generator.state = document["generator"]
         if document["about"]:
-            self.about_ = document["about"]
+            self.about_ = dict(document["about"])
 
 
 def _kept(name: str, value: Any) -> Any:

@@ -6,8 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from .._errors import DataError
-from ..storage import read, unpack
+from .._loading import model_of_document, posterior_of_document
+from .._typing import AnyArray
+from ..storage import read, unpack, upgraded
 from ._saveable import Saveable
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .gaussian_mixture import GaussianMixture
@@ -27,14 +31,14 @@ _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the fitted estimator that was saved to a file; it predicts what it did then, to the last bit.
+    """Return the estimator, posterior or model that was saved to a file; it does what it did then, to the last bit.
 
     The file may come from anywhere: it holds arrays and JSON, and nothing in it can run.
 
     Parameters
     ----------
     path
-        What ``estimator.save(path)`` wrote.
+        What ``estimator.save(path)``, ``posterior.save(path)`` or ``model.save(path)`` wrote.
 
     Raises
     ------
@@ -54,17 +58,41 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     header, arrays = read(path)
     try:
-        return _estimator_of(unpack(header, arrays))
+        # made-up parameters may overflow before they are refused
+        with np.errstate(all="ignore"):
+            _check_kind(header["class"])
+            document = unpack(header, _Handed(arrays))
+            return _loaded(upgraded(document, document["format_version"]))
     except _MISFITS as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise DataError(f"{path} is damaged, or not made by caviar: {what}") from error
+        raise DataError(f"{path} is damaged, or not made by caviar: {what:.500}") from error
+
+
+def _check_kind(kind: Any) -> None:
+    if kind not in ("Model", "Posterior", *_CLASSES):
+        raise ValueError(
+            f"it holds a {kind!r:.60}, and this version knows Model, Posterior, {', '.join(_CLASSES)}"
+        )
+
+
+class _Handed(dict[str, AnyArray]):
+    """Arrays that are handed out once each: what a file asks for cannot be larger than what it holds."""
+
+    def __getitem__(self, name: str) -> AnyArray:
+        return self.pop(name)
+
+
+def _loaded(document: Mapping[str, Any]) -> Any:
+    kind = document["class"]
+    if kind == "Posterior":
+        return posterior_of_document(document["posterior"])
+    if kind == "Model":
+        return model_of_document(document["model"])
+    return _estimator_of(document)
 
 
 def _estimator_of(document: Mapping[str, Any]) -> Saveable:
-    name = document["class"]
-    if name not in _CLASSES:
-        raise ValueError(f"it holds a {name!r:.60}, and this version knows {', '.join(_CLASSES)}")
-    estimator = _CLASSES[name]()
+    estimator = _CLASSES[document["class"]]()
     # a file from elsewhere does not say what to connect to
     estimator.set_params(**{**document["parameters"], "executor": None})
     estimator._restore(document)

@@ -86,11 +86,13 @@ def as_expression(
     ModelError
         If nothing was passed, or something else.
     """
-    if isinstance(value, (Node, Indexed)):
-        return value
-    where = _where(owner, slot)
     # roles are compared by what they are only where they may not be the same object, after unpickling
     is_joint = role is LOCATION_AND_PRECISION or role is LOCATION_AND_PRECISION_MATRIX
+    if isinstance(value, (Node, Indexed)):
+        node = value.node if isinstance(value, Indexed) else value
+        if not (is_joint and node.is_known):
+            return value
+    where = _where(owner, slot)
     if isinstance(value, (float, int)) and not is_joint:
         return as_known(value, where)
     if isinstance(value, Part):

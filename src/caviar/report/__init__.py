@@ -1,16 +1,28 @@
-"""Reports of fitted models: tables, and pictures (with the extra ``plot``, loaded when first used)."""
+"""Reports of fitted models: pages of HTML, tables, and pictures (with the extra ``plot``, loaded when first used)."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .html import gather, page_of, versions, write
 from .tables import Component, Estimate, column_names, component_table
 
 if TYPE_CHECKING:
     from .pictures import draw, save_picture
 
-__all__ = ["Component", "Estimate", "column_names", "component_table", "draw", "save_picture"]
+__all__ = [
+    "Component",
+    "Estimate",
+    "column_names",
+    "component_table",
+    "draw",
+    "gather",
+    "page_of",
+    "save_picture",
+    "versions",
+    "write",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,8 +1,9 @@
 """One file that holds named arrays and a JSON document.
 
 It is a zip archive without compression: ``header.json``, and ``NAME.npy`` for every array, so that ``numpy.load``
-opens it too. Reading it cannot run anything, and allocates nothing larger than the file itself: an entry that claims
-another size than the file gives it is refused before its contents are looked at.
+opens it too. Reading it cannot run anything, and takes time and memory in proportion to the file: an entry that claims
+another size than the file gives it is refused before its contents are looked at, and so is a directory, or a header,
+longer than any model needs.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import json
 import math
 import os
 import re
+import stat
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -28,12 +30,17 @@ from .._version import __version__
 __all__ = ["read", "write"]
 
 FORMAT = "caviar"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised when files are written that older versions of the library would misread."""
 
 _HEADER = "header.json"
-_LARGEST_HEADER = 64 * 2**20
-_ENTRY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,200}\.npy")
+_LARGEST_HEADER = 4 * 2**20
+"""Bytes; what is made of JSON may take 25 times as many."""
+_LARGEST_DIRECTORY = 2**20
+"""Bytes of the list of entries; what is made of one takes about ten times as many."""
+_LARGE_ARCHIVE = 2**32 - 1
+"""Bytes from which on an archive is of another kind (zip64)."""
+_ENTRY_NAME = re.compile(r"(?!.*(//|/\.))[A-Za-z_][A-Za-z0-9_./-]{0,200}\.npy")
 _TYPES = ("<f8", "<f4", "<i8", "<i4", "|b1")
 _ARRAY_HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(?P<length>..)"
@@ -81,9 +88,13 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
         "arrays": list(arrays),
         **header,
     }
-    text = json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1)
+    text = json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1).encode()
+    if len(text) > _LARGEST_HEADER:
+        raise TypeError(
+            f"what is no array takes {len(text):,} bytes as JSON, and {_LARGEST_HEADER:,} is the most"
+        )
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_entry(_HEADER), text.encode())
+        archive.writestr(_entry(_HEADER), text)
         for name, array in arrays.items():
             archive.writestr(_entry(f"{name}.npy"), _array_bytes(name, array))
 
@@ -99,19 +110,45 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, AnyArr
     if not isinstance(path, str | os.PathLike):
         # a number would be the descriptor of an open file, and be closed
         raise DataError(f"a path is a string or a path object; got {path!r}")
-    with _refusing_damage(path), open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-        entries = _entries(archive, os.fstat(file.fileno()).st_size)
-        header = _parse_header(archive.read(entries.pop(_HEADER)))
-        later = header["format_version"] > FORMAT_VERSION
-        arrays = {} if later else {name: _parse_array(archive.read(entry)) for name, entry in entries.items()}
-        if not later and list(arrays) != header.get("arrays"):
-            raise ValueError("it does not hold the arrays that it should")
-    if later:
+    with _refusing_damage(path), _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        _check_directory(file, size)
+        with zipfile.ZipFile(file) as archive:
+            header = _parse_header(_header_of(archive))
+            version = header["format_version"]
+            arrays = _arrays_of(archive, size, header) if version <= FORMAT_VERSION else {}
+    if version > FORMAT_VERSION:
         raise DataError(
-            f"{path} was written by caviar {header.get('caviar_version')!s:.40} in format {header['format_version']}, "
+            f"{path} was written by caviar {header.get('caviar_version')!s:.40} in format {version}, "
             f"and this is caviar {__version__}, which reads formats up to {FORMAT_VERSION}. Install a later caviar"
         )
     return header, arrays
+
+
+def _opened(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file; what is none, as a pipe, might be waited for without end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError("it is no regular file")
+    return open(path, "rb")
+
+
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Refuse an archive with a longer list of entries than any model needs, before anything is made of it.
+
+    Raises
+    ------
+    ValueError
+        If so, or if the end of the file is not that of an archive that :func:`write` makes.
+    """
+    if size >= _LARGE_ARCHIVE:
+        return
+    file.seek(max(0, size - 42))
+    end = file.read()
+    file.seek(0)
+    if end[-22:-18] != b"PK\5\6" or end[-2:] != b"\0\0" or end[:4] == b"PK\6\7":
+        raise ValueError("it does not end as one does")
+    if struct.unpack("<I", end[-10:-6])[0] > _LARGEST_DIRECTORY:
+        raise ValueError("its list of entries is longer than any model needs")
 
 
 @contextmanager
@@ -125,7 +162,7 @@ def _refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except _DAMAGE as error:
         raise DataError(
-            f"{path} is no model that caviar saved, or is damaged: {error or type(error).__name__}"
+            f"{path} is no model that caviar saved, or is damaged: {(str(error) or type(error).__name__)[:300]}"
         ) from error
 
 
@@ -133,36 +170,68 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
 
 
-def _entries(archive: zipfile.ZipFile, file_size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the entries by the names they were given, if they are what :func:`write` makes and lie in the file."""
-    entries = {entry.filename: entry for entry in archive.infolist()}
-    if _HEADER not in entries or entries[_HEADER].file_size > _LARGEST_HEADER:
-        raise ValueError(f"it has no {_HEADER}")
-    if len(entries) != len(archive.infolist()):
+def _header_of(archive: zipfile.ZipFile) -> bytes:
+    """Return the bytes of the header, if there is one of plain bytes and not too long."""
+    headers = [entry for entry in archive.infolist() if entry.filename == _HEADER]
+    if len(headers) != 1 or headers[0].file_size > _LARGEST_HEADER:
+        raise ValueError(f"it has no {_HEADER}, or too long a one")
+    _check_plain(headers[0])
+    return archive.read(headers[0])
+
+
+def _check_plain(entry: zipfile.ZipInfo) -> None:
+    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+        raise ValueError("it is compressed")
+
+
+def _arrays_of(archive: zipfile.ZipFile, size: int, header: Mapping[str, Any]) -> dict[str, AnyArray]:
+    """Return the arrays by the names they were given, if they are what :func:`write` makes and lie in the file."""
+    entries = archive.infolist()
+    if len({entry.filename for entry in entries}) != len(entries):
         raise ValueError("it has two entries of one name")
-    for name, entry in entries.items():
-        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-            raise ValueError("it is compressed")
-        if name != _HEADER and not _ENTRY_NAME.fullmatch(name):
-            raise ValueError(f"it has an entry {name!r:.60}")
-    if sum(entry.file_size for entry in entries.values()) > file_size:
+    for entry in entries:
+        _check_plain(entry)
+        if entry.filename != _HEADER and not _ENTRY_NAME.fullmatch(entry.filename):
+            raise ValueError(f"it has an entry {entry.filename!r:.60}")
+    if sum(entry.file_size for entry in entries) > size:
         raise ValueError("its entries claim more bytes than it has")
-    return {name.removesuffix(".npy"): entry for name, entry in entries.items()}
+    names = [entry.filename.removesuffix(".npy") for entry in entries if entry.filename != _HEADER]
+    if names != header.get("arrays"):
+        raise ValueError("it does not hold the arrays that it should")
+    return {name: _parse_array(archive.read(f"{name}.npy")) for name in names}
 
 
 def _parse_header(text: bytes) -> dict[str, Any]:
-    header = json.loads(text.decode(), parse_constant=_refuse_constant)
+    header = json.loads(
+        text.decode(), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_each_once
+    )
+    if b"\\u" in text:
+        # half of a pair of surrogates is no character, and could be neither printed nor saved again
+        json.dumps(header, ensure_ascii=False).encode()
     if (
         not isinstance(header, dict)
         or header.get("format") != FORMAT
         or type(header.get("format_version")) is not int
+        or header["format_version"] < 1
     ):
         raise ValueError(f"its {_HEADER} is not that of a saved model")
     return header
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name:.40} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse(digits)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an entry of its JSON stands there twice")
+    return found
 
 
 def _array_bytes(name: str, array: AnyArray) -> bytes:
@@ -186,7 +255,10 @@ def _parse_array(content: bytes) -> AnyArray:
         np.dtype(found["type"].decode()),
         tuple(int(size) for size in re.findall(rb"\d+", found["shape"])),
     )
-    if kind.str not in _TYPES or math.prod(shape) * kind.itemsize != len(content) - found.end():
+    n_bytes = math.prod(shape) * kind.itemsize
+    # an array of nothing could otherwise have axes of any length
+    is_long = max(shape, default=0) > len(content)
+    if kind.str not in _TYPES or n_bytes != len(content) - found.end() or is_long:
         raise ValueError(
             f"it has an array that claims type {kind.str} and shape {shape!s:.60}, and has other bytes"
         )

@@ -14,7 +14,7 @@ from .._typing import AnyArray
 
 __all__ = ["pack", "unpack"]
 
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}(/[A-Za-z0-9_.]{1,60}){0,2}")
+_PLAIN_NAME = re.compile(r"(?!.{150})[A-Za-z_][A-Za-z0-9_]{0,60}(/[A-Za-z0-9_][A-Za-z0-9_.]{0,60}){0,6}")
 
 
 def pack(value: Any, *, once: bool = False) -> tuple[Any, dict[str, AnyArray]]:

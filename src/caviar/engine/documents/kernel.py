@@ -27,8 +27,8 @@ from ..scratch import Scratch
 
 __all__ = ["Found", "TopicWords", "ascend_documents", "bounds_of_proportions", "expected_log_of"]
 
-_GROUP_NUMBERS = 1 << 18
-"""Numbers (words of documents x topics) that are worked on at once: 2 MB, which a cache holds."""
+_GROUP_NUMBERS = 1 << 19
+"""Numbers (words of documents x topics) that are worked on at once: 4 MB, which a cache holds."""
 
 _SMALLEST = 1e-200
 """Normaliser of a word below which products of exponentials have no digits left, and logarithms are taken."""

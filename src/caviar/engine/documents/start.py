@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,22 @@ from ..passes import Passes
 from ..plan import Plan
 from ..point import PointMass
 from ..sample import Sample
-from ..state import statistics_of
+from ..state import Factors, statistics_of
 from ..sums import LocalState, Rows
 from ..trials import Start
+from ..work import Chunk
 from .binding import DocumentBinding
 
 __all__ = ["drawn_topics", "given_tokens"]
 
-_ROUNDS = 20
-"""Passes in which documents begin anew: topics are nothing yet, and a document keeps to what it once preferred."""
+_BATCH_DOCUMENTS, _MOST_BATCHES = 256, 16
+"""Documents of a batch, about, after each of which topics are updated; and batches of the sample at most."""
+
+_FEWEST_UPDATES, _FEWEST_ROUNDS = 20, 3
+"""Updates of the topics at least, and rounds over the sample."""
+
+_KEPT_NUMBERS = 1 << 25
+"""Numbers in the sums of all batches at most: 256 MB."""
 
 _NEARNESS = 100.0
 """Shape of the Gamma that topics are drawn from, of mean 1: all near each other and near the even one."""
@@ -32,8 +41,11 @@ _NEARNESS = 100.0
 def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
     """Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
 
-    Of 2,022 articles and 100 topics the bound was 0.29 nats a token higher after 40 passes than where documents began
-    where the last pass left them from the second on (one seed, 20 plain updates in each of these rounds).
+    The sample is cut into batches. After each of these, topics are updated from the last sums of all batches that were
+    met, as if the others were like them. Topics are nothing yet, and a document that began where the last round left it
+    would keep to what it once preferred: of 2,022 articles and 100 topics the bound was 0.29 nats a token higher after
+    40 passes for beginning anew. Of 1,011 articles and 50 topics, words held out had the perplexity 3,160 after 5
+    rounds over 4 batches, and 3,200 after 20 rounds over one.
     """
     (topics,) = plan.order
     shape = (*(plan.binding.sizes[plate] for plate in topics.plates), topics.dimension or 1)
@@ -44,13 +56,43 @@ def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     else:
         factor = topics.family.from_natural((drawn,))
     q: dict[Variable, Any] = {topics: plan.with_known(topics, factor)}
-    rounds = Passes(sample, passes.executor)
-    for _ in range(_ROUNDS):
-        rounds.forget()
-        arrays = statistics_of(plan, q)
-        arrays.update(rounds.summarize(plan, plan.rows.coefficients(arrays)).parts)
-        q = {topics: plan.update(topics, arrays)}
+    for arrays in _steps(plan, q, Passes(_shuffled(sample, rng), passes.executor), drawn.size):
+        q[topics] = plan.update(topics, arrays)
     return plan, q
+
+
+def _shuffled(sample: Sample, rng: np.random.Generator) -> Sample:
+    """Return the rows, which are sorted, in an order from chance: so batches are like each other."""
+    order = rng.permutation(sample.n_rows)
+    columns = {name: rows[order] for name, rows in sample.columns.items()}
+    return replace(sample, columns=columns, row_weights=sample.row_weights[order])
+
+
+def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[Hashable, Array]]:
+    """Yield what topics of so many numbers are updated from, step by step; factors ``q`` are changed meanwhile."""
+    n_docs, weight_of_all = rounds.source.n_rows, rounds.source.total_weight
+    n_batches = max(min(round(n_docs / _BATCH_DOCUMENTS), _KEPT_NUMBERS // size, _MOST_BATCHES), 1)
+    bounds = np.linspace(0, n_docs, n_batches + 1).astype(int).tolist()
+    batches = [_blocks(plan, a, b) for a, b in pairwise(bounds)]
+    shares = [rounds.weight(batch) / weight_of_all for batch in batches]
+    kept: list[Mapping[Hashable, Array]] = [{} for _ in batches]
+    total: dict[Hashable, Array] = {}
+    for step in range(max(_FEWEST_UPDATES, _FEWEST_ROUNDS * n_batches)):
+        number = step % n_batches
+        arrays = statistics_of(plan, q)
+        found = rounds.summarize_share(plan, plan.rows.coefficients(arrays), batches[number]).parts
+        own = {key: shares[number] * value for key, value in found.items()}
+        for key, value in own.items():
+            total[key] = total.get(key, 0.0) + (value - kept[number].get(key, 0.0))
+        kept[number] = own
+        met = sum(shares[: step + 1])
+        yield {**arrays, **{key: value / met for key, value in total.items()}}
+
+
+def _blocks(plan: Plan, start: int, stop: int) -> list[Chunk]:
+    """Return the blocks of a batch, two at least, so that threads share it."""
+    size = max(min(plan.rows.block_rows, -(-(stop - start) // 2)), 1)
+    return [Chunk(n, ((a, min(a + size, stop)),)) for n, a in enumerate(range(start, stop, size))]
 
 
 def given_tokens(

@@ -1,0 +1,89 @@
+"""``caviar check``: whether what a fit reports is true, found out on the user's own data."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+import caviar as cv
+
+from .results import print_document
+from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
+from .tables import input_file, load_mixture, read_for
+
+__all__ = ["check_model"]
+
+_MOST_ROWS = 300
+_WORDS = {
+    "ascent": "Every iteration raised the objective, as exact coordinate ascent must",
+    "stationarity": "At the end no parameter could be moved to raise it further",
+    "elbo": "The ELBO that was reported is the one that draws from the densities give",
+    "recovery": "On data made from the prior, the intervals hold the true values",
+}
+
+
+def check_model(
+    model: Path, data: str | None, sql: str | None, *, seed: int, n_rows: int, as_json: bool, quiet: bool
+) -> None:
+    """Do what ``caviar check`` does."""
+    estimator = load_mixture(model)
+    with input_file(data) as file:
+        table = read_for(estimator, model, file, sql)
+    complete = table.values[~np.isnan(table.values).any(axis=1)]
+    if not len(complete):
+        raise cv.DataError("every row has a missing entry, and the check takes whole rows")
+    generator = np.random.default_rng(seed)
+    chosen = np.sort(generator.choice(len(complete), min(n_rows, len(complete)), replace=False))
+    if not quiet:
+        left = len(table.values) - len(complete)
+        told = f"; {left:,} rows with missing entries are left out" if left else ""
+        say(standard_error(), f"checking on {len(chosen):,} of {len(table.values):,} rows{told}")
+    with gathered_warnings():
+        found = _verified(estimator, complete[chosen], seed)
+    if as_json:
+        print_document(
+            {"passed": found.passed, "rows": len(chosen), "checks": [asdict(check) for check in found.checks]}
+        )
+    else:
+        _print(found)
+    sys.stdout.flush()
+    if not found.passed:
+        raise typer.Exit(FAILURE)
+
+
+def _verified(estimator: Any, rows: Any, seed: int) -> Any:
+    """Return what the verification finds of the model that an estimator like this one states for rows."""
+    if getattr(estimator, "fixed", None):
+        raise cv.ParameterError("the check takes no components that are fixed: it fits all of them anew")
+    arguments = {
+        **estimator.get_params(deep=False),
+        "n_components": len(estimator.weights_),
+        "n_init": 1,
+        "random_state": seed,
+        "verbose": False,
+    }
+    posterior = type(estimator)(**arguments).fit(rows).posterior_
+    # maximum likelihood: all that is learnt is points
+    point = tuple(posterior.keys()) if isinstance(estimator, cv.GaussianMixture) else ()
+    values = rows[:, 0] if isinstance(estimator, cv.KnownVarianceMixture) else rows
+    return cv.testing.check_model(posterior.model, {"x": values}, seed=seed, point=point)
+
+
+def _print(found: Any) -> None:
+    console = standard_output()
+    for check in found.checks:
+        word, style = ("passed", "green") if check.passed else ("FAILED", "bold red")
+        say(console, f"{word}  {_WORDS.get(check.name, check.name)}", style)
+        say(console, f"        {check.sentence}: {check.figure:.3g}, allowed {check.threshold:.3g}")
+    say(console)
+    verdict = (
+        "What the fit reports is true of these rows."
+        if found.passed
+        else "What the fit reports is not true of these rows: please report it, with the model and the data."
+    )
+    say(console, verdict, "bold")

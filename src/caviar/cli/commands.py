@@ -1,0 +1,206 @@
+"""The commands for fitted models and for choosing among them: what they take, and what ``--help`` says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .files import require_writable
+from .kinds import Covariance
+from .non_numeric import NonNumeric
+from .options import (
+    AsJson,
+    Data,
+    Model,
+    OtherColumns,
+    Query,
+    Quiet,
+    column_names_of,
+    examples,
+    option,
+    require_rows,
+)
+from .speaking import errors_in_words
+
+__all__ = ["add_commands"]
+
+_STANDARD_OUTPUT = Path("-")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command(
+        epilog=examples(
+            "caviar report m.caviar eruptions.csv -o report.html",
+            "caviar report m.caviar -o report.html",
+            "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
+            "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
+        )
+    )(report)
+    app.command(
+        epilog=examples(
+            "caviar sample m.caviar -n 1000 -o new.csv",
+            "caviar sample m.caviar -n 5 --seed 1 --with-component",
+            "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
+        )
+    )(sample)
+    app.command(
+        epilog=examples(
+            "caviar compare eruptions.csv --components 1-6",
+            "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
+            "caviar compare new.csv --model a.caviar --model b.caviar --json",
+        )
+    )(compare)
+    app.command(
+        epilog=examples(
+            "caviar check m.caviar eruptions.csv", "caviar check m.caviar eruptions.csv --rows 100 --json"
+        )
+    )(check)
+
+
+def report(
+    model: Model,
+    output: Annotated[Path, option("--output", "-o", metavar="FILE", help="Page to write: report.html.")],
+    data: Data = None,
+    sql: Query = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page of HTML about a model: whether to trust it, its components, plots, outliers, data quality.
+
+    DATA may be the rows that the model was fitted to, or new ones; without them less is shown. The page needs no
+    network, and nothing else, to be read.
+    """
+    from .reporting import write_report
+
+    with errors_in_words():
+        write_report(model, data, sql, output, as_json=as_json, quiet=quiet)
+
+
+def sample(
+    model: Model,
+    n: Annotated[int, option("--number", "-n", metavar="N", min=1, help="How many rows.", default="1")] = 1,
+    output: Annotated[
+        Path,
+        option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Table to write: new.csv, new.parquet.",
+            default="-, standard output",
+        ),
+    ] = _STANDARD_OUTPUT,
+    seed: Annotated[
+        int | None,
+        option(metavar="S", min=0, help="The same gives the same rows.", default="that of the model"),
+    ] = None,
+    with_component: Annotated[
+        bool, option("--with-component", help="Add the column component: where each row comes from.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw new rows from the density of a model; their columns have the names of those it was fitted to."""
+    from .sampling import write_sample
+
+    with errors_in_words():
+        write_sample(model, n, output, seed=seed, with_component=with_component, quiet=quiet)
+
+
+def compare(
+    data: Data = None,
+    columns: Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")] = None,
+    sql: Query = None,
+    non_numeric: OtherColumns = NonNumeric.ERROR,
+    model: Annotated[
+        list[Path] | None,
+        option(metavar="FILE", help="A saved model, instead of new fits; several times for several."),
+    ] = None,
+    components: Annotated[
+        str,
+        option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6"),
+    ] = "1-6",
+    covariance: Annotated[
+        str, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
+    ] = "full",
+    held_out: Annotated[
+        float | None,
+        option(metavar="SHARE", help="Share of rows to hold out and judge by, such as 0.25.", default="none"),
+    ] = None,
+    restarts: Annotated[
+        int, option(metavar="R", min=1, help="Starts of each fit; the best end is kept.", default="3")
+    ] = 3,
+    seed: Annotated[int, option(metavar="S", min=0, help="The same gives the same result.", default="0")] = 0,
+    output: Annotated[
+        Path | None, option("--output", "-o", metavar="FILE", help="Save the best new fit: best.caviar.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare mixtures of several sizes and covariances by their ELBO, a lower bound on the log evidence.
+
+    ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds one.
+    """
+    from .comparing import ComparisonRequest, numbers_of_components
+    from .comparing import compare as compare_mixtures
+
+    if not model:
+        require_rows(data, sql)
+    if model and output is not None:
+        raise typer.BadParameter("--output saves a new fit; with --model there is none")
+    try:
+        numbers = numbers_of_components(components)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--components") from error
+    with errors_in_words():
+        require_writable(output, ".caviar", inputs=(data,))
+        compare_mixtures(
+            ComparisonRequest(
+                data=data,
+                sql=sql,
+                columns=column_names_of(columns),
+                models=tuple(model or ()),
+                components=numbers,
+                covariances=_covariances(covariance),
+                held_out=held_out,
+                non_numeric=non_numeric,
+                restarts=restarts,
+                seed=seed,
+                output=output,
+                as_json=as_json,
+                quiet=quiet,
+            )
+        )
+
+
+def check(
+    model: Model,
+    data: Data = None,
+    sql: Query = None,
+    rows: Annotated[
+        int, option(metavar="N", min=2, help="Check on so many rows, chosen at random.", default="300")
+    ] = 300,
+    seed: Annotated[int, option(metavar="S", min=0, help="Of the fit and of all draws.", default="0")] = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check that what a fit reports is true: fit the model of MODEL to DATA again, and verify the result.
+
+    The objective must rise at every iteration, be stationary at the end, and agree with an estimate from draws. The
+    exit status is 1 if a check fails.
+    """
+    from .checking import check_model
+
+    require_rows(data, sql)
+    with errors_in_words():
+        check_model(model, data, sql, seed=seed, n_rows=rows, as_json=as_json, quiet=quiet)
+
+
+def _covariances(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in {kind.value for kind in Covariance}:
+            kinds = ", ".join(kind.value for kind in Covariance)
+            raise typer.BadParameter(f"{name!r} is not one of {kinds}", param_hint="--covariance")
+    return names

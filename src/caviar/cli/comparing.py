@@ -1,0 +1,207 @@
+"""``caviar compare``: mixtures of several sizes and structures beside each other, or models that were saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lgamma
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import caviar as cv
+
+from .kinds import kind_of
+from .non_numeric import NonNumeric, numbers_only, other_choice_told
+from .progress import watching
+from .results import print_document
+from .rows import rows_of_table
+from .speaking import gathered_warnings, plain, say, standard_error, standard_output
+from .tables import input_file, load_mixture, read_for, source_name
+
+__all__ = ["ComparisonRequest", "compare", "numbers_of_components"]
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What the user asked for.
+
+    Attributes
+    ----------
+    data, sql, columns
+        Where the rows come from.
+    models
+        Saved models to compare on them; empty to fit new ones.
+    components, covariances
+        Of the new ones.
+    held_out
+        Share of rows that a second fit of each does not see; None for none.
+    non_numeric
+        What is done with columns without numbers.
+    restarts, seed
+        Of each fit.
+    output
+        Where the best is saved, if anywhere.
+    as_json, quiet
+        How to print.
+    """
+
+    data: str | None
+    sql: str | None
+    columns: list[str] | None
+    models: tuple[Path, ...]
+    components: tuple[int | str, ...]
+    covariances: tuple[str, ...]
+    held_out: float | None
+    non_numeric: NonNumeric
+    restarts: int
+    seed: int
+    output: Path | None
+    as_json: bool
+    quiet: bool
+
+
+def numbers_of_components(text: str) -> tuple[int | str, ...]:
+    """Return the numbers that a text lists.
+
+    Raises
+    ------
+    ValueError
+        If it lists none.
+
+    Examples
+    --------
+    >>> numbers_of_components("1-3,8,auto")
+    (1, 2, 3, 8, 'auto')
+    """
+    found: list[int | str] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if low == "auto" and not dash:
+            found.append(low)
+        elif low.isdecimal() and int(low) >= 1 and (not dash or (high.isdecimal() and int(high) >= int(low))):
+            found += range(int(low), int(high or low) + 1)
+        else:
+            raise ValueError(f"expected numbers such as 1-8 or 2,4,auto; got {text}")
+    return tuple(dict.fromkeys(found))
+
+
+def compare(request: ComparisonRequest) -> None:
+    """Do what ``caviar compare`` does."""
+    with input_file(request.data) as file:
+        if request.models:
+            rows = [_of_saved(path, file, request.sql) for path in request.models]
+        else:
+            rows = _of_fits(request, file)
+    best = max(range(len(rows)), key=lambda at: rows[at]["elbo"]) if _comparable(rows) else None
+    if request.as_json:
+        print_document({"best": best, "rows": rows})
+        return
+    _print(standard_output(), rows, best)
+    if request.output is not None:
+        say(standard_output(), f"the best is saved in {request.output}")
+
+
+def _comparable(rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether the objectives mean the same, and are of equally many rows."""
+    meanings = {(row.get("objective"), row.get("fitted_rows")) for row in rows}
+    return len(meanings) == 1
+
+
+def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
+    estimator = load_mixture(path)
+    row = {
+        "model": str(path),
+        "kind": kind_of(estimator).words,
+        "objective": kind_of(estimator).objective,
+        "n_components": len(estimator.weights_),
+        "covariance_type": getattr(estimator, "covariance_type", None),
+        "elbo": float(estimator.elbo_),
+        "corrected": _corrected(estimator),
+        "converged": bool(estimator.converged_),
+        "fitted_rows": getattr(estimator, "about_", {}).get("rows"),
+    }
+    if data is not None or sql is not None:
+        with gathered_warnings():
+            row["held_out"] = float(estimator.score(read_for(estimator, path, data, sql).values))
+    return row
+
+
+def _corrected(estimator: Any) -> float | None:
+    """Return ELBO + log K!; a log-likelihood is the same for all numberings, and lacks nothing."""
+    if isinstance(estimator, cv.GaussianMixture):
+        return None
+    return float(estimator.elbo_) + lgamma(len(estimator.weights_) + 1)
+
+
+def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any]]:
+    numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
+    with other_choice_told(request.non_numeric):
+        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True)
+    with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
+        found = cv.compare_mixtures(
+            table.values,
+            request.components,
+            request.covariances,
+            held_out=request.held_out,
+            n_init=request.restarts,
+            random_state=request.seed,
+            verbose=callback,
+        )
+    if request.output is not None:
+        about = {
+            "categories": numeric.categories,
+            "source": source_name(request.data),
+            "query": request.sql,
+            "rows": len(table.values),
+        }
+        found.best.save(
+            request.output, about={**about, "columns": list(table.columns), "column_summary": table.summary}
+        )
+    columns = found.to_dict()
+    return [dict(zip(columns, own, strict=True)) for own in zip(*columns.values(), strict=True)]
+
+
+_HEADINGS = {
+    "model": "model",
+    "kind": "kind",
+    "n_components": "components",
+    "covariance_type": "covariance",
+    "elbo": "ELBO",
+    "corrected": "ELBO + log K!",
+    "held_out": "held-out density",
+    "n_iter": "iterations",
+    "seconds": "seconds",
+}
+
+
+def _print(console: Console, rows: Sequence[dict[str, Any]], best: int | None) -> None:
+    """Print the table, the highest ELBO first."""
+    keys = [key for key in _HEADINGS if any(row.get(key) is not None for row in rows)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for key in keys:
+        heading = "density of DATA" if key == "held_out" and "model" in keys else _HEADINGS[key]
+        table.add_column(heading, justify="left" if key in {"model", "kind", "covariance_type"} else "right")
+    table.add_column("")
+    for at in sorted(range(len(rows)), key=lambda at: -rows[at]["elbo"]):
+        remark = "<- highest ELBO" if at == best else "" if rows[at]["converged"] else "not converged"
+        table.add_row(*(_told(rows[at].get(key)) for key in keys), remark)
+    console.print(table)
+    say(
+        console,
+        "ELBO in nats, for all rows; densities in nats a row. Compare ELBOs only of fits to the same rows.",
+    )
+    if best is None:
+        say(
+            console,
+            "These models were fitted to different numbers of rows, or by different objectives: their ELBOs cannot be "
+            "compared. Compare the density of the same DATA instead.",
+        )
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else plain(str(value))

@@ -1,0 +1,91 @@
+"""What a user asked ``caviar fit`` for, and the command that asks for the same again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .kinds import ModelName
+from .non_numeric import NonNumeric
+
+__all__ = ["FitRequest", "command_of"]
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What the user asked for.
+
+    Attributes
+    ----------
+    data, sql, columns
+        Where the rows come from.
+    model
+        Which mixture.
+    options
+        What was given of the options that only some mixtures have.
+    arguments
+        Arguments that every mixture takes.
+    output, picture
+        Files to write, if any.
+    checkpoint
+        File that says where the fit stands, if any.
+    non_numeric
+        What is done with columns without numbers.
+    as_json, quiet
+        How to print.
+    """
+
+    data: str | None
+    sql: str | None
+    columns: list[str] | None
+    model: ModelName
+    options: dict[str, Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    output: Path | None = None
+    picture: Path | None = None
+    checkpoint: Path | None = None
+    non_numeric: NonNumeric = NonNumeric.ERROR
+    as_json: bool = False
+    quiet: bool = False
+
+
+_ARGUMENTS = {
+    "n_components": ("--components", 2),
+    "n_init": ("--restarts", 1),
+    "max_iter": ("--max-iter", 500),
+    "tol": ("--tol", 1e-6),
+    "n_jobs": ("--threads", None),
+    "random_state": ("--seed", None),
+}
+"""Argument of every mixture -> its option, and the default, which need not be said."""
+
+
+def command_of(request: FitRequest) -> str:
+    """Return the command that gives the same fit: with its seed, and without what only says where to write.
+
+    Examples
+    --------
+    >>> request = FitRequest(
+    ...     "a b.csv", None, ["x"], ModelName.EM, {"--covariance": "diag"}, {"random_state": 3}
+    ... )
+    >>> command_of(request)
+    "caviar fit 'a b.csv' --columns x --model em --covariance diag --seed 3"
+    """
+    words = ["caviar", "fit", *([] if request.data is None else [request.data])]
+    if request.columns is not None:
+        quoted = (f'"{name}"' if "," in name else name for name in request.columns)
+        words += ["--columns", ",".join(quoted)]
+    if request.sql is not None:
+        words += ["--sql", request.sql]
+    if request.non_numeric is not NonNumeric.ERROR:
+        words += ["--non-numeric", request.non_numeric.value]
+    if request.model is not ModelName.BAYESIAN:
+        words += ["--model", request.model.value]
+    for name, value in request.options.items():
+        words += [] if value is None else [name, str(value)]
+    for argument, (name, default) in _ARGUMENTS.items():
+        value = request.arguments.get(argument, default)
+        words += [] if value == default else [name, str(value)]
+    return shlex.join(words)

@@ -1,0 +1,81 @@
+"""What is done with columns without numbers: refused, left out, or turned into indicators; and always said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import caviar as cv
+
+from .speaking import say, standard_error
+
+__all__ = ["NonNumeric", "NumericTable", "numbers_only", "other_choice_told", "same_numbers"]
+
+
+class NonNumeric(StrEnum):
+    """What ``--non-numeric`` takes."""
+
+    ERROR = "error"
+    DROP = "drop"
+    ONE_HOT = "one-hot"
+
+
+@dataclass(frozen=True)
+class NumericTable:
+    """Where numbers are read from, after the choice was made.
+
+    Attributes
+    ----------
+    columns, sql
+        As for :func:`caviar.data.read_table`.
+    categories
+        Column -> the values that it was turned into indicators of.
+    """
+
+    columns: list[str] | None
+    sql: str | None
+    categories: dict[str, list[str]] = field(default_factory=dict)
+
+
+def numbers_only(
+    data: str | None, sql: str | None, columns: list[str] | None, choice: NonNumeric, *, quiet: bool
+) -> NumericTable:
+    """Return where the numbers of a table are read from; what became of other columns is said."""
+    if choice is NonNumeric.ERROR:
+        return NumericTable(columns, sql)
+    found = cv.data.numeric_query(data, choice.value, columns=columns, sql=sql)
+    if found.dropped and not quiet:
+        say(standard_error(), f"left out, for they hold no numbers: {', '.join(found.dropped)}")
+    for name, values in found.categories.items():
+        if not quiet:
+            listed = ", ".join(values[:6]) + (", ..." if len(values) > 6 else "")
+            say(standard_error(), f"column {name} became {len(values)} columns of 0 and 1: {listed}")
+    if not found.dropped and not found.categories:
+        return NumericTable(columns, sql)
+    return NumericTable(list(found.columns), found.sql, found.categories)
+
+
+@contextmanager
+def other_choice_told(choice: NonNumeric) -> Iterator[None]:
+    """Add to the refusal of a column without numbers what else could be done with it."""
+    try:
+        yield
+    except cv.DataError as error:
+        if choice is not NonNumeric.ERROR or "does not hold numbers" not in str(error):
+            raise
+        raise cv.DataError(f"{error}; or say --non-numeric drop, or one-hot") from error
+
+
+def same_numbers(
+    about: Mapping[str, Any], names: Sequence[str], sql: str | None
+) -> tuple[Sequence[str], str | None]:
+    """Return the columns and the query that give new data the columns that a model was fitted to."""
+    categories = about.get("categories") or {}
+    if not categories:
+        return names, sql
+    indicators = {f"{name}={value}" for name, values in categories.items() for value in values}
+    plain = [name for name in names if name not in indicators]
+    return names, cv.data.indicator_query([*plain, *categories], categories, sql=sql)

@@ -1,0 +1,141 @@
+"""Tables that the commands read and write: files, standard input and standard output."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import caviar as cv
+
+from .files import require_writable
+from .non_numeric import same_numbers
+
+__all__ = [
+    "STANDARD",
+    "has_names",
+    "input_file",
+    "load_estimator",
+    "load_mixture",
+    "read_for",
+    "require_table",
+    "source_name",
+    "write_result",
+]
+
+STANDARD = "-"
+"""What stands for standard input, and for standard output."""
+
+_SUFFIXES = (".csv", ".parquet", ".pq")
+
+
+@contextmanager
+def input_file(data: str | None) -> Iterator[str | None]:
+    """Yield a file with the data: themselves, or what came by standard input, which is kept for as long as needed.
+
+    Raises
+    ------
+    DataError
+        If standard input is empty.
+    """
+    if data != STANDARD:
+        yield data
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "standard-input"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with path.open("rb") as file:
+            start = file.read(4)
+        if not start:
+            raise cv.DataError("expected a table on standard input; it is empty")
+        yield str(path.rename(path.with_suffix(".parquet" if start == b"PAR1" else ".csv")))
+
+
+def source_name(data: str | None) -> str | None:
+    """Return what the data are called where they are spoken of."""
+    return "standard input" if data == STANDARD else data
+
+
+def load_estimator(model: Path) -> Any:
+    """Return a saved estimator.
+
+    Raises
+    ------
+    DataError
+        If the file holds a model that was stated by its user, or a posterior of one.
+    """
+    estimator = cv.load(model)
+    if isinstance(estimator, cv.Posterior | cv.Model):
+        raise cv.DataError(
+            f"{model} holds a {type(estimator).__name__} of a stated model, whose arrays are no columns of one table; "
+            f"predict in Python: caviar.load({str(model)!r}).predict({{'name': array, ...}})"
+        )
+    return estimator
+
+
+def load_mixture(model: Path) -> Any:
+    """Return a saved mixture of Gaussians.
+
+    Raises
+    ------
+    DataError
+        If the file holds something else.
+    """
+    estimator = load_estimator(model)
+    if not hasattr(estimator, "means_"):
+        raise cv.DataError(
+            f"{model} holds a {type(estimator).__name__}; this command takes mixtures of Gaussians, as caviar fit "
+            f"saves them"
+        )
+    return estimator
+
+
+def has_names(estimator: Any) -> bool:
+    """Whether a model knows the names of its columns."""
+    return hasattr(estimator, "feature_names_in_") or "columns" in getattr(estimator, "about_", {})
+
+
+def read_for(estimator: Any, model: object, data: str | None, sql: str | None) -> Any:
+    """Return the table of the columns that a model was fitted to.
+
+    Raises
+    ------
+    DataError
+        If they are not there.
+    """
+    names = list(cv.report.column_names(estimator))
+    columns, sql = same_numbers(getattr(estimator, "about_", {}), names, sql)
+    table = cv.data.read_table(
+        data, columns=columns if has_names(estimator) else None, sql=sql, missing_ok=True
+    )
+    if len(table.columns) != len(names):
+        raise cv.DataError(
+            f"{model} was fitted to {len(names)} columns without names; the data have {len(table.columns)}: "
+            f"{', '.join(table.columns)}. Choose by --sql 'SELECT ... FROM data'"
+        )
+    return table
+
+
+def require_table(output: Path, *inputs: str | Path | None) -> None:
+    """Refuse a table that could not be written, or that is read."""
+    if str(output) != STANDARD:
+        require_writable(output, *_SUFFIXES, inputs=inputs)
+
+
+def write_result(output: Path, columns: Mapping[str, Any]) -> None:
+    """Write a table; to standard output as CSV."""
+    if str(output) != STANDARD:
+        cv.data.write_table(output, columns)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "result.csv"
+        cv.data.write_table(path, columns)
+        sys.stdout.flush()
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()

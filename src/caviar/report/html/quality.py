@@ -1,0 +1,95 @@
+"""The quality of data: what is missing, constant or far out in each column, in figures and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._typing import Array
+
+__all__ = ["quality_of", "remembered_quality"]
+
+_MOST_ROWS = 1_000_000
+_FEW_VALUES = 6
+_FAR = 8.0
+"""Standard deviations."""
+
+
+def quality_of(
+    rows: Any, names: Sequence[str], fitted: Mapping[str, Mapping[str, float]]
+) -> list[dict[str, Any]]:
+    """Return figures and remarks for each column.
+
+    Parameters
+    ----------
+    rows
+        Shape (N, D). Of more than a million rows, a million that are spread evenly over them.
+    names
+        Of the columns.
+    fitted
+        Name -> min, max, ... of the rows that the model was fitted to, where that is known.
+    """
+    step = -(-len(rows) // _MOST_ROWS)
+    values = np.asarray(rows[::step] if step > 1 else rows[:], dtype=np.float64)
+    return [_column(name, values[:, j], fitted.get(name, {})) for j, name in enumerate(names)]
+
+
+def remembered_quality(fitted: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
+    """Return the figures that were kept with a model."""
+    return [
+        {
+            "name": name,
+            "missing": None,
+            "mean": kept.get("mean"),
+            "sd": kept.get("standard_deviation"),
+            "min": kept.get("min"),
+            "median": None,
+            "max": kept.get("max"),
+            "remarks": ["constant: it tells no rows apart"] if kept.get("min") == kept.get("max") else [],
+        }
+        for name, kept in fitted.items()
+    ]
+
+
+def _column(name: str, column: Array, fitted: Mapping[str, float]) -> dict[str, Any]:
+    seen = column[~np.isnan(column)]
+    missing = 1 - len(seen) / max(len(column), 1)
+    if not len(seen):
+        empty = dict.fromkeys(("mean", "sd", "min", "median", "max"))
+        return {"name": name, "missing": missing, **empty, "remarks": ["no value at all"]}
+    facts = {
+        "mean": float(seen.mean()),
+        "sd": float(seen.std()),
+        "min": float(seen.min()),
+        "median": float(np.median(seen)),
+        "max": float(seen.max()),
+    }
+    return {"name": name, "missing": missing, **facts, "remarks": _remarks(seen, missing, facts, fitted)}
+
+
+def _remarks(
+    seen: Array, missing: float, facts: Mapping[str, float], fitted: Mapping[str, float]
+) -> list[str]:
+    """Return what should be known of a column."""
+    remarks = []
+    distinct = len(np.unique(seen))
+    if distinct == 1:
+        remarks.append("constant: it tells no rows apart")
+    elif distinct <= _FEW_VALUES:
+        remarks.append(f"only {distinct} distinct values: a category rather than a measurement?")
+    if missing > 0.2:
+        remarks.append(f"{missing:.0%} missing")
+    far = 0.0 if facts["sd"] == 0 else float(np.abs(seen - facts["mean"]).max() / facts["sd"])
+    if far > _FAR:
+        remarks.append(f"its farthest value is {far:.0f} standard deviations from the mean")
+    low, high = fitted.get("min"), fitted.get("max")
+    outside = 0
+    if low is not None and high is not None:
+        outside = int(((seen < low) | (seen > high)).sum())
+    if outside:
+        remarks.append(
+            f"{outside:,} value{'s' * (outside != 1)} outside what the model was fitted to ({low:.4g} to {high:.4g})"
+        )
+    return remarks

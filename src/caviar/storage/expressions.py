@@ -1,0 +1,160 @@
+"""What stands in the slots of variables as plain values, and stated again from them: nodes, choices, sums and links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..language import Constant, Diagonal, Indexed, Link, Node, Part, Predictor, diagonal, dot
+from ..language.algebra import Addend
+from ..language.links import Logistic, Probit
+
+__all__ = ["constants_named", "document_of_expression", "expression_of", "is_membership", "work_of_sums"]
+
+_LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic}
+_PARTS = ("mean", "precision")
+
+
+def document_of_expression(expression: Any) -> dict[str, Any]:
+    """Return what stands in a slot as plain values; a node by its name.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> obs, w = cv.Plate("obs"), cv.Normal("w", 0, 1)
+    >>> document_of_expression(2.0 * w - 1)
+    {'sum': [{'coefficient': 2.0, 'numbers': [{'node': 'w'}]}, {'coefficient': -1.0}]}
+    """
+    if isinstance(expression, Link):
+        name = next(name for name, kind in _LINKS.items() if kind is type(expression))
+        return {"link": name, **document_of_expression(expression.predictor)}
+    if isinstance(expression, Predictor):
+        return {"sum": [_document_of_addend(addend) for addend in expression.addends]}
+    if isinstance(expression, Diagonal):
+        return {"diagonal": expression.node.name}
+    return _document_of_operand(expression)
+
+
+def _document_of_addend(addend: Addend) -> dict[str, Any]:
+    document: dict[str, Any] = {"coefficient": addend.coefficient}
+    if addend.numbers:
+        document["numbers"] = [_document_of_operand(number) for number in addend.numbers]
+    if addend.dots:
+        document["dots"] = [[_document_of_operand(vector) for vector in pair] for pair in addend.dots]
+    return document
+
+
+def _document_of_operand(operand: Any) -> dict[str, Any]:
+    if isinstance(operand, Part):
+        return {**_document_of_operand(operand.whole), "part": operand.which}
+    if isinstance(operand, Indexed):
+        # the labels of a nested plate are the language's own: they come back with the plate
+        chosen = {} if is_membership(operand.by) else {"by": operand.by.name}
+        return {"node": operand.node.name, **chosen}
+    if isinstance(operand, Node):
+        return {"node": operand.name}
+    # a plain vector of a dot product
+    plain = isinstance(operand, list) and all(isinstance(number, float | int) for number in operand)
+    return {"value": operand if plain else np.asarray(operand, dtype=np.float64)}
+
+
+def is_membership(node: Node) -> bool:
+    """Whether a node is the labels that the language itself gives to a plate which lies within another."""
+    return any(vars(plate).get("_membership") is node for plate in node.plates)
+
+
+def expression_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any:
+    """Return what plain values state for a slot.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError, AttributeError
+        If they state nothing that can stand there.
+    """
+    if "link" in document:
+        return _LINKS[document["link"]](_predictor_of(document, nodes))
+    if "sum" in document:
+        return _predictor_of(document, nodes)
+    if "diagonal" in document:
+        return diagonal(nodes[document["diagonal"]])
+    found = _operand_of(document, nodes)
+    if not isinstance(found, Node | Indexed):
+        raise TypeError(f"a slot that holds {found!r:.60}")
+    return found
+
+
+def _predictor_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Predictor:
+    addends = tuple(_addend_of(entry, nodes) for entry in document["sum"])
+    if not addends:
+        raise ValueError("a sum of nothing")
+    return Predictor(addends)
+
+
+def _addend_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Addend:
+    coefficient = document["coefficient"]
+    if not isinstance(coefficient, float | int) or not np.isfinite(coefficient):
+        raise ValueError(f"a coefficient {coefficient!r:.40}")
+    numbers = tuple(_operand_of(entry, nodes) for entry in document.get("numbers", ()))
+    if not all(isinstance(number, Node | Indexed | Part) for number in numbers):
+        raise TypeError("a product with an array")
+    dots: tuple[tuple[Any, Any], ...] = ()
+    for first, second in document.get("dots", ()):
+        dots += dot(_operand_of(first, nodes), _operand_of(second, nodes)).addends[0].dots
+    return Addend(float(coefficient), numbers, dots)
+
+
+def _operand_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any:
+    if "value" in document:
+        value = document["value"]
+        if isinstance(value, np.ndarray):
+            is_plain = value.dtype == np.float64
+        else:
+            is_plain = isinstance(value, list) and all(isinstance(number, float | int) for number in value)
+        if not is_plain:
+            raise TypeError(f"a vector {value!r:.40}")
+        return value
+    node: Any = nodes[document["node"]]
+    whole = Indexed(node, nodes[document["by"]]) if "by" in document else node  # type: ignore[arg-type]
+    if "part" not in document:
+        return whole
+    if document["part"] not in _PARTS or not hasattr(node, "precision_rank"):
+        raise ValueError(f"a part {document['part']!r:.40} of {node!r:.60}")
+    return Part(whole, document["part"])
+
+
+def work_of_sums(slots: Mapping[str, Any]) -> int:
+    """Return what writing out the sums of some slots costs: the square of how many operands there are.
+
+    Parameters
+    ----------
+    slots
+        Name -> what stands there, as plain values.
+    """
+    work = 0
+    for slot in slots.values():
+        addends = slot.get("sum", ())
+        n_operands = sum(1 + len(a.get("numbers", ())) + 2 * len(a.get("dots", ())) for a in addends)
+        work += n_operands**2
+    return work
+
+
+def _names_of(expression: Any) -> list[Node]:
+    """Return the nodes that an expression names."""
+    if isinstance(expression, Link):
+        return _names_of(expression.predictor)
+    if isinstance(expression, Predictor):
+        return [node for addend in expression.addends for op in addend.operands for node in _names_of(op)]
+    if isinstance(expression, Diagonal):
+        return [expression.node]
+    if isinstance(expression, Part):
+        return _names_of(expression.whole)
+    if isinstance(expression, Indexed):
+        return [expression.node, expression.by]
+    return [expression] if isinstance(expression, Node) else []
+
+
+def constants_named(stated: Mapping[str, Any]) -> set[Node]:
+    """Return the constants that the slots of a variable name, without those that the language makes of vectors."""
+    return {node for value in stated.values() for node in _names_of(value) if isinstance(node, Constant)}

@@ -1,0 +1,233 @@
+"""The statement of a model as plain values, and the same model stated again from them.
+
+A document can name nothing but the distributions of the language, in a table; its sums and products are lists of
+operands. What it costs to state them again is bounded by what the document holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import language
+from .._errors import ModelError
+from ..language import Constant, Data, Node, Plate, Variable
+from ..language.links import Hidden
+from .expressions import constants_named, document_of_expression, expression_of, is_membership, work_of_sums
+
+__all__ = ["document_of_statement", "leaves_of_statement"]
+
+_VARIABLES: dict[str, type[Variable]] = {
+    kind.__name__: kind
+    for kind in (
+        language.Bernoulli,
+        language.Beta,
+        language.Categorical,
+        language.Dirichlet,
+        language.Gamma,
+        language.LinearGaussianChain,
+        language.MarkovChain,
+        language.Multinomial,
+        language.MultivariateNormal,
+        language.MultivariateNormalGamma,
+        language.Normal,
+        language.NormalGamma,
+        language.NormalWishart,
+        language.Poisson,
+        language.StickBreaking,
+        language.TiedNormalGamma,
+        language.TiedNormalWishart,
+        language.Wishart,
+    )
+}
+"""All that a document can name; a name that is not here is refused."""
+
+_CHAINS = ("LinearGaussianChain", "MarkovChain")
+
+_MOST_NODES = 10_000
+_MOST_PLATES = 32
+"""Plates of one node: arrays have no more axes."""
+_MOST_WORK = 250_000
+"""Of writing out sums: one of 500 operands."""
+_MOST_PIECES = 2_000_000
+"""Truncations of all StickBreakings together, which alone are larger than what states them."""
+
+
+def document_of_statement(nodes: Sequence[Node], leaves: Sequence[Variable]) -> dict[str, Any]:
+    """Return the statement of a model: its plates, its nodes, each after those above it, and its leaves.
+
+    Raises
+    ------
+    ModelError
+        If it has a variable of a class that is not the language's own, or is too large to be stated again.
+    """
+    named = {node for v in nodes if isinstance(v, Variable) for node in constants_named(_stated(v))}
+    kept = [node for node in reversed(nodes) if _is_stated(node, named)]
+    document = {
+        "plates": [_document_of_plate(plate) for plate in _plates_of(kept)],
+        "nodes": [_document_of_node(node) for node in kept],
+        "leaves": [leaf.name for leaf in leaves],
+    }
+    try:
+        _check_extent(document)
+    except ValueError as error:
+        raise ModelError(f"the model is too large to be saved: {error}") from error
+    return document
+
+
+def _is_stated(node: Node, named: set[Node]) -> bool:
+    """Whether a node stands in the statement, and was not made by the language from what does."""
+    if isinstance(node, Constant):
+        return node in named
+    return not isinstance(node, Hidden) and not is_membership(node)
+
+
+def _stated(variable: Variable) -> dict[str, Any]:
+    """Return what stands in the slots of a variable, without the array that is another form of an argument."""
+    has_pieces = isinstance(variable, language.StickBreaking)
+    return {
+        name: value for name, value in variable.stated.items() if not (has_pieces and name == "truncation")
+    }
+
+
+def _plates_of(nodes: Sequence[Node]) -> list[Plate]:
+    """Return the plates of some nodes, outer ones first."""
+    plates = list(dict.fromkeys(plate for node in nodes for plate in node.plates))
+    outer = list(dict.fromkeys(plate.within for plate in plates if plate.within is not None))
+    found = [*outer, *(plate for plate in plates if plate not in outer)]
+    names = [plate.name for plate in found]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(
+            f"two Plate objects are both named '{twice}': rename one, so that the model can be saved"
+        )
+    return found
+
+
+def _document_of_plate(plate: Plate) -> dict[str, Any]:
+    within = {} if plate.within is None else {"within": plate.within.name}
+    return {"name": plate.name, "size": plate.size, **within}
+
+
+def _document_of_node(node: Node) -> dict[str, Any]:
+    kind = type(node).__name__
+    document: dict[str, Any] = {
+        "kind": kind,
+        "name": node.name,
+        "plates": [plate.name for plate in node.plates],
+    }
+    if isinstance(node, Constant):
+        return {**document, "value": node.value}
+    if isinstance(node, Data):
+        return document
+    if not isinstance(node, Variable) or _VARIABLES.get(kind) is not type(node):
+        raise ModelError(f"'{node.name}' is a {kind}, which caviar.load could not find; pickle it")
+    document["slots"] = {name: document_of_expression(stated) for name, stated in _stated(node).items()}
+    if kind == "MarkovChain":
+        # that its own state chooses the transitions need not be said
+        document["slots"]["transition"].pop("by")
+    elif isinstance(node, language.StickBreaking):
+        document["truncation"] = node.dimension
+    elif isinstance(node, language.Multinomial):
+        document["trials"] = node.trials
+    if node.floor is not None:
+        document["smallest_variance"] = node.floor
+    if node.tied is not None:
+        document["tied"] = node.tied.name
+    return document
+
+
+def leaves_of_statement(document: Mapping[str, Any]) -> list[Variable]:
+    """Return the leaves of the model that plain values state.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError, AttributeError
+        If they state none.
+    """
+    _check_extent(document)
+    plates: dict[str, Plate] = {}
+    for entry in document["plates"]:
+        within = plates[entry["within"]] if "within" in entry else None
+        _put(plates, Plate(entry["name"], _checked_size(entry["size"]), within=within))
+    nodes: dict[str, Node] = {}
+    for entry in document["nodes"]:
+        _put(nodes, _node_of(entry, plates, nodes))
+    return [_variable(nodes, name) for name in document["leaves"]]
+
+
+def _put(known: dict[str, Any], found: Any) -> None:
+    if found.name in known:
+        raise ValueError(f"two entries named {found.name!r:.40}")
+    known[found.name] = found
+
+
+def _check_extent(document: Mapping[str, Any]) -> None:
+    """Refuse what would take much more time or memory to state than to write down.
+
+    Raises
+    ------
+    ValueError
+        If so: the message says what there is too much of.
+    """
+    nodes = document["nodes"]
+    work = sum(work_of_sums(entry.get("slots", {})) for entry in nodes)
+    pieces = sum(_checked_size(entry.get("truncation")) or 0 for entry in nodes)
+    widest = max((len(entry["plates"]) for entry in nodes), default=0)
+    for what, found, most in (
+        ("nodes", max(len(nodes), len(document["plates"]), len(document["leaves"])), _MOST_NODES),
+        ("plates of one node", widest, _MOST_PLATES),
+        ("products of operands of sums", work, _MOST_WORK),
+        ("pieces of StickBreakings", pieces, _MOST_PIECES),
+    ):
+        if found > most:
+            raise ValueError(f"it has {found} {what}, and {most} is the most")
+
+
+def _checked_size(size: Any) -> int | None:
+    if size is None or (type(size) is int and 0 < size < 2**62):
+        return size
+    raise ValueError(f"a size {size!r:.40}")
+
+
+def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mapping[str, Node]) -> Node:
+    name, kind = entry["name"], entry["kind"]
+    own = tuple([plates[plate] for plate in entry["plates"]])
+    if kind == "Constant":
+        return Constant(name, _array(entry["value"]), plates=own)
+    if kind == "Data":
+        return Data(name, plates=own)
+    slots = {str(slot): expression_of(stated, nodes) for slot, stated in entry["slots"].items()}
+    if kind == "Beta":
+        slots = {"a": slots["shapes"], "b": slots["shapes"]}
+    elif kind == "StickBreaking":
+        slots["truncation"] = entry["truncation"]
+    elif kind == "Multinomial":
+        slots["trials"] = None if entry["trials"] is None else _array(entry["trials"])
+    if "smallest_variance" in entry:
+        slots["smallest_variance"] = _array(entry["smallest_variance"])
+    if "tied" in entry:
+        slots["tied"] = plates[entry["tied"]]
+    where: dict[str, Any] = {"plates": own}
+    if kind in _CHAINS:
+        (along,) = own
+        where = {"along": along}
+    variable = _VARIABLES[kind](name, **where, **slots)  # type: ignore[call-arg]
+    if type(variable) is not _VARIABLES[kind]:
+        raise TypeError(f"{name!r:.40} is a {type(variable).__name__}, and said to be a {kind}")
+    return variable
+
+
+def _array(value: Any) -> Any:
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64:
+        raise TypeError(f"a value {value!r:.40} that is no array of float64")
+    return value
+
+
+def _variable(nodes: Mapping[str, Node], name: str) -> Variable:
+    node = nodes[name]
+    if not isinstance(node, Variable):
+        raise TypeError(f"{name!r:.40} is no variable")
+    return node

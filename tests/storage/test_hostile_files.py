@@ -1,0 +1,38 @@
+"""Damaged and made-up files end in an error of ours or in a model that works: never in anything else.
+
+They are made from the stored files of every format version. Each is loaded in a child process with little memory, which
+watches what only code could do.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("resource")
+
+CHILD = Path(__file__).with_name("hostile_child.py")
+
+
+def assert_harmless(folder: Path, first: int, count: int) -> None:
+    command = [sys.executable, str(CHILD), str(folder), str(first), str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100 + count / 5, check=False)
+    last = done.stderr.splitlines()[-1:]
+    assert done.returncode == 0, (done.returncode, last, done.stderr[-2000:])
+    *wrong, tally = [json.loads(line) for line in done.stdout.splitlines()]
+    assert wrong == []
+    # the rest is what says nothing of a model, or states another one that works
+    assert tally["refused"] > 0.6 * count
+    assert tally["loaded"] > 0
+
+
+def test_two_thousand_mutants(tmp_path):
+    assert_harmless(tmp_path, 0, 2_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(2_000, 20_000, 3_000))
+def test_eighteen_thousand_more(tmp_path, first):
+    assert_harmless(tmp_path, first, 3_000)
