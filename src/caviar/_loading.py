@@ -49,10 +49,12 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
     beliefs = document["beliefs"]
     evaluator = _evaluator_of(document["arguments"], model, _prior_of(beliefs["prior"], model, sizes))
     _check_rows(model, factors, local, evaluator.data_plate)
+    # known parameters that nothing was fitted for have no objective
+    trace = _series(document["elbo_trace"])
     return Posterior._of_parts(
         model=model,
-        elbo=_finite(document["elbo"]),
-        elbo_trace=_series(document["elbo_trace"]),
+        elbo=_finite(document["elbo"]) if len(trace) else _number(document["elbo"]),
+        elbo_trace=trace,
         elbo_terms={_text(name): _number(term) for name, term in document["elbo_terms"].items()},
         status=Status(document["status"]),
         n_iter=_count(document["n_iter"]),

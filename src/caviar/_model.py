@@ -210,7 +210,7 @@ class Model:
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
         _check_settings(max_iter, tol, n_restarts)
-        named = (*point, *(order or ()))
+        named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
         binding = _bound(self, data, sample_weight, data_plate, factors, named)
         plan = self._plan(binding, point, factors, order)
         if prior is not None:
@@ -538,13 +538,13 @@ def as_executor(executor: Any) -> Executor:
     ParameterError
         If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
     """
-    if isinstance(executor, str) or is_client(executor):
+    if is_client(executor) or (isinstance(executor, str) and ":" in executor):
         return DaskExecutor(executor)
     if executor is None:
         return Threads()
     if isinstance(executor, Integral) and int(executor) >= 1:
         return Threads(int(executor))
-    if isinstance(executor, Integral) or not hasattr(executor, "session"):
+    if isinstance(executor, Integral | str) or not hasattr(executor, "session"):
         raise ParameterError(
             f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
             f"scheduler; got {executor!r}"

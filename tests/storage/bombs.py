@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from mutants import archive, entries_of
+
+from storage.mutants import archive, entries_of
 
 __all__ = ["bombs"]
 

@@ -15,13 +15,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from bombs import bombs
-from mutants import mutant
 
 import caviar as cv
+from storage.bombs import bombs
+from storage.mutants import mutant
 
 STORED = Path(__file__).resolve().parent / "stored"
 SECONDS = 1.0

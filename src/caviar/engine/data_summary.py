@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from .._lazy import LazyRows, total_of
 from .._typing import AnyArray, Array
 from ..language import Constant, Node, Variable
 from .binding import Binding
@@ -33,12 +34,12 @@ def summary_of_data(binding: Binding, data: Mapping[str, Any]) -> dict[str, Any]
     dict
         ``"rows"``; ``"weight"``, the sum of their weights; and ``"arrays"``: name -> ``"shape"``, ``"missing"``, how
         many entries are, and of the others by column ``"mean"`` and ``"standard_deviation"``; ``"columns"`` where
-        these have names. O(N).
+        these have names. O(N); of rows that are not in memory, which would be read once more, the shape only.
     """
     weights = binding.row_weights
     return {
         "rows": int(binding.n_rows),
-        "weight": float(binding.n_rows if weights is None else weights.sum()),
+        "weight": float(binding.n_rows) if weights is None else total_of(weights),
         "arrays": {
             node.name: {**_of_array(binding, node, value), **_column_names(data, node.name)}
             for node, value in binding.values.items()
@@ -53,7 +54,10 @@ def _column_names(data: Any, name: str) -> dict[str, Any]:
 
 
 def _of_array(binding: Binding, node: Node, value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"shape": [int(size) for size in getattr(value, "shape", ())], "missing": 0}
+    shape = [int(size) for size in getattr(value, "shape", ())]
+    if isinstance(value, LazyRows):
+        return {"shape": shape}
+    found: dict[str, Any] = {"shape": shape, "missing": 0}
     if issparse(value):
         mean = np.asarray(value.mean(axis=0)).ravel()
         square = np.asarray(value.multiply(value).mean(axis=0)).ravel()
