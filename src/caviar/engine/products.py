@@ -22,8 +22,7 @@ __all__ = ["accumulate", "block_rows", "project"]
 _SMALL_PRODUCT = 1_000_000
 _STRIP = 64
 _BLOCK_BYTES = 4 << 20
-_FEWEST_STRIPS, _MOST_STRIPS = 3, 65
-_SHORT_BLOCK = 1024
+_FEWEST_STRIPS, _MOST_STRIPS = 3, 129
 _TALLIED_BYTES = 16 << 20
 
 
@@ -37,10 +36,8 @@ def block_rows(n_statistics: int, n_features: int, n_categories: int = 0) -> int
         most = _TALLIED_BYTES // (8 * _STRIP * (n_statistics + n_features))
         strips = max(min(max(n_categories // _STRIP, _MOST_STRIPS), most), _FEWEST_STRIPS)
         return _STRIP * (strips if strips % 2 else strips - 1)
-    rows = _SMALL_PRODUCT // max(n_statistics * n_features, 1)
-    if rows < _SHORT_BLOCK:
-        # blocks that short cost more in calls than the small kernel gains; fill the cache instead
-        rows = _BLOCK_BYTES // (8 * (n_statistics + n_features))
+    # products are made in strips where those are small; a block that fills the cache costs fewer calls
+    rows = _BLOCK_BYTES // (8 * (n_statistics + n_features))
     strips = min(max(rows // _STRIP, _FEWEST_STRIPS), _MOST_STRIPS)
     return _STRIP * (strips if strips % 2 else strips - 1)
 
