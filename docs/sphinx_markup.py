@@ -1,0 +1,64 @@
+"""The roles and formulas of the docstrings, which are written for Sphinx, as Markdown for the pages of the reference."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any
+
+import griffe
+
+__all__ = ["SphinxMarkup", "markdown"]
+
+FORMULA = re.compile(
+    r"^(?P<indent> *)\.\. math::[ ]*(?P<line>.*)\n(?P<block>(?:[ ]*\n|(?P=indent) +.*\n)*)", re.MULTILINE
+)
+MATH = re.compile(r":math:`([^`]*)`", re.DOTALL)
+REFERENCE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`(~?)([^`]*)`")
+LITERAL = re.compile(r"^(?P<text>.*)(?P<colons>::)\n(?=\n {4})", re.MULTILINE)
+HOME = "caviar."
+
+
+def markdown(text: str) -> str:
+    r"""Return a docstring with Markdown in the place of Sphinx's markup.
+
+    Examples
+    --------
+    >>> print(markdown("The mean of :math:`x`, see :class:`caviar.Normal` and :meth:`fit`."))
+    The mean of \(x\), see <autoref identifier="caviar.Normal" optional><code>caviar.Normal</code></autoref> and `fit`.
+    >>> print(markdown(".. math:: x^2\n\nend\n"))
+    <BLANKLINE>
+    \[
+    x^2
+    \]
+    <BLANKLINE>
+    end
+    <BLANKLINE>
+    """
+    text = FORMULA.sub(_formula, text + "\n")[:-1]
+    text = MATH.sub(lambda match: rf"\({' '.join(match[1].split())}\)", text)
+    text = LITERAL.sub(lambda match: match["text"] + (":" if match["text"].strip() else "") + "\n", text)
+    return REFERENCE.sub(_reference, text)
+
+
+def _formula(match: re.Match[str]) -> str:
+    lines = [match["line"], *textwrap.dedent(match["block"]).strip("\n").splitlines()]
+    shown = [r"\[", *(line for line in lines if line.strip()), r"\]"]
+    return "\n" + "".join(f"{match['indent']}{line}\n" for line in shown) + "\n"
+
+
+def _reference(match: re.Match[str]) -> str:
+    """Return a link, where the reference has a page for what is named; elsewhere the name."""
+    name = match[2]
+    if not name.startswith(HOME):
+        return f"`{name}`"
+    shown = name.rpartition(".")[2] if match[1] else name
+    return f'<autoref identifier="{name}" optional><code>{shown}</code></autoref>'
+
+
+class SphinxMarkup(griffe.Extension):
+    """Rewrites the docstring of each object that is loaded."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = markdown(obj.docstring.value)
