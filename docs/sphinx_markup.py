@@ -1,4 +1,4 @@
-"""The roles and formulas of the docstrings, which are written for Sphinx, as Markdown for the pages of the reference."""
+"""Docstrings, which are written for Sphinx, as the pages of the reference read them: roles and formulas as Markdown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def markdown(text: str) -> str:
 
 def _formula(match: re.Match[str]) -> str:
     lines = [match["line"], *textwrap.dedent(match["block"]).strip("\n").splitlines()]
-    shown = [r"\[", *(line for line in lines if line.strip()), r"\]"]
+    formula = [line for line in lines if line.strip()]
+    if any("&" in line for line in formula):
+        formula = [r"\begin{aligned}", *formula, r"\end{aligned}"]
+    shown = [r"\[", *formula, r"\]"]
     return "\n" + "".join(f"{match['indent']}{line}\n" for line in shown) + "\n"
 
 
@@ -57,8 +60,23 @@ def _reference(match: re.Match[str]) -> str:
 
 
 class SphinxMarkup(griffe.Extension):
-    """Rewrites the docstring of each object that is loaded."""
+    """Rewrites the docstring of each object that is loaded; a function takes the place of a module of its name."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
             obj.docstring.value = markdown(obj.docstring.value)
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        _uncover(pkg)
+
+
+def _uncover(module: griffe.Module) -> None:
+    """Let ``models.poisson_mixture`` be the function, as it is once ``models`` was imported, and not its module."""
+    for child in list(module.members.values()):
+        if not isinstance(child, griffe.Module):
+            continue
+        _uncover(child)
+        if child.name in (module.exports or ()):
+            for name, found in list(child.members.items()):
+                if isinstance(found, griffe.Function):
+                    module.set_member(name, found)
