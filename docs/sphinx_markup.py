@@ -78,5 +78,5 @@ def _uncover(module: griffe.Module) -> None:
         _uncover(child)
         if child.name in (module.exports or ()):
             for name, found in list(child.members.items()):
-                if isinstance(found, griffe.Function):
+                if isinstance(found, griffe.Function | griffe.Class):
                     module.set_member(name, found)
