@@ -44,7 +44,7 @@ BLOCK = re.compile(
     r"^```(?P<language>python|sh)\n(?P<code>.*?)^```\n(?P<printed>\n*```text\n(?P<output>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )
-COMMAND = re.compile(r"^caviar (?:.*\\\n)*.*\n", re.MULTILINE)
+COMMAND = re.compile(r"^(?:caviar |cat .*\| caviar )(?:.*\\\n)*.*\n", re.MULTILINE)
 PROGRESS = re.compile(r"^(?:start \d+/\d+  )?iteration \d+/\d+  .*\n", re.MULTILINE)
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
