@@ -46,6 +46,8 @@ def _formula(match: re.Match[str]) -> str:
     formula = [line for line in lines if line.strip()]
     if any("&" in line for line in formula):
         formula = [r"\begin{aligned}", *formula, r"\end{aligned}"]
+    elif any(line.endswith(r"\\") for line in formula):
+        formula = [r"\begin{gathered}", *formula, r"\end{gathered}"]
     shown = [r"\[", *formula, r"\]"]
     return "\n" + "".join(f"{match['indent']}{line}\n" for line in shown) + "\n"
 
