@@ -33,7 +33,7 @@ import matplotlib as mpl
 
 from caviar import CaviarError, CaviarWarning
 
-__all__ = ["PageRun", "agree", "pages", "run_page"]
+__all__ = ["PageRun", "agree", "commands", "pages", "run_page"]
 
 DOCS = Path(__file__).parent
 STYLE = DOCS.parent / "src" / "caviar" / "plot" / "caviar.mplstyle"
@@ -82,6 +82,12 @@ class PageRun:
 def pages() -> list[Path]:
     """Return the pages with code that is run."""
     return sorted(page for page in DOCS.rglob("*.md") if BLOCK.search(page.read_text(encoding="utf-8")))
+
+
+def commands(page: Path) -> list[str]:
+    """Return the commands of a page that are run, and need ``sh``."""
+    blocks = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [line for block in blocks if block["language"] == "sh" for line in COMMAND.findall(block["code"])]
 
 
 def run_page(page: Path) -> PageRun:
