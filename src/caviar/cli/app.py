@@ -186,6 +186,7 @@ def fit(
         "caviar predict m.caviar new.csv -o labels.csv",
         "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
         "caviar predict m.caviar new.csv -o - | head",
+        "caviar predict regression.caviar new.csv -o predictions.csv",
     )
 )
 def predict(
@@ -204,12 +205,13 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the component of each row of a table, its probabilities, and its log density.
+    """Write what a model says of each row of a table.
 
-    The result has the columns label, probability_0, probability_1, ..., log_density, and the rows of DATA in their
-    order.
+    Of a mixture: the columns label, probability_0, probability_1, ..., log_density. Of topics: topic, topic_0, ..., the
+    proportions. Of the posterior of a stated model: mean and sd of what the rows lack, and what is hidden in them.
 
-    The columns that the model was fitted to are found by their names.
+    The rows are those of DATA in their order. The columns that the model was fitted to are found by their names; a
+    stated model also takes a NumPy file .npz with an array for each name.
     """
     from .predicting import predict_table
 
@@ -220,7 +222,7 @@ def predict(
 
 @app.command(epilog=examples("caviar show m.caviar", "caviar show m.caviar --json | jq .components"))
 def show(model: Model, as_json: AsJson = False) -> None:
-    """Show a saved model: components with intervals, bound, and what it was fitted to."""
+    """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
     from .showing import show_model
 
     with errors_in_words():
@@ -237,13 +239,14 @@ def demo(
             default="demo-output",
         ),
     ] = Path("demo-output"),
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Take a tour: fit the eruptions of Old Faithful, and draw a picture of them."""
     from .demo import run_demo
 
     with errors_in_words():
-        run_demo(output_dir, quiet=quiet)
+        run_demo(output_dir, as_json=as_json, quiet=quiet or as_json)
 
 
 def _seed(seed: int | None, checkpoint: Path | None) -> int:

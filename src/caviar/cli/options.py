@@ -45,7 +45,10 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="File that caviar fit -o wrote.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="File that caviar fit -o, or save in Python, wrote.", show_default=False
+    ),
 ]
 Query = Annotated[
     str | None, option("--sql", help="DuckDB query to read; in it, data is the table DATA.", metavar="QUERY")

@@ -15,7 +15,14 @@ import caviar as cv
 from .kinds import kind_of
 from .speaking import plain, say
 
-__all__ = ["document_of", "document_of_posterior", "in_digits", "print_document", "print_results"]
+__all__ = [
+    "document_of",
+    "document_of_posterior",
+    "in_digits",
+    "objective_document",
+    "print_document",
+    "print_results",
+]
 
 _MOST_LINES = 200
 """Lines of a table on a terminal; JSON holds them all."""
@@ -50,18 +57,10 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
 def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
     """Return what the posterior of a stated model says, as JSON can hold it."""
     figures = ("mean", "sd", "lower", "upper")
-    data = posterior.data_summary
     return {
         "model": "Posterior",
         "statement": {name: variable.describe() for name, variable in posterior.model.variables.items()},
-        "elbo": _number(posterior.elbo),
-        "elbo_terms": {name: _number(term) for name, term in posterior.elbo_terms.items()},
-        "elbo_trace": [_number(value) for value in posterior.elbo_trace.tolist()],
-        "restart_elbos": [_number(value) for value in posterior.restart_elbos.tolist()],
-        "n_iter": posterior.n_iter,
-        "converged": posterior.converged,
-        "status": posterior.status.value,
-        "rows": None if data is None else data["rows"],
+        **objective_document(posterior),
         "entries": [
             {
                 "variable": row.variable,
@@ -70,6 +69,21 @@ def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
             }
             for row in posterior.summary(max_rows=None).rows
         ],
+    }
+
+
+def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
+    """Return what a posterior says of its objective and of the rows that it was fitted to."""
+    data = posterior.data_summary
+    return {
+        "elbo": _number(posterior.elbo),
+        "elbo_terms": {name: _number(term) for name, term in posterior.elbo_terms.items()},
+        "elbo_trace": [_number(value) for value in posterior.elbo_trace.tolist()],
+        "restart_elbos": [_number(value) for value in posterior.restart_elbos.tolist()],
+        "n_iter": posterior.n_iter,
+        "converged": posterior.converged,
+        "status": posterior.status.value,
+        "rows": None if data is None else data["rows"],
     }
 
 
