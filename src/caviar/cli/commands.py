@@ -18,9 +18,9 @@ from .options import (
     Query,
     Quiet,
     column_names_of,
-    examples,
     option,
     require_rows,
+    taught,
 )
 from .speaking import errors_in_words
 
@@ -31,34 +31,29 @@ _STANDARD_OUTPUT = Path("-")
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command(
-        epilog=examples(
-            "caviar report m.caviar eruptions.csv -o report.html",
-            "caviar report m.caviar -o report.html",
-            "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
-            "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
-            "caviar report regression.caviar arrays.npz -o regression.html",
-        )
+    taught(
+        app,
+        "caviar report m.caviar eruptions.csv -o report.html",
+        "caviar report m.caviar -o report.html",
+        "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
+        "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
+        "caviar report regression.caviar arrays.npz -o regression.html",
     )(report)
-    app.command(
-        epilog=examples(
-            "caviar sample m.caviar -n 1000 -o new.csv",
-            "caviar sample m.caviar -n 5 --seed 1 --with-component",
-            "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
-            "caviar sample regression.caviar known-columns.csv -o new.csv",
-        )
+    taught(
+        app,
+        "caviar sample m.caviar -n 1000 -o new.csv",
+        "caviar sample m.caviar -n 5 --seed 1 --with-component",
+        "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
+        "caviar sample regression.caviar known-columns.csv -o new.csv",
     )(sample)
-    app.command(
-        epilog=examples(
-            "caviar compare eruptions.csv --components 1-6",
-            "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
-            "caviar compare new.csv --model a.caviar --model b.caviar --json",
-        )
+    taught(
+        app,
+        "caviar compare eruptions.csv --components 1-6",
+        "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
+        "caviar compare new.csv --model a.caviar --model b.caviar --json",
     )(compare)
-    app.command(
-        epilog=examples(
-            "caviar check m.caviar eruptions.csv", "caviar check m.caviar eruptions.csv --rows 100 --json"
-        )
+    taught(
+        app, "caviar check m.caviar eruptions.csv", "caviar check m.caviar eruptions.csv --rows 100 --json"
     )(check)
 
 

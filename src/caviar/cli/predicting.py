@@ -13,7 +13,7 @@ import caviar as cv
 
 from .arrays import arrays_for, columns_of, counts_for, wanted_arrays
 from .results import print_document
-from .speaking import say, standard_error, standard_output
+from .speaking import counted, say, standard_error, standard_output
 from .tables import STANDARD, input_file, load_fitted, read_for, require_table, write_result
 
 __all__ = ["predict_table"]
@@ -37,7 +37,7 @@ def predict_table(
     if as_json and str(output) != STANDARD:
         print_document({"rows": n_rows, "output": str(output), "columns": list(columns)})
     elif not quiet and str(output) != STANDARD:
-        say(standard_output(), f"{n_rows:,} rows in {output}")
+        say(standard_output(), f"{counted(n_rows, 'row')} in {output}")
 
 
 def predictions(estimator: Any, X: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import caviar as cv
 
 from .arrays import arrays_for, columns_of, wanted_arrays
 from .results import print_document
-from .speaking import say, standard_output
+from .speaking import counted, say, standard_output
 from .tables import STANDARD, input_file, load_fitted, require_table, write_result
 
 __all__ = ["write_sample"]
@@ -50,7 +50,7 @@ def write_sample(
     if as_json:
         print_document({"output": str(output), "rows": n_rows, "columns": list(columns), "seed": seed})
     elif not quiet:
-        say(standard_output(), f"{n_rows:,} rows in {output}")
+        say(standard_output(), f"{counted(n_rows, 'row')} in {output}")
 
 
 def _of_mixture(estimator: Any, n: int, seed: int | None, *, with_component: bool) -> dict[str, Any]:

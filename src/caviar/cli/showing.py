@@ -10,7 +10,7 @@ from rich.console import Console
 import caviar as cv
 
 from .results import document_of, document_of_posterior, print_document, print_results
-from .speaking import say, standard_output
+from .speaking import counted, say, standard_output
 from .topics import document_of_topics, print_topics
 
 __all__ = ["show_model"]
@@ -67,7 +67,7 @@ def _print_posterior(console: Console, posterior: cv.Posterior) -> None:
     say(console, str(posterior.status))
     data = posterior.data_summary
     if data:
-        say(console, f"fitted to {data['rows']:,} row{'s' * (data['rows'] != 1)}")
+        say(console, f"fitted to {counted(data['rows'], 'row')}")
 
 
 def _print_estimator(console: Console, estimator: Any) -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 import caviar as cv
 
 from .results import objective_document
-from .speaking import plain, say
+from .speaking import counted, plain, say
 
 __all__ = ["document_of_topics", "print_topics"]
 
@@ -67,6 +67,6 @@ def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
     say(console)
     starts = len(lda.posterior_.restart_elbos)
     best = f" (the best of {starts} starts)" if starts > 1 else ""
-    iterations = f"{lda.n_iter_} iteration{'s' * (lda.n_iter_ != 1)}"
+    iterations = counted(lda.n_iter_, "iteration")
     say(console, f"ELBO {lda.elbo_:.4f} nats after {iterations}{best}, perplexity bound {lda.bound_:.1f}")
     say(console, str(lda.posterior_.status))
