@@ -73,11 +73,14 @@ class Figures:
             words.append(f"{self.plates[axis]} {own}" if is_plate and not self.are_named[axis] else own)
         return ", ".join(words)
 
-    def at(self, index: tuple[int, ...]) -> tuple[float, float, float, float]:
-        """Return mean, standard deviation and ends of an entry, NaN for what there is not."""
-        arrays = (self.mean, self.sd, self.lower, self.upper)
-        mean, sd, low, high = (float("nan") if array is None else float(array[index]) for array in arrays)
+    def at(self, index: tuple[int, ...]) -> tuple[float | None, float | None, float | None, float | None]:
+        """Return mean, standard deviation and ends of an entry, None for what there is not."""
+        mean, sd, low, high = (_entry(array, index) for array in (self.mean, self.sd, self.lower, self.upper))
         return mean, sd, low, high
+
+
+def _entry(array: Array | None, index: tuple[int, ...]) -> float | None:
+    return None if array is None or not np.isfinite(array[index]) else float(array[index])
 
 
 def figures_of(subject: Subject) -> list[Figures]:

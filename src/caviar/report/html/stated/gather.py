@@ -180,14 +180,10 @@ def _entries(figures: Sequence[Figures]) -> tuple[list[dict[str, Any]], dict[str
                 {
                     "variable": own.name,
                     "at": own.label(place),
-                    "mean": _plain(mean),
-                    "sd": _plain(sd),
-                    "low": _plain(low),
-                    "high": _plain(high),
+                    "mean": mean,
+                    "sd": sd,
+                    "low": low,
+                    "high": high,
                 }
             )
     return entries, left_out
-
-
-def _plain(value: float) -> float | None:
-    return value if np.isfinite(value) else None

@@ -111,6 +111,6 @@ def _words(topics: Figures, k: int, by: Any) -> list[list[Any]]:
     return [[topics.labels[1][word], *_at(topics, (k, word))] for word in best]
 
 
-def _at(topics: Figures, place: tuple[int, int]) -> list[float]:
+def _at(topics: Figures, place: tuple[int, int]) -> list[float | None]:
     mean, _, low, high = topics.at(place)
     return [mean, low, high]
