@@ -216,6 +216,8 @@ def test_the_same_fit_is_made_by_what_the_page_says(hidden, tmp_path):
     names = {"data": data}
     exec(words, names)
     assert names["posterior"].elbo == posterior.elbo
+    page = gather(cv.load(tmp_path / "MODEL.caviar"))
+    assert page["fit"]["fitted_with"] == {"caviar": cv.__version__}
 
 
 def test_names_from_outside_are_text_and_nothing_else():

@@ -130,7 +130,7 @@ def reproduce(page: Page) -> str:
     told = escape(str(fit["command"] or fit["call"]))
     parts = [f'<pre tabindex="0" aria-label="How to fit it again"><code>{told}</code></pre>']
     parts += [f"<p>{escape(remark)}</p>" for remark in fit["remarks"]]
-    headings = ["Software", "When fitted", "For this report"]
+    headings = ["Software", "When fitted or saved", "For this report"]
     names = dict.fromkeys([*page["versions"], *fit["fitted_with"]])
     lines = [
         [

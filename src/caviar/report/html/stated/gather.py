@@ -83,12 +83,17 @@ def _fit(subject: Subject) -> dict[str, Any]:
         "source": about.get("source"),
         "query": about.get("query"),
         "command": about.get("command"),
-        "fitted_with": dict(about.get("versions") or {}),
+        "fitted_with": dict(about.get("versions") or _versions(posterior)),
         "call": _call(subject),
         "remarks": _remarks(subject),
         "say_iterations": "max_iter=",
         "say_starts": "n_init=10" if subject.estimator is not None else "n_restarts=10",
     }
+
+
+def _versions(posterior: Any) -> dict[str, str]:
+    """Return what is known of the software that fitted it."""
+    return {} if posterior.saved_by is None else {"caviar": posterior.saved_by}
 
 
 def _is_point(subject: Subject) -> bool:
