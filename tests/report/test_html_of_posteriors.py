@@ -105,6 +105,29 @@ def test_a_poor_approximation_is_noticed():
     assert titles(gather(posterior, data))["Distance to the true posterior"] == "note"
 
 
+def test_missing_entries_are_left_out_and_told(regression, hidden):
+    posterior, data = regression
+    y = data["y"].copy()
+    y[:12] = np.nan
+    page = gather(posterior, {**data, "y": y})
+    assert page["rows"]["predictions"][0]["n"] == 108
+    assert page["quality"][-1]["missing"] == pytest.approx(0.1)
+    chain, rows = hidden
+    x = rows["x"].copy()
+    x[5:9] = np.nan
+    page = gather(chain, {"x": x})
+    assert page["rows"]["chains"][0]["lines"][0]["values"][4:10].count(None) == 4
+    json.dumps(page, allow_nan=False)
+
+
+def test_data_of_another_model_are_refused(regression):
+    posterior, data = regression
+    with pytest.raises(cv.DataError, match="the data lack 'y', which the model observes"):
+        gather(posterior, {"X": data["X"]})
+    with pytest.raises(cv.ParameterError, match="data of a posterior are a mapping"):
+        gather(posterior, data["X"])
+
+
 def test_without_arviz_the_distance_is_not_told(regression, monkeypatch):
     def missing(*arguments, **keywords):
         raise ImportError("no arviz")

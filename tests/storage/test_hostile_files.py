@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import caviar as cv
+
 pytest.importorskip("resource")
 
 CHILD = Path(__file__).with_name("hostile_child.py")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._errors import ModelError, ParameterError
+from ...._errors import CaviarError
 from ..verdict import ascent, convergence, finding, restarts
 from .subject import Subject
 
@@ -65,7 +65,7 @@ def _distance(subject: Subject, data: Mapping[str, Any]) -> dict[str, str] | Non
         return finding(
             "info", title, 'Not looked at: it takes ArviZ, which pip install "caviar[arviz]" installs.'
         )
-    except (ModelError, ParameterError) as error:
+    except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Cannot be told from draws: {reason}.")
     told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f}"

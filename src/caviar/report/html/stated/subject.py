@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...._errors import DataError, ParameterError
 from ...._posterior import Posterior
 from ....language import Data, MarkovChain
 from ...tables import column_names
@@ -50,13 +51,32 @@ def subject_of(fitted: Any, data: Any) -> Subject:
         A posterior, or a fitted LatentDirichletAllocation.
     data
         A mapping for a posterior; counts, documents x words, for topics; None for none.
+
+    Raises
+    ------
+    DataError, ParameterError
+        If the data are none of the model.
     """
     if isinstance(fitted, Posterior):
+        _check_data(fitted, data)
         return Subject(fitted, data, _kind(fitted), {})
     counts = None if data is None else {"word": fitted._validated(data, reset=False)}
     about = dict(getattr(fitted, "about_", {}))
     kind = "Topics by latent Dirichlet allocation"
     return Subject(fitted.posterior_, counts, kind, about, fitted, column_names(fitted))
+
+
+def _check_data(posterior: Posterior, data: Any) -> None:
+    if data is not None and not isinstance(data, Mapping):
+        raise ParameterError(
+            f"data of a posterior are a mapping from the names of arrays to their values, as for fit; got "
+            f"{type(data).__name__}"
+        )
+    for leaf in posterior.model.leaves:
+        if data is not None and leaf.name not in data:
+            raise DataError(
+                f"the data lack '{leaf.name}', which the model observes: the report compares with it"
+            )
 
 
 def _kind(posterior: Posterior) -> str:
