@@ -271,7 +271,25 @@ def test_every_model_has_a_page(name):
         text = page_of(posterior, given)
         assert all(f'<section id="{name}"' in text for name in ("trust", "statement", "variables", "quality"))
     assert "No data were given" not in text
-    assert {line["name"] for line in page["statement"]} >= set(posterior.model.variables)
+    own = {name for name, variable in posterior.model.variables.items() if variable.stated_with is variable}
+    assert {line["name"] for line in page["statement"]} >= own
+
+
+def test_answers_are_judged_by_their_shares_and_links_hide_nothing():
+    data = regression_data(200)
+    data["y"] = (data["y"] > 1).astype(float)
+    posterior = cv.models.logistic_regression(3).fit(data)
+    page = gather(posterior, data)
+    assert page["fit"]["kind"] == "Regression of y on X"
+    assert "One start only" not in titles(page)
+    assert [line["name"] for line in page["statement"]] == ["y", "X", "w"]
+    told = posterior.predict({"X": data["X"]})["y"].mean
+    own = page["rows"]["predictions"][0]
+    order = np.argsort(told, kind="stable").reshape(10, 20)
+    expected = np.column_stack([told[order].mean(axis=1), data["y"][order].mean(axis=1)])
+    np.testing.assert_allclose(own["points"], expected)
+    assert own["right"] == pytest.approx(np.mean((told > 0.5) == (data["y"] > 0.5)))
+    assert [column["remarks"] for column in page["quality"]] == [[]] * 4
 
 
 def test_sequences_and_real_states_have_a_page():

@@ -5,7 +5,7 @@ function drawCells() {
   const own = figures.cells[cells.number], place = at("cells-plot");
   const width = Math.max(240, place.clientWidth || 600);
   const longest = Math.max(...own.lines.map((name) => name.length), own.line.length);
-  const left = Math.min(16 + 7 * longest, Math.round(width * 0.38));
+  const left = Math.min(18 + 8 * longest, Math.round(width * 0.38));
   const side = Math.min(84, (width - left - 4) / own.columns.length);
   const height = Math.max(22, Math.min(34, side)), top = 42;
   const across = own.columns.length * side, down = own.lines.length * height;
@@ -13,7 +13,7 @@ function drawCells() {
   const told = `Means of ${own.name}: ${own.lines.length} lines by ${own.columns.length} columns, between ${short(-largest)} and ${short(largest)}`;
   const drawing = draw("svg", { viewBox: `0 0 ${width} ${top + down + 4}`, width, height: top + down + 4, role: "img", "aria-label": told });
   drawing.append(text(left + across / 2, 14, clipped(own.column, width / 8), "middle", "name"));
-  drawing.append(text(left - 8, top - 8, clipped(own.line, left / 7), "end", "name"));
+  drawing.append(text(left - 8, top - 8, clipped(own.line, left / 8), "end", "name"));
   const every = Math.ceil(24 / side);
   own.columns.forEach((name, n) => {
     if (n % every === 0) drawing.append(text(left + (n + 0.5) * side, top - 8, clipped(name, Math.max(1, (side * every) / 7.5)), "middle"));

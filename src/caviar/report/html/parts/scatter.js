@@ -11,7 +11,7 @@ function drawScatter() {
   const across = own.points.map((point) => point[0]), up = own.points.map((point) => point[1]);
   if (!across.length) return;
   const ranges = { x: rangeOf(across), y: rangeOf(up) };
-  const shown = own.points.length < own.of ? `${own.points.length.toLocaleString("en")} of ${own.of.toLocaleString("en")} rows` : `all ${own.of.toLocaleString("en")} rows`;
+  const shown = own.points.length < own.of && !own.grouped ? `${own.points.length.toLocaleString("en")} of ${own.of.toLocaleString("en")} rows` : `all ${own.of.toLocaleString("en")} rows`;
   const names = { x: own.x, y: own.y || " ", hideY: !own.y };
   const { inside, x, y } = canvas(at("scatter-plot"), ranges, names, `${own.title}; ${shown}`, 0.6);
   if (own.diagonal) {

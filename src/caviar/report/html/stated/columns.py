@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray
+from ....language import Data
 from ..quality import quality_of
 from .subject import Subject
 
@@ -25,12 +26,28 @@ def columns_of(subject: Subject) -> list[dict[str, Any]]:
     if subject.words:
         return _of_documents(subject.data["word"])
     found = []
+    nodes = {node.name: node for node in subject.posterior.model.nodes}
     for name, value in subject.data.items():
         columns = _table(value)
         if columns is not None:
             names = getattr(value, "columns", arrays.get(name, {}).get("columns"))
-            found += quality_of(columns, _column_names(name, names, columns.shape[1]), {})
+            lines = quality_of(columns, _column_names(name, names, columns.shape[1]), {})
+            found += [_as_stated(line, nodes[name]) if name in nodes else line for line in lines]
     return found[:_MOST_COLUMNS]
+
+
+def _as_stated(line: dict[str, Any], node: Any) -> dict[str, Any]:
+    """Return a line without remarks on what the model knows: a column of ones, categories, counts."""
+    is_intercept = isinstance(node, Data) and line["min"] == line["max"] == 1
+    is_label = isinstance(node, Data) and len(node.plates) == 1 and line["mean"] is not None
+    is_discrete = type(node).__name__ in ("Bernoulli", "Categorical", "Poisson", "Multinomial")
+    remarks = [
+        remark
+        for remark in line["remarks"]
+        if not (is_intercept and remark.startswith("constant"))
+        and not ((is_discrete or is_label) and "distinct values" in remark)
+    ]
+    return {**line, "remarks": remarks}
 
 
 def _table(value: Any) -> AnyArray | None:

@@ -43,7 +43,7 @@ def _starts(subject: Subject, fit: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what the starts say; of one start only where there is something hidden that others may find otherwise."""
     if len(fit["restarts"]) > 1:
         return restarts(fit)
-    if subject.posterior._local:
+    if subject.hidden:
         return restarts(fit)
     if len(subject.posterior) == 1:
         return finding(

@@ -108,6 +108,9 @@ def _words(subject: Subject) -> dict[str, str]:
     for name in posterior.elbo_terms:
         if name in posterior:
             words[name] = f"how far {name} has moved from its prior"
+        elif name in posterior._local and name not in subject.hidden:
+            owner = posterior.model.variables[name].stated_with.name
+            words[name] = f"what the bound on the link of {owner} costs"
         elif name in posterior._local:
             words[name] = f"what finding {name} for each row costs"
         else:
@@ -129,7 +132,7 @@ def _facts(subject: Subject, fit: Mapping[str, Any]) -> list[tuple[str, str]]:
     else:
         facts += [("Observed", ", ".join(leaf.name for leaf in posterior.model.leaves))]
         facts += [("Learnt", ", ".join(posterior) or "nothing")]
-        hidden = ", ".join(sorted(posterior._local))
+        hidden = ", ".join(subject.hidden)
         facts += [("Hidden, for each row", hidden)] if hidden else []
     if fit["source"]:
         facts.insert(0, ("Fitted to", str(fit["source"])))

@@ -19,6 +19,7 @@ _MOST_POINTS = 2000
 _MOST_STEPS = 3000
 _MOST_STATES = 12
 _MOST_DOCUMENTS = 5
+_GROUPS = 10
 _WIDTH = 1.959963984540054
 """Half of the central 95% interval of a Normal, in standard deviations."""
 
@@ -34,7 +35,8 @@ def rows_of(subject: Subject) -> dict[str, Any] | None:
     if subject.data is None:
         return None
     posterior, data = subject.posterior, subject.data
-    local = posterior.local(data) if posterior._local else {}
+    local = posterior.local(data) if subject.hidden else {}
+    local = {name: factor for name, factor in local.items() if name in subject.hidden}
     found: dict[str, Any] = {"chains": [], "groups": [], "clouds": [], "predictions": [], "documents": []}
     for name, factor in local.items():
         if isinstance(factor, MarkovChain):
@@ -181,22 +183,41 @@ def _beside(leaf: Any, observed: AnyArray, told: Any) -> dict[str, Any]:
     chosen = seen[_spread(len(seen))]
     residual = observed[seen] - mean[seen]
     is_normal = type(leaf).__name__ == "Normal"
+    is_probability = type(leaf).__name__ == "Bernoulli"
     spread = float(np.sum((observed[seen] - observed[seen].mean()) ** 2)) if len(seen) else 0.0
+    points = np.column_stack([mean[chosen], observed[chosen]])
+    title = f"Predictions of {leaf.name} beside what was observed"
+    if is_probability:
+        points = _shares(mean[seen], observed[seen])
+        title = (
+            f"Predicted probability of {leaf.name} beside the observed share, in {len(points)} groups of rows"
+        )
     return {
         "x": f"predicted {leaf.name}",
         "y": f"observed {leaf.name}",
-        "points": np.column_stack([mean[chosen], observed[chosen]]).tolist(),
+        "points": points.tolist(),
         "of": len(seen),
         "diagonal": True,
-        "title": f"Predictions of {leaf.name} beside what was observed",
+        "grouped": is_probability,
+        "title": title,
         "name": leaf.name,
         "n": len(seen),
-        "is_probability": type(leaf).__name__ == "Bernoulli",
+        "is_probability": is_probability,
         "right": float(((mean[seen] > 0.5) == (observed[seen] > 0.5)).mean()) if len(seen) else None,
         "rmse": float(np.sqrt(np.mean(residual**2))) if len(seen) else None,
         "explained": 1 - float(np.sum(residual**2)) / spread if spread > 0 else None,
         "covered": float((np.abs(residual) <= _WIDTH * sd[seen]).mean()) if is_normal and len(seen) else None,
     }
+
+
+def _shares(probability: AnyArray, observed: AnyArray) -> AnyArray:
+    """Return mean probability and share of ones of groups of rows with similar probabilities, (groups, 2)."""
+    groups = np.array_split(
+        np.argsort(probability, kind="stable"), max(1, min(_GROUPS, len(probability) // 10))
+    )
+    return np.array(
+        [[probability[rows].mean(), observed[rows].mean()] for rows in groups if len(rows)]
+    ).reshape(-1, 2)
 
 
 def _numbers(values: Any) -> AnyArray | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._posterior import Posterior
-from ....language import Constant, Data
+from ....language import Constant, Data, Variable
 
 __all__ = ["plate_sizes", "statement_of"]
 
@@ -36,7 +36,7 @@ def statement_of(posterior: Posterior) -> list[dict[str, Any]]:
     leaves = {leaf.name for leaf in posterior.model.leaves}
     lines = []
     for node in posterior.model.nodes:
-        if isinstance(node, Constant) or _is_membership(node):
+        if isinstance(node, Constant) or _is_membership(node) or _serves_another(node):
             continue
         name = node.name
         if isinstance(node, Data):
@@ -55,6 +55,11 @@ def statement_of(posterior: Posterior) -> list[dict[str, Any]]:
         )
     order = ("observed", "known", "hidden, for each row", "learnt")
     return sorted(lines, key=lambda line: (order.index(line["role"]), line["name"] not in leaves))
+
+
+def _serves_another(node: Any) -> bool:
+    """Whether a variable only serves to state another, as the one behind a link."""
+    return isinstance(node, Variable) and node.stated_with is not node
 
 
 def _is_membership(node: Any) -> bool:

@@ -11,7 +11,7 @@ from ...._posterior import Posterior
 from ....language import Data, MarkovChain
 from ...tables import column_names
 
-__all__ = ["Subject", "subject_of"]
+__all__ = ["Subject", "hidden_names", "subject_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,11 @@ class Subject:
     estimator: Any = None
     words: tuple[str, ...] = ()
 
+    @property
+    def hidden(self) -> list[str]:
+        """Names of the hidden variables of the rows, without those that only serve to state another, as its link."""
+        return hidden_names(self.posterior)
+
 
 def subject_of(fitted: Any, data: Any) -> Subject:
     """Return what a page is about.
@@ -66,6 +71,12 @@ def subject_of(fitted: Any, data: Any) -> Subject:
     return Subject(fitted.posterior_, counts, kind, about, fitted, column_names(fitted))
 
 
+def hidden_names(posterior: Posterior) -> list[str]:
+    """Return the names of the hidden variables of the rows, without those that only serve to state another."""
+    variables = posterior.model.variables
+    return sorted(name for name in posterior._local if variables[name].stated_with is variables[name])
+
+
 def _check_data(posterior: Posterior, data: Any) -> None:
     if data is not None and not isinstance(data, Mapping):
         raise ParameterError(
@@ -83,7 +94,7 @@ def _kind(posterior: Posterior) -> str:
     """Return what a stated model is called: by what stands out in it."""
     model = posterior.model
     leaves = " and ".join(leaf.name for leaf in model.leaves)
-    hidden = [model.variables[name] for name in posterior._local]
+    hidden = [model.variables[name] for name in hidden_names(posterior)]
     if any(isinstance(variable, MarkovChain) for variable in hidden):
         return f"Model of {leaves} with hidden states along time"
     if any(type(variable).__name__ == "Categorical" for variable in hidden):
