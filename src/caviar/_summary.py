@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from . import families
+from ._linalg import inverse
 from ._typing import Array
 from .engine.partly_known import PartlyKnown
 
@@ -253,7 +254,7 @@ def _normal_gamma(q: families.NormalGamma, ends: Ends) -> list[Marginals]:
 
 def _multivariate_normal_gamma(q: families.MultivariateNormalGamma, ends: Ends) -> list[Marginals]:
     shape, rate = q.shape[..., None], q.rate[..., None]
-    relative = np.linalg.inv(q.mean_precision)
+    relative = inverse(q.mean_precision)
     scale = np.sqrt(rate / shape * np.diagonal(relative, axis1=-2, axis2=-1))
     sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
     return [_student(q.mean, scale, 2 * shape, sd, ends), *_gamma(q.precision_marginal, ends, ".precision")]

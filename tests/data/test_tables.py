@@ -42,6 +42,7 @@ def refusal(*arguments, **keywords):
         ("1,2\n3,4\n", ("x0", "x1"), [[1, 2], [3, 4]]),
         ("\ufeffa,b\n1,2\n", ("a", "b"), [[1, 2]]),
         ('"a,\n1",b\n"1","2"\n', ("a,\n1", "b"), [[1, 2]]),
+        ('a,"b\nc"\n1,2\n', ("a", "b\nc"), [[1, 2]]),
         (",b\n0,1\n", ("x0", "b"), [[0, 1]]),
         (gzip.compress(b"a,b\n1,2\n", mtime=0), ("a", "b"), [[1, 2]]),
     ],
@@ -144,6 +145,12 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
         table = read_table(source)
         # By name, whatever the order and the types of the columns in each file.
         np.testing.assert_array_equal(table.values, [[1, 0.5], [2, 1.5], [3.25, 7.0]])
+
+
+def test_capitals_in_the_suffix_of_a_parquet_file_leave_no_row_out(tmp_path):
+    for name, value in (("1.parquet", 1.0), ("2.PARQUET", 2.0), ("3.Pq", 3.0)):
+        pq.write_table(pa.table({"a": [value]}), tmp_path / name)
+    np.testing.assert_array_equal(read_table(tmp_path).values, [[1], [2], [3]])
 
 
 def test_columns_of_other_types_are_refused_by_their_type(tmp_path):

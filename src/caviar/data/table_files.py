@@ -129,7 +129,7 @@ def _paths(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     path = Path(source)
     if path.is_dir():
         found = sorted(
-            file for suffix in _PARQUET_SUFFIXES for file in path.rglob(f"*{suffix}") if file.is_file()
+            file for file in path.rglob("*") if file.suffix.lower() in _PARQUET_SUFFIXES and file.is_file()
         )
         if not found:
             hint = f"; for its CSV files write '{path / '*.csv'}'" if next(path.glob("*.csv"), None) else ""
