@@ -292,6 +292,18 @@ def test_answers_are_judged_by_their_shares_and_links_hide_nothing():
     assert [column["remarks"] for column in page["quality"]] == [[]] * 4
 
 
+def test_of_many_entries_the_largest_are_shown():
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=(50, 70)) + np.linspace(0, 3, 70)}
+    posterior = cv.models.factor_analysis(70, 1).fit(data, seed=0, max_iter=5)
+    own = next(own for own in gather(posterior)["pictures"]["intervals"] if own["name"] == "mean")
+    mean = posterior["mean"].mean
+    wanted = np.sort(np.argsort(-np.abs(mean), kind="stable")[:60])
+    assert own["labels"] == [f"feature {j}" for j in wanted]
+    assert own["mean"] == mean[wanted].tolist()
+    assert own["left_out"] == 10
+
+
 def test_sequences_and_real_states_have_a_page():
     data = {"x": np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)}
     posterior = cv.models.linear_dynamical_system(2, 1).fit(data, seed=0, max_iter=20)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...._summary import marginals
-from ...._typing import AnyArray, Array
+from ...._typing import Array
 from ....language import Data, MarkovChain
 from ....language.algebra import Diagonal, Predictor
 from .subject import Subject
 
-__all__ = ["LEVEL", "SIMPLEX", "Figures", "figures_of", "largest"]
+__all__ = ["LEVEL", "SIMPLEX", "Figures", "figures_of"]
 
 LEVEL = 0.95
 SIMPLEX = ("Dirichlet", "StickBreaking")
@@ -58,11 +58,20 @@ class Figures:
         """Axes of one value."""
         return self.mean.ndim - len(self.plates)
 
-    @property
-    def places(self) -> list[tuple[int, ...]]:
-        """Index of each entry; of symmetric matrices those of the lower triangle."""
-        indices = np.ndindex(self.mean.shape)
-        return [index for index in indices if self.n_event != 2 or index[-1] <= index[-2]]
+    def places(self, most: int) -> tuple[list[tuple[int, ...]], int]:
+        """Return the index of each entry, of more than ``most`` of the largest in size, and how many are left out.
+
+        Of symmetric matrices the entries of the lower triangle count.
+        """
+        shape = self.mean.shape
+        kept = np.tril(np.ones(shape[-2:], dtype=bool)) if self.n_event == 2 else np.ones((), dtype=bool)
+        flat = np.flatnonzero(np.broadcast_to(kept, shape))
+        chosen = flat
+        if len(flat) > most:
+            size = np.abs(self.mean.ravel()[flat])
+            chosen = np.sort(flat[np.argsort(-size, kind="stable")[:most]])
+        indices = np.stack(np.unravel_index(chosen, shape), axis=-1) if shape else np.zeros((1, 0), dtype=int)
+        return [tuple(index) for index in indices.tolist()], len(flat) - len(chosen)
 
     def label(self, index: tuple[int, ...]) -> str:
         """Return what the place of an entry is called."""
@@ -170,8 +179,3 @@ def _dot_products(variable: Any) -> Iterator[tuple[Any, Any]]:
                 first, second = (getattr(vector, "node", vector) for vector in pair)
                 if isinstance(first, Data) != isinstance(second, Data):
                     yield (second, first) if isinstance(first, Data) else (first, second)
-
-
-def largest(mean: AnyArray, most: int) -> list[int]:
-    """Return which of some numbers are the largest in size, in their order."""
-    return sorted(np.argsort(-np.abs(mean), kind="stable")[:most].tolist())

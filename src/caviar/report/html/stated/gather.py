@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..markup import number
 from ..objective import objective_facts
 from ..verdict import verdict_of
 from ..versions import versions
 from .columns import columns_of
-from .figures import Figures, figures_of, largest
+from .figures import Figures, figures_of
 from .findings import findings_of
 from .pictures import cells_of, intervals_of, topics_of
 from .rows import rows_of
@@ -178,11 +176,10 @@ def _entries(figures: Sequence[Figures]) -> tuple[list[dict[str, Any]], dict[str
     """Return the entries of all variables, of each at most some hundreds, and how many are left out."""
     entries, left_out = [], {}
     for own in figures:
-        places = own.places
-        if len(places) > _MOST_ENTRIES:
-            left_out[own.name] = len(places) - _MOST_ENTRIES
-        chosen = largest(np.array([own.mean[place] for place in places]), _MOST_ENTRIES)
-        for place in (places[at] for at in chosen):
+        places, left = own.places(_MOST_ENTRIES)
+        if left:
+            left_out[own.name] = left
+        for place in places:
             mean, sd, low, high = own.at(place)
             entries.append(
                 {

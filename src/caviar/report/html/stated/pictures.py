@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .figures import SIMPLEX, Figures, largest
+from .figures import SIMPLEX, Figures
 from .subject import Subject
 
 __all__ = ["cells_of", "intervals_of", "topics_of"]
@@ -25,9 +25,8 @@ def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
     for own in figures:
         if own.mean.size < 2 or own.n_event == 2 or _is_topics(own):
             continue
-        places = own.places
-        chosen = largest(np.array([own.mean[place] for place in places]), _MOST_INTERVALS)
-        entries = [(own.label(places[n]), own.at(places[n])) for n in chosen]
+        places, left = own.places(_MOST_INTERVALS)
+        entries = [(own.label(place), own.at(place)) for place in places]
         found.append(
             {
                 "name": own.name,
@@ -36,7 +35,7 @@ def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
                 "low": [low for _, (_, _, low, _) in entries],
                 "high": [high for _, (*_, high) in entries],
                 "bars": own.family in SIMPLEX,
-                "left_out": len(places) - len(chosen),
+                "left_out": left,
             }
         )
     return found
