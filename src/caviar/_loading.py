@@ -162,7 +162,7 @@ def _finite(value: Any) -> float:
 
 def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**62:
-        raise ValueError(f"a number of iterations {value!r:.40}")
+        raise ValueError(f"a count {value!r:.40}")
     return value
 
 
@@ -182,6 +182,21 @@ def _traces(document: Mapping[str, Any]) -> tuple[Array, ...]:
 
 
 def _summary(value: Any) -> dict[str, Any] | None:
-    if value is not None and not isinstance(value, dict):
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value["arrays"], dict):
         raise TypeError(f"a summary of data {value!r:.40}")
+    _count(value["rows"])
+    for own in value["arrays"].values():
+        if not isinstance(own["shape"], list):
+            raise TypeError(f"a shape {own['shape']!r:.40}")
+        sizes = [_count(size) for size in (*own["shape"], own.get("missing", 0))]
+        columns = own.get("columns", [])
+        if not isinstance(columns, list) or (columns and len(columns) != sizes[-2]):
+            raise ValueError(f"names of columns {columns!r:.40}")
+        for name in columns:
+            _text(name)
+        for figure in ("mean", "standard_deviation"):
+            if figure in own and getattr(own[figure], "dtype", None) != np.float64:
+                raise TypeError(f"a {figure} {own[figure]!r:.40}")
     return value

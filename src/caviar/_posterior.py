@@ -95,9 +95,12 @@ class Posterior:
     data_summary
         What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
         ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column.
+    saved_by
+        Version of the library that wrote the file that it comes from; None for one that comes from no file.
     """
 
     restart_traces: tuple[Array, ...] = ()
+    saved_by: str | None = None
 
     def __init__(
         self,

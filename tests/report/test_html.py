@@ -214,7 +214,9 @@ def test_data_without_their_errors_are_refused():
 
 
 def test_only_fitted_mixtures_and_html_files_are_taken(tmp_path, mixture):
-    with pytest.raises(cv.ParameterError, match="a report is of a fitted mixture"):
+    with pytest.raises(
+        cv.ParameterError, match="a report is of a fitted estimator of caviar, or of a posterior"
+    ):
         cv.report.write(cv.BayesianGaussianMixture(2), tmp_path / "r.html")
     with pytest.raises(cv.DataError, match=r"its name must end with \.html"):
         cv.report.write(mixture, tmp_path / "r.pdf")

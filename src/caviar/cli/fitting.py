@@ -16,7 +16,7 @@ from .non_numeric import NumericTable, numbers_only, other_choice_told
 from .progress import resumptions_told, watching
 from .results import document_of, print_document, print_results
 from .rows import RowsOfTable, rows_of_table
-from .speaking import FAILURE, complain, gathered_warnings, say, standard_error, standard_output
+from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
 from .tables import input_file, source_name
 
 __all__ = ["fit_to_table", "fitted"]
@@ -50,9 +50,17 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     if request.picture is not None:
         cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
     _print(request, estimator)
+    for name, figures in table.summary.items():
+        if figures["min"] == figures["max"]:
+            complain(
+                "warning", f"column {name} is constant, so it tells no rows apart; leave it out by --columns"
+            )
     status = estimator.posterior_.status
     if status.value == "max_iter":
-        complain("warning", status.explanation)
+        advice = "raise --max-iter, or --tol, or begin elsewhere with --seed"
+        complain(
+            "warning", f"the fit has not settled after {counted(estimator.n_iter_, 'iteration')}: {advice}"
+        )
     if status.value == "interrupted":
         kept = "" if request.output is None else f", and is saved in {request.output}"
         again = "" if request.checkpoint is None else "; the same command again goes on from the checkpoint"

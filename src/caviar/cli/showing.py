@@ -10,7 +10,8 @@ from rich.console import Console
 import caviar as cv
 
 from .results import document_of, document_of_posterior, print_document, print_results
-from .speaking import say, standard_output
+from .speaking import counted, say, standard_output
+from .topics import document_of_topics, print_topics
 
 __all__ = ["show_model"]
 
@@ -29,6 +30,9 @@ def show_model(model: Path, *, as_json: bool) -> None:
         _print_posterior(console, found)
     elif isinstance(found, cv.Model):
         _print_statement(console, found)
+    elif isinstance(found, cv.LatentDirichletAllocation):
+        print_topics(console, found)
+        _print_origin(console, found)
     else:
         _print_estimator(console, found)
 
@@ -38,6 +42,8 @@ def _document_of(found: Any) -> dict[str, Any]:
         return document_of_posterior(found)
     if isinstance(found, cv.Model):
         return {"model": "Model", "statement": _statement_of(found)}
+    if isinstance(found, cv.LatentDirichletAllocation):
+        return document_of_topics(found)
     return document_of(found)
 
 
@@ -61,11 +67,15 @@ def _print_posterior(console: Console, posterior: cv.Posterior) -> None:
     say(console, str(posterior.status))
     data = posterior.data_summary
     if data:
-        say(console, f"fitted to {data['rows']:,} row{'s' * (data['rows'] != 1)}")
+        say(console, f"fitted to {counted(data['rows'], 'row')}")
 
 
 def _print_estimator(console: Console, estimator: Any) -> None:
     print_results(console, estimator)
+    _print_origin(console, estimator)
+
+
+def _print_origin(console: Console, estimator: Any) -> None:
     about = getattr(estimator, "about_", {})
     if about.get("source") or about.get("query"):
         query = f", query {about['query']}" if about.get("query") else ""

@@ -153,7 +153,8 @@ def reading(duckdb: Any, label: str) -> Iterator[None]:
 def what_went_wrong(error: Exception) -> str:
     """Return the text of an error of DuckDB, also one that came by Arrow, without its advice."""
     lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
-    text = "; ".join(line.strip() for line in lines if line.strip())
+    # a line of carets points at the line before, which it no longer stands below
+    text = "; ".join(line.strip() for line in lines if line.strip(" ^"))
     return text.removeprefix("Invalid Input Error: ")
 
 

@@ -1,0 +1,27 @@
+"""The versions of what the numbers of a page come from."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from ..._version import __version__
+
+__all__ = ["versions"]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what the numbers come from.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['caviar', 'numpy', 'python', 'scikit-learn', 'scipy']
+    """
+    found = {"caviar": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
