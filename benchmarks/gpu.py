@@ -8,7 +8,8 @@ A pass is everything that touches rows: features, local updates, statistics, and
 The products are W @ T (K x F by F x B) and R @ T' (K x B by B x F) over blocks of the size that our pass takes, on
 operands that are there already. The peer is what is commonly written: ``torch.distributions.MultivariateNormal`` for
 the densities, ``logsumexp``, and products for the moments, over chunks of rows that its (rows, K, D) differences have
-room in. Rows are on the device before the clock starts; every time includes waiting for the device. Without torch, or
+room in. Another, where pomegranate is installed, is a step of EM of its ``GeneralMixtureModel``, in float32, on chunks
+of rows. Rows are on the device before the clock starts; every time includes waiting for the device. Without torch, or
 without a CUDA device, the script says so and measures nothing.
 
 What to expect at D = K = 64, F = 2145, on a GPU of 4.8 TB/s and 67 TFLOP/s in float32 and, on tensor cores, in float64
@@ -111,6 +112,32 @@ def torch_em(X: np.ndarray, centres: np.ndarray, device: str, dtype: str) -> Pas
     return step
 
 
+def pomegranate_em(X: np.ndarray, centres: np.ndarray, device: str) -> Pass | None:
+    """Return a step of EM of pomegranate, None where it is not installed."""
+    try:
+        from pomegranate.distributions import Normal
+        from pomegranate.gmm import GeneralMixtureModel
+    except ImportError:
+        return None
+    import torch
+
+    x, means = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(centres, dtype=torch.float32)
+    x = x.to(device)
+    n_components, n_features = centres.shape
+    chunk = max(1, (256 << 20) // (4 * n_components * n_features))
+
+    def step() -> object:
+        # from the same start each time: its own updates may end in a covariance that has no inverse
+        normals = [Normal(mean, torch.eye(n_features)) for mean in means]
+        mixture = GeneralMixtureModel(normals).to(device)
+        for rows in x.split(chunk):
+            mixture.summarize(rows)
+        mixture.from_summaries()
+        return float(mixture.priors[0])
+
+    return step
+
+
 def seconds(function: Pass) -> float:
     """Return the seconds of one call."""
     start = time.perf_counter()
@@ -127,17 +154,20 @@ def row(shape: tuple[int, int, int], dtype: str, options: argparse.Namespace) ->
     cores, on_cores, _ = our_pass(X, centres, None)
     products = bare_products(shape, n_block, options.device, dtype)
     em = torch_em(X, centres, options.device, dtype)
-    times: dict[str, list[float]] = {"ours": [], "products": [], "em": [], "cores": []}
+    theirs = pomegranate_em(X, centres, options.device) if dtype == "float32" else None
+    times: dict[str, list[float]] = {"ours": [], "products": [], "em": [], "pomegranate": [], "cores": []}
     threads = torch.get_num_threads()
     with passes.executor.session():
         # rows go to the device, and the check of float32 is done
         ours()
         ours()
-        for function in (products, em):
+        each = [("ours", ours), ("products", products), ("em", em)]
+        each += [("pomegranate", theirs)] if theirs else []
+        for _, function in each[1:]:
             function()
         # no more than the passes between two checks
         for _ in range(min(options.repeats, 13)):
-            for name, function in (("ours", ours), ("products", products), ("em", em)):
+            for name, function in each:
                 times[name].append(seconds(function))
     with on_cores.executor.session():
         cores()
@@ -145,10 +175,12 @@ def row(shape: tuple[int, int, int], dtype: str, options: argparse.Namespace) ->
             times["cores"].append(seconds(cores))
     with threadpool_limits(threads):
         torch.set_num_threads(threads)
-    best = {name: 1e3 * min(values) for name, values in times.items()}
+    best = {name: 1e3 * min(values, default=math.nan) for name, values in times.items()}
+    pomegranate = f"{best['pomegranate']:12.1f} {best['pomegranate'] / best['ours']:6.1f}x" if theirs else ""
     print(
         f"{shape!s:>20} {dtype:>8} {n_block:8d} {best['ours']:9.1f} {best['products']:9.1f} "
         f"{best['products'] / best['ours']:7.0%} {best['em']:10.1f} {best['em'] / best['ours']:6.1f}x "
+        f"{pomegranate:20} "
         f"{best['cores']:9.1f} {best['cores'] / best['ours']:6.1f}x",
         flush=True,
     )
@@ -171,7 +203,7 @@ def main() -> None:
     print(f"best of {options.repeats} alternating repeats on {options.device}, milliseconds\n")
     print(
         f"{'(N, D, K)':>20} {'dtype':>8} {'block':>8} {'caviar':>9} {'products':>9} {'of it':>7} "
-        f"{'torch EM':>10} {'faster':>7} {'cores':>9} {'faster':>7}"
+        f"{'torch EM':>10} {'faster':>7} {'pomegranate':>12} {'faster':>7} {'cores':>9} {'faster':>7}"
     )
     for n_rows in options.rows:
         for dtype in ("float32", "float64"):

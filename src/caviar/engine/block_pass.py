@@ -34,6 +34,11 @@ class BlockPass(Protocol):
         ...
 
     @property
+    def begins_anew(self) -> bool:
+        """Whether a pass had better not start from them, as long as the objective rises without."""
+        ...
+
+    @property
     def chain(self) -> ChainFactor | None:
         """The local factor along which successive rows depend on each other, or None."""
         ...

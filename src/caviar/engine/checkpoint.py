@@ -89,6 +89,7 @@ def _plain_moment(moment: Moment) -> dict[str, Any]:
         "memory": None if moment.memory is None else _plain_memory(moment.memory),
         "carried": [[number, _plain_blocks(names, own)] for number, own in moment.kept.carried.items()],
         "batches": [_plain_sums(names, sums) for sums in moment.kept.batches],
+        "anew": moment.kept.anew,
         "visits": _plain_visits(names, moment.visits, state.plan),
         "status": None if moment.status is None else moment.status.value,
     }
@@ -134,7 +135,7 @@ def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
         len(trace) - 1,
         float(document["change"]),
         None if document["memory"] is None else _memory_of(document["memory"]),
-        Kept(carried, tuple(_sums_of(names, sums) for sums in document["batches"])),
+        Kept(carried, tuple(_sums_of(names, sums) for sums in document["batches"]), bool(document["anew"])),
         _visits_of(document["visits"], names, state),
         None if document["status"] is None else Status(document["status"]),
     )

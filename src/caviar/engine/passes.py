@@ -63,10 +63,13 @@ class Kept:
         Local factors of the last pass by chunk, where the next one starts from them.
     batches
         Sums of each batch of rows as its last pass left them, where these are kept apart.
+    anew
+        Whether passes whose local factors begin anew have raised the objective so far.
     """
 
     carried: Mapping[int, Any] = field(default_factory=dict)
     batches: tuple[Sums, ...] = ()
+    anew: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Held:
     """What is kept of a batch of rows between two passes over it."""
 
     memoized: Memoized | None
-    batch: int
+    batch: int | None
     sums: Sums | None
     carried: dict[int, Any]
 
@@ -93,6 +96,7 @@ class Passes:
         """Whether sums are taken in float32: within an error budget, but not to the last digits."""
         self.carried: dict[int, Any] = {}
         """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
+        self._anew = True
         self._static: tuple[Plan, Sums] | None = None
         self._unchanging: tuple[Plan, Summary] | None = None
         self._n_batches = 0
@@ -128,7 +132,9 @@ class Passes:
         own = getattr(self.executor, "block_rows", None)
         return None if own is None else own(plan.rows)
 
-    def summarize(self, plan: Plan, coefficients: Coefficients, batch: int | None = None) -> Summary:
+    def summarize(
+        self, plan: Plan, coefficients: Coefficients, batch: int | None = None, *, anew: bool = False
+    ) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
 
         Parameters
@@ -136,6 +142,8 @@ class Passes:
         batch
             The only batch whose local factors are brought to their optimum, where sums are kept by batch: the others
             stay as their last pass left them.
+        anew
+            Whether local factors do not start from those of the last pass.
         """
         static = self._static_sums(plan)
         if not plan.factors:
@@ -145,25 +153,35 @@ class Passes:
         chunks = self._chunks(plan)
         n_batches = self.n_batches(plan)
         if not n_batches:
-            return plan.rows.summary(self._infer_and_sum(plan, coefficients, chunks), static, coefficients)
+            sums = self._infer_and_sum(plan, coefficients, chunks, anew)
+            return plan.rows.summary(sums, static, coefficients)
         renewed = range(n_batches) if batch is None else (batch,)
         if batch is None or self._memoized is None or self._memoized.plan is not plan:
             self._memoized, renewed = Memoized(plan, n_batches), range(n_batches)
         memoized = self._memoized
         for number in renewed:
-            sums = self._infer_and_sum(plan, coefficients, chunks[number::n_batches])
+            sums = self._infer_and_sum(plan, coefficients, chunks[number::n_batches], anew)
             memoized.replace(number, plan.rows.with_entropies(sums, coefficients))
         return plan.rows.summary(memoized.total, static, coefficients)
 
-    def held(self, batch: int) -> Held:
-        """Return the sums and local factors that are kept of a batch."""
-        sums = None if self._memoized is None else self._memoized.of(batch)
+    def begins_anew(self, plan: Plan) -> bool:
+        """Return whether the local factors of the next pass had better not start from those of the last one."""
+        return self._anew and plan.rows.begins_anew and bool(self.carried)
+
+    def go_on_from(self, held: Held) -> None:
+        """Have the sums and local factors of a batch as they were, and all passes from now on start from such."""
+        self.put_back(held)
+        self._anew = False
+
+    def held(self, batch: int | None) -> Held:
+        """Return the sums that are kept of a batch, None for no batch, and the local factors of all."""
+        sums = None if self._memoized is None or batch is None else self._memoized.of(batch)
         return Held(self._memoized, batch, sums, self.carried)
 
     def put_back(self, held: Held) -> None:
         """Have the sums and local factors of a batch as they were."""
         self._memoized, self.carried = held.memoized, held.carried
-        if held.memoized is not None and held.sums is not None:
+        if held.memoized is not None and held.batch is not None and held.sums is not None:
             held.memoized.replace(held.batch, held.sums)
 
     def blocks(self, plan: Plan, most_rows: int) -> list[tuple[int, int]]:
@@ -216,9 +234,11 @@ class Passes:
             total += float(stop - start if weights is None else weights.sum())
         return total
 
-    def _infer_and_sum(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Sums:
+    def _infer_and_sum(
+        self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk], anew: bool
+    ) -> Sums:
         work = InferBlocks(plan.rows, coefficients, self._scratch, exact=not self.is_rough)
-        carried = [self.carried.get(chunk.number) for chunk in chunks]
+        carried = [None if anew else self.carried.get(chunk.number) for chunk in chunks]
         sums, after = self.executor.sum(work, self.source, chunks, carried)
         if plan.rows.keeps_locals:
             self.carried = {**self.carried, **dict(zip((c.number for c in chunks), after, strict=True))}
@@ -252,16 +272,16 @@ class Passes:
 
     def forget(self) -> None:
         """Forget the local factors of the last pass; the next one is in float32 again where the executor is."""
-        self.carried = {}
+        self.carried, self._anew = {}, True
         self.is_rough = getattr(self.executor, "is_single", False)
 
     def kept(self) -> Kept:
         """Return what the next pass needs of those before."""
-        return Kept(self.carried, () if self._memoized is None else self._memoized.batches)
+        return Kept(self.carried, () if self._memoized is None else self._memoized.batches, self._anew)
 
     def go_on(self, plan: Plan, kept: Kept) -> None:
         """Continue from what passes of a plan have kept."""
-        self.carried = dict(kept.carried)
+        self.carried, self._anew = dict(kept.carried), kept.anew
         self._memoized = Memoized(plan, len(kept.batches)) if kept.batches else None
         for number, sums in enumerate(kept.batches):
             assert self._memoized is not None

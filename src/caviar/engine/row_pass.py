@@ -45,6 +45,8 @@ class RowPass:
         Leaves of vectors missing in part, by the local factor whose features they are.
     """
 
+    begins_anew = False
+
     def __init__(
         self,
         compiled: Compiled,

@@ -341,10 +341,12 @@ def _update_locals(step: Updated, passes: Passes, batch: int | None = None) -> S
     plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), step.coefficients)
     before, fell_at = state.elbo, state.fell_at
     if plan is state.plan:
-        summary = passes.summarize(plan, coefficients, batch)
-        arrays.update(summary.parts)
-        objective = state.objective
-        objective.set_rows(arrays, summary)
+        objective = _anew(state, coefficients, passes, batch, arrays)
+        if objective is None:
+            summary = passes.summarize(plan, coefficients, batch)
+            arrays.update(summary.parts)
+            objective = state.objective
+            objective.set_rows(arrays, summary)
     else:
         objective = _complete(plan, q, arrays, coefficients, passes).objective
         slack = max(slack, step.loss * passes.source.total_weight)
@@ -353,3 +355,23 @@ def _update_locals(step: Updated, passes: Passes, batch: int | None = None) -> S
         fell_at = fell_at or _fall(names, before - objective.value)
     natural = state.natural if plan is state.plan else {}
     return State(plan, q, arrays, objective, fell_at, natural)
+
+
+def _anew(
+    state: State, coefficients: Coefficients, passes: Passes, batch: int | None, arrays: dict[Hashable, Array]
+) -> Objective | None:
+    """Return the objective after a pass whose local factors began anew, and update ``arrays``; None if it is lower.
+
+    Factors that go on from those of the last pass keep to what they preferred when the globals were others.
+    """
+    if not passes.begins_anew(state.plan):
+        return None
+    held = passes.held(batch)
+    summary = passes.summarize(state.plan, coefficients, batch, anew=True)
+    found, objective = {**arrays, **summary.parts}, state.objective.copy()
+    objective.set_rows(found, summary)
+    if objective.value < state.elbo:
+        passes.go_on_from(held)
+        return None
+    arrays.update(found)
+    return objective

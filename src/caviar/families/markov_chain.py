@@ -28,6 +28,9 @@ _SMALLEST = 1e-100
 _LOWEST = -700.0
 """Logarithm whose exponential is a normal number."""
 
+_STEPS_A_SCALE = 4
+"""Steps after which messages are scaled: a quarter of the calls for it, and what is lost shows in the next scale."""
+
 _LONGEST_UNCUT = 1 / 1_500
 """Steps of the longest sequence, per row and squared state, up to which cutting it costs more than it saves."""
 
@@ -242,7 +245,7 @@ class _Pieces:
     def n_pieces(self) -> int:
         return len(self.begins)
 
-    @property
+    @cached_property
     def last(self) -> AnyArray:
         """Where in ``order`` the last step of each piece stands."""
         counts = np.diff(self.edges)
@@ -330,10 +333,10 @@ def _sums_of_scaled(
 ) -> _Sums | None:
     r"""Return the sums from scaled messages, or None where a scale is such that paths may be lost.
 
-    With :math:`\hat\alpha_t \propto b_t \circ A' \hat\alpha_{t-1}` of sum one, :math:`c_t` the sum before, and
-    :math:`w_t = b_t \circ \hat\beta_t / c_t`, :math:`\hat\beta_{t-1} = A w_t`, marginals are :math:`\hat\alpha_t \circ
-    \hat\beta_t` and pairs :math:`A \circ \sum_t \hat\alpha_{t-1} w_t'`. What underflows in :math:`\hat\alpha` mattered
-    only where :math:`\hat\beta` is huge.
+    With :math:`\hat\alpha_t = b_t \circ A' \hat\alpha_{t-1} / c_t`, any scales :math:`c_t` for which the last one has
+    sum one, and :math:`w_t = b_t \circ \hat\beta_t / c_t`, :math:`\hat\beta_{t-1} = A w_t`, marginals are
+    :math:`\hat\alpha_t \circ \hat\beta_t` and pairs :math:`A \circ \sum_t \hat\alpha_{t-1} w_t'`. What underflows in
+    :math:`\hat\alpha` mattered only where :math:`\hat\beta` is huge.
     """
     pieces = _Pieces.of(starts, _longest_piece(starts, shifted.shape))
     place = np.empty_like(pieces.order)
@@ -376,9 +379,12 @@ def _longest_piece(starts: AnyArray, shape: tuple[int, ...]) -> int:
 
 
 def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array, forward: Array) -> Array:
-    """Write the messages forward, of sum one, and return their sums before; ``first`` are those into the pieces."""
-    scale, one = np.empty(len(likelihood)), np.ones(len(transition))
-    for rows, before in pieces.steps():
+    """Write the messages forward, and return what each was divided by; ``first`` are those into the pieces.
+
+    A message has the sum one in some of the steps, and at the end of a piece.
+    """
+    scale, one = np.ones(len(likelihood)), np.ones(len(transition))
+    for step, (rows, before) in enumerate(pieces.steps()):
         message = forward[rows]
         if before is None:
             np.multiply(first, likelihood[rows], message)
@@ -386,9 +392,13 @@ def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array
             # the method: steps are short, and half the time of matmul goes before its product
             forward[before].dot(transition, message)
             np.multiply(message, likelihood[rows], message)
-        own = scale[rows]
-        message.dot(one, own)
-        np.divide(message, own[:, None], message)
+        if step % _STEPS_A_SCALE == 0:
+            own = scale[rows]
+            message.dot(one, own)
+            np.divide(message, own[:, None], message)
+    own = forward[pieces.last] @ one
+    scale[pieces.last] *= own
+    forward[pieces.last] /= own[:, None]
     return scale
 
 

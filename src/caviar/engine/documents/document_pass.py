@@ -71,6 +71,7 @@ class DocumentPass:
     """
 
     keeps_locals = True
+    begins_anew = True
     has_static = False
     chain = None
     partial: Mapping[LocalFactor, Sequence[PartialVectors]] = {}

@@ -25,11 +25,11 @@ from .binding import DocumentBinding
 
 __all__ = ["drawn_topics", "given_tokens"]
 
-_BATCH_DOCUMENTS, _MOST_BATCHES = 256, 16
+_BATCH_DOCUMENTS, _MOST_BATCHES = 256, 4
 """Documents of a batch, about, after each of which topics are updated; and batches of the sample at most."""
 
-_FEWEST_UPDATES, _FEWEST_ROUNDS = 20, 3
-"""Updates of the topics at least, and rounds over the sample."""
+_ROUNDS = 3
+"""Rounds over the sample."""
 
 _KEPT_NUMBERS = 1 << 25
 """Numbers in the sums of all batches at most: 256 MB."""
@@ -77,7 +77,7 @@ def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[H
     shares = [rounds.weight(batch) / weight_of_all for batch in batches]
     kept: list[Mapping[Hashable, Array]] = [{} for _ in batches]
     total: dict[Hashable, Array] = {}
-    for step in range(max(_FEWEST_UPDATES, _FEWEST_ROUNDS * n_batches)):
+    for step in range(_ROUNDS * n_batches):
         number = step % n_batches
         arrays = statistics_of(plan, q)
         found = rounds.summarize_share(plan, plan.rows.coefficients(arrays), batches[number]).parts
