@@ -153,6 +153,13 @@ def test_capitals_in_the_suffix_of_a_parquet_file_leave_no_row_out(tmp_path):
     np.testing.assert_array_equal(read_table(tmp_path).values, [[1], [2], [3]])
 
 
+def test_two_columns_of_one_name_are_refused_in_parquet_files_too(tmp_path):
+    table = pa.Table.from_arrays([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["a", "a"])
+    pq.write_table(table, tmp_path / "twins.parquet")
+    assert "two columns of one name, 'a' and 'a'" in refusal(tmp_path / "twins.parquet")
+    assert "two columns of one name" in refusal(tmp_path / "twins.parquet", sql="select * from data")
+
+
 def test_columns_of_other_types_are_refused_by_their_type(tmp_path):
     days = pa.array([0, 1], pa.date32())
     table = pa.table({"day": days, "a": [1, 2], "yes": [True, False], "list": [[1], [2]], "d": [0.5, 1.5]})
