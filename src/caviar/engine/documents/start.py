@@ -45,7 +45,7 @@ def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     met, as if the others were like them. Topics are nothing yet, and a document that began where the last round left it
     would keep to what it once preferred: of 2,022 articles and 100 topics the bound was 0.29 nats a token higher after
     40 passes for beginning anew. More batches lead to a higher bound, and to words held out that are told worse: of
-    1,011 articles and 100 topics, after 20 rounds in all, the perplexity 3,040 to 3,060 with two, 3,080 to 3,120 with 8.
+    1,011 articles and 100 topics, after 20 rounds, the perplexity 3,040 to 3,060 with two, 3,080 to 3,120 with 8.
     """
     (topics,) = plan.order
     shape = (*(plan.binding.sizes[plate] for plate in topics.plates), topics.dimension or 1)
