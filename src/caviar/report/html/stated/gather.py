@@ -162,6 +162,8 @@ def _call(subject: Subject) -> str:
 
 def _remarks(subject: Subject) -> list[str]:
     """Return what has to be known to fit the same again."""
+    if subject.estimator is None and subject.about.get("command"):
+        return []
     if subject.estimator is None:
         return [
             "The file keeps the model and its posterior, not the data nor the arguments of fit: give the seed, "
