@@ -36,7 +36,7 @@ def require_mixed(request: FitRequest) -> None:
     if request.model is not ModelName.BAYESIAN:
         what = f"--model {request.model} has no categories; leave --model out"
     elif given:
-        what = f"given the component its columns are independent, so that there is no {given[0]}; leave it out"
+        what = f"given the component its columns are independent, and there is no {given[0]}; leave it out"
     elif request.arguments.get("n_components") == "auto":
         what = "it takes a number of components; fit several, --components 2, 3, ..., and compare their ELBOs"
     elif request.picture is not None:
@@ -66,7 +66,7 @@ def fit_mixed(request: FitRequest, data: str | None) -> None:
 
 
 def _stated(arrays: Mapping[str, Any], categories: Mapping[str, list[str]], n_components: int) -> cv.Model:
-    """Return the model, with the priors that a mixture with diagonal covariances has by default, in the units of the data.
+    """Return the model: its priors, in the units of the data, are those of a mixture with diagonal covariances.
 
     Raises
     ------

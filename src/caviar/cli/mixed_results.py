@@ -19,6 +19,8 @@ from .speaking import counted, plain, say
 
 __all__ = ["document_of_mixed", "is_mixed", "print_mixed"]
 
+_PARAMETERS = {"Normal": "_theta", "Categorical": "_probabilities"}
+"""Family of a column -> how the name of its parameters ends."""
 _MOST_LINES = 200
 """Lines of the table on a terminal; JSON holds them all."""
 _MOST_VALUES = 3
@@ -37,21 +39,25 @@ class _Component:
 
 
 def is_mixed(posterior: cv.Posterior) -> bool:
-    """Whether this is a posterior of :func:`caviar.models.mixed_mixture` of numbers and categories, learnt as a whole."""
+    """Whether this is a posterior of ``caviar.models.mixed_mixture`` of numbers and categories, learnt as a whole."""
     variables = posterior.model.variables
     leaves = {leaf.name: type(leaf).__name__ for leaf in posterior.model.leaves}
-    if not set(leaves.values()) <= {"Normal", "Categorical"} or "weights" not in posterior:
+    if not set(leaves.values()) <= set(_PARAMETERS):
         return False
-    n_components = np.size(posterior["weights"].mean)
+    parameters = [name + _PARAMETERS[kind] for name, kind in leaves.items()]
+    if sorted(variables) != sorted(["weights", "z", *leaves, *parameters]):
+        return False
+    if sorted(posterior) != sorted(["weights", *parameters]):
+        return False
     if any(type(posterior[name]).__name__ != type(variables[name]).__name__ for name in posterior):
         # points, and what was given in part, have no intervals
         return False
     like = cv.models.mixed_mixture(
-        n_components,
+        np.size(posterior["weights"].mean),
         numbers=[name for name, kind in leaves.items() if kind == "Normal"],
         n_categories={name: 2 for name, kind in leaves.items() if kind == "Categorical"},
     )
-    return len(posterior) == len(leaves) + 1 and _shape_of(posterior.model) == _shape_of(like)
+    return _shape_of(posterior.model) == _shape_of(like)
 
 
 def _shape_of(model: cv.Model) -> dict[str, Any]:
@@ -101,9 +107,7 @@ def document_of_mixed(posterior: cv.Posterior, **more: Any) -> dict[str, Any]:
         **summary.get("about", {}),
         "missing_entries": _n_missing(summary),
         "columns": [leaf.name for leaf in posterior.model.leaves],
-        "components": [
-            asdict(own) for own in sorted(_components(posterior), key=lambda own: own.component)
-        ],
+        "components": [asdict(own) for own in sorted(_components(posterior), key=lambda own: own.component)],
         **more,
     }
 
@@ -147,7 +151,7 @@ def _print_components(console: Console, components: list[_Component]) -> None:
             table.add_row(*first, plain(name), in_digits(mean), f"{own.standard_deviation[name]:.4g}")
             first = ("", "")
         for name, probabilities in own.probabilities.items():
-            table.add_row(*first, plain(name), plain(_most_probable(probabilities)), "")
+            table.add_row(*first, plain(name), plain(_most_probable(probabilities)), "-")
             first = ("", "")
     console.print(table)
     if len(shown) < len(components):

@@ -90,15 +90,18 @@ def _of_mixed(posterior: cv.Posterior, arrays: Mapping[str, Any], *, quiet: bool
     """Return what a mixture of mixed columns says of each row, and of the columns that the rows lack."""
     n_rows = len(next(iter(arrays.values())))
     leaves = [leaf.name for leaf in posterior.model.leaves]
-    whole = {name: arrays.get(name, np.full(n_rows, np.nan)) for name in leaves}
-    probabilities = posterior.local(whole)["z"].probabilities
+    # a row of zeros below the others, so that no column is without any value, which would be refused
+    there = {name: np.append(values, 0.0) for name, values in arrays.items()}
+    whole = {name: there.get(name, np.append(np.full(n_rows, np.nan), 0.0)) for name in leaves}
+    probabilities = posterior.local(whole)["z"].probabilities[:-1]
     columns = {"label": probabilities.argmax(axis=1)}
     columns.update({f"probability_{k}": column for k, column in enumerate(probabilities.T)})
-    columns["log_density"] = posterior.log_predictive(whole)
+    columns["log_density"] = posterior.log_predictive(whole)[:-1]
     absent = [name for name in leaves if name not in arrays]
-    found = posterior.predict(arrays) if absent else {}
+    found = posterior.predict(there) if absent else {}
     for name in absent:
         own = _columns_of_absent(name, found[name], categories_of(posterior).get(name))
+        own = {column: values[:-1] for column, values in own.items()}
         twice = sorted(set(own) & set(columns))
         if twice:
             raise cv.DataError(
@@ -106,7 +109,7 @@ def _of_mixed(posterior: cv.Posterior, arrays: Mapping[str, Any], *, quiet: bool
             )
         columns.update(own)
     if absent and not quiet:
-        say(standard_error(), f"the rows lack {', '.join(absent)}, which is predicted from the rest")
+        say(standard_error(), f"predicted from the rest, for the rows lack them: {', '.join(absent)}")
     return columns
 
 
@@ -115,9 +118,7 @@ def _columns_of_absent(name: str, told: Any, categories: list[str] | None) -> di
     if np.ndim(told.mean) == 1:
         return _columns(name, told, [name])
     names = categories or [str(number) for number in range(np.shape(told.mean)[1])]
-    shares = {
-        f"{name}_probability_{value}": column for value, column in zip(names, told.mean.T, strict=True)
-    }
+    shares = {f"{name}_probability_{value}": column for value, column in zip(names, told.mean.T, strict=True)}
     return {name: np.array(names)[told.mean.argmax(axis=1)], **shares}
 
 

@@ -140,7 +140,7 @@ def indicator_query(
 def category_query(
     columns: Sequence[str], categories: Mapping[str, Sequence[str]], *, sql: str | None = None
 ) -> str:
-    """Return the query in which the place of each value, 0, 1, ..., stands for it in some columns.
+    r"""Return the query in which the place of each value, 0, 1, ..., stands for it in some columns.
 
     A value that is not among the categories is missing; :func:`unknown_values` tells which are.
 

@@ -72,6 +72,8 @@ def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[
 def _fit(subject: Subject) -> dict[str, Any]:
     """Return what a fit says of itself."""
     posterior, about = subject.posterior, subject.about
+    of_posterior = ("--max-iter", "--restarts 10") if about.get("command") else ("max_iter=", "n_restarts=10")
+    say_iterations, say_starts = of_posterior if subject.estimator is None else ("max_iter=", "n_init=10")
     summary = posterior.data_summary or {}
     return {
         **objective_facts(posterior, _words(subject)),
@@ -84,8 +86,8 @@ def _fit(subject: Subject) -> dict[str, Any]:
         "fitted_with": dict(about.get("versions") or _versions(posterior)),
         "call": _call(subject),
         "remarks": _remarks(subject),
-        "say_iterations": "max_iter=",
-        "say_starts": "n_init=10" if subject.estimator is not None else "n_restarts=10",
+        "say_iterations": say_iterations,
+        "say_starts": say_starts,
     }
 
 
