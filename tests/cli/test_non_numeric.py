@@ -21,7 +21,7 @@ def test_by_default_they_are_refused_and_the_choices_are_named(run, eruptions):
 def test_dropped_columns_are_named(run, eruptions):
     result = run("fit", eruptions, "--non-numeric", "drop", "--json", "--seed", 0)
     assert json.loads(result.stdout)["columns"] == ["eruptions", "waiting"]
-    assert "left out, for they hold no numbers: kind" in result.stderr
+    assert "left out, for not all their entries are numbers: kind" in result.stderr
 
 
 def test_one_hot_columns_are_the_indicators_of_the_values(run, eruptions, tmp_path):

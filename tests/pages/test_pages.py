@@ -57,6 +57,16 @@ def test_a_page_prints_what_it_says(page):
     assert run_page(page).differences() == []
 
 
+def test_the_readme_prints_what_it_says(tmp_path):
+    """Its commands are left out: they read what ``make demo`` writes."""
+    copy = tmp_path / "README.md"
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    copy.write_text(re.sub(r"```sh\n.*?```\n", "", text, flags=re.DOTALL), encoding="utf-8")
+    run = run_page(copy)
+    assert len([stated for _, stated, _ in run.outputs if stated]) >= 4
+    assert run.differences() == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", SLOW, ids=relative)
 def test_a_page_prints_what_it_says_and_draws_its_pictures(page):

@@ -49,7 +49,7 @@ def numbers_only(
         return NumericTable(columns, sql)
     found = cv.data.numeric_query(data, choice.value, columns=columns, sql=sql)
     if found.dropped and not quiet:
-        say(standard_error(), f"left out, for they hold no numbers: {', '.join(found.dropped)}")
+        say(standard_error(), f"left out, for not all their entries are numbers: {', '.join(found.dropped)}")
     for name, values in found.categories.items():
         if not quiet:
             listed = ", ".join(values[:6]) + (", ..." if len(values) > 6 else "")

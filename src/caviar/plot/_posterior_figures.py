@@ -85,7 +85,7 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
     name, _, part = str(variable).partition(".")
     if name not in posterior:
         known = ", ".join(repr(other) for other in posterior)
-        raise ParameterError(f"the posterior has no global variable {variable!r}; it has {known}")
+        raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
     plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
     factor = posterior[name]
     found = [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from ..._version import __version__
 
-__all__ = ["versions"]
+__all__ = ["known_versions", "versions"]
 
 
 def versions() -> dict[str, str]:
@@ -25,3 +26,8 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def known_versions(posterior: Any) -> dict[str, str]:
+    """Return what a posterior knows of the software that fitted or saved it."""
+    return {} if posterior.saved_by is None else {"caviar": posterior.saved_by}

@@ -8,6 +8,7 @@ from typing import Any
 from ....estimators._uncertainty import mean_marginal
 from ...tables import column_names
 from ..objective import objective_facts
+from ..versions import known_versions
 
 __all__ = ["fit_facts"]
 
@@ -57,7 +58,7 @@ def fit_facts(estimator: Any, used: Sequence[int]) -> dict[str, Any]:
         "query": about.get("query"),
         "seed": about.get("seed"),
         "command": about.get("command"),
-        "fitted_with": dict(about.get("versions") or {}),
+        "fitted_with": dict(about.get("versions") or known_versions(posterior)),
         "call": f"import caviar as cv\ncv.{estimator!r}.fit(X)",
         "remarks": _remarks(estimator),
         "column_summary": about.get("column_summary") or {},

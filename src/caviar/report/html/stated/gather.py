@@ -8,7 +8,7 @@ from typing import Any
 from ..markup import number
 from ..objective import objective_facts
 from ..verdict import verdict_of
-from ..versions import versions
+from ..versions import known_versions, versions
 from .columns import columns_of
 from .figures import Figures, figures_of
 from .findings import findings_of
@@ -83,17 +83,12 @@ def _fit(subject: Subject) -> dict[str, Any]:
         "source": about.get("source"),
         "query": about.get("query"),
         "command": about.get("command"),
-        "fitted_with": dict(about.get("versions") or _versions(posterior)),
+        "fitted_with": dict(about.get("versions") or known_versions(posterior)),
         "call": _call(subject),
         "remarks": _remarks(subject),
         "say_iterations": say_iterations,
         "say_starts": say_starts,
     }
-
-
-def _versions(posterior: Any) -> dict[str, str]:
-    """Return what is known of the software that fitted it."""
-    return {} if posterior.saved_by is None else {"caviar": posterior.saved_by}
 
 
 def _is_point(subject: Subject) -> bool:
