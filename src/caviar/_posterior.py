@@ -94,7 +94,8 @@ class Posterior:
         ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
     data_summary
         What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
-        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column.
+        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column. Of a fit of the
+        command line to columns of words also their ``"categories"``, and ``"about"``: source, query, command and seed.
     saved_by
         Version of the library that wrote the file that it comes from; None for one that comes from no file.
     """

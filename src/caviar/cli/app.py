@@ -79,7 +79,7 @@ def caviar(
     "caviar fit 'trips/*.parquet' --columns distance,duration --restarts 5",
     "caviar fit a.csv --sql 'SELECT ln(b) AS b FROM data WHERE c > 2' --seed 1",
     "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
-    "caviar fit penguins.csv --non-numeric one-hot",
+    "caviar fit penguins.csv --non-numeric categorical --components 3 -o penguins.caviar",
     "caviar fit a.csv --model known-variance --variance 4 --json",
     "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )

@@ -12,9 +12,10 @@ from scipy.sparse import load_npz
 
 import caviar as cv
 
+from .speaking import complain, counted
 from .tables import read_for
 
-__all__ = ["arrays_for", "columns_of", "counts_for", "rows_for", "wanted_arrays"]
+__all__ = ["arrays_for", "categories_of", "columns_of", "counts_for", "rows_for", "wanted_arrays"]
 
 _NPZ = ".npz"
 
@@ -67,6 +68,12 @@ def columns_of(posterior: cv.Posterior) -> dict[str, list[str]]:
     return found
 
 
+def categories_of(posterior: cv.Posterior) -> dict[str, list[str]]:
+    """Return the names of the categories of each array of them, where the fit kept names."""
+    kept = (posterior.data_summary or {}).get("arrays", {})
+    return {name: own["categories"] for name, own in kept.items() if "categories" in own}
+
+
 def arrays_for(
     posterior: cv.Posterior, data: str | None, sql: str | None, *, needs_observed: bool = False
 ) -> dict[str, Any]:
@@ -116,6 +123,10 @@ def _of_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dic
             f"{_listed(there)}. Rename them by --sql 'SELECT a AS X_0, ... FROM data', or give a NumPy file .npz"
         )
     names = list(dict.fromkeys(column for columns in chosen.values() for column in columns))
+    categories = {name: values for name, values in categories_of(posterior).items() if name in names}
+    if categories:
+        _tell_unknown(data, categories, sql)
+        sql = cv.data.category_query(names, categories, sql=sql)
     table = cv.data.read_table(data, columns=names, sql=sql, missing_ok=True)
     shapes = (posterior.data_summary or {}).get("arrays", {})
     found = {}
@@ -123,6 +134,16 @@ def _of_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dic
         values = table.values[:, [names.index(column) for column in columns]]
         found[name] = values if len(shapes.get(name, {}).get("shape", [1])) == 2 else values[:, 0]
     return found
+
+
+def _tell_unknown(data: str | None, categories: Mapping[str, Sequence[str]], sql: str | None) -> None:
+    """Say which values the model has not seen: it gives them no probability, so that they tell as little as a hole."""
+    for name, (values, n_rows) in cv.data.unknown_values(data, categories, sql=sql).items():
+        complain(
+            "warning",
+            f"column {name} has values that the model was not fitted to, which count as missing (in "
+            f"{counted(n_rows, 'row')}): {_listed(values)}; it knows {_listed(categories[name])}",
+        )
 
 
 def _found(name: str, columns: Sequence[str], there: Sequence[str]) -> list[str]:

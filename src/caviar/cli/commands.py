@@ -165,6 +165,11 @@ def compare(
 
     ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds one.
     """
+    if non_numeric is NonNumeric.CATEGORICAL:
+        raise typer.BadParameter(
+            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose drop, or "
+            "one-hot, or compare the ELBOs of caviar fit --components 2, 3, ..."
+        )
     from .comparing import ComparisonRequest, numbers_of_components
     from .comparing import compare as compare_mixtures
 

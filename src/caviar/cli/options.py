@@ -73,7 +73,7 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="Columns without numbers: error, drop, or one-hot (0 and 1 for each value).",
+        help="Columns without numbers: error, drop, one-hot (0 and 1 for each value), or, in fit, categorical.",
         default="error",
     ),
 ]

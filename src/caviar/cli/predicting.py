@@ -11,7 +11,8 @@ import numpy as np
 
 import caviar as cv
 
-from .arrays import arrays_for, columns_of, counts_for, wanted_arrays
+from .arrays import arrays_for, categories_of, columns_of, counts_for, wanted_arrays
+from .mixed_results import is_mixed
 from .results import print_document
 from .speaking import counted, say, standard_error, standard_output
 from .tables import STANDARD, input_file, load_fitted, read_for, require_table, write_result
@@ -26,7 +27,9 @@ def predict_table(
     require_table(output, data, model)
     fitted = load_fitted(model)
     with input_file(data) as file:
-        if isinstance(fitted, cv.Posterior):
+        if isinstance(fitted, cv.Posterior) and is_mixed(fitted):
+            columns = _of_mixed(fitted, arrays_for(fitted, file, sql), quiet=quiet)
+        elif isinstance(fitted, cv.Posterior):
             columns = _of_posterior(fitted, arrays_for(fitted, file, sql), quiet=quiet)
         elif isinstance(fitted, cv.LatentDirichletAllocation):
             columns = _of_documents(fitted, counts_for(fitted, model, file, sql))
@@ -81,6 +84,42 @@ def _of_posterior(posterior: cv.Posterior, arrays: Mapping[str, Any], *, quiet: 
             f"nothing is hidden in them. Leave out the columns that are to be predicted"
         )
     return columns
+
+
+def _of_mixed(posterior: cv.Posterior, arrays: Mapping[str, Any], *, quiet: bool) -> dict[str, Any]:
+    """Return what a mixture of mixed columns says of each row, and of the columns that the rows lack."""
+    n_rows = len(next(iter(arrays.values())))
+    leaves = [leaf.name for leaf in posterior.model.leaves]
+    # a row of zeros below the others, so that no column is without any value, which would be refused
+    there = {name: np.append(values, 0.0) for name, values in arrays.items()}
+    whole = {name: there.get(name, np.append(np.full(n_rows, np.nan), 0.0)) for name in leaves}
+    probabilities = posterior.local(whole)["z"].probabilities[:-1]
+    columns = {"label": probabilities.argmax(axis=1)}
+    columns.update({f"probability_{k}": column for k, column in enumerate(probabilities.T)})
+    columns["log_density"] = posterior.log_predictive(whole)[:-1]
+    absent = [name for name in leaves if name not in arrays]
+    found = posterior.predict(there) if absent else {}
+    for name in absent:
+        own = _columns_of_absent(name, found[name], categories_of(posterior).get(name))
+        own = {column: values[:-1] for column, values in own.items()}
+        twice = sorted(set(own) & set(columns))
+        if twice:
+            raise cv.DataError(
+                f"the rows lack '{name}', and its prediction would be a second column {twice[0]}; give an empty column"
+            )
+        columns.update(own)
+    if absent and not quiet:
+        say(standard_error(), f"predicted from the rest, for the rows lack them: {', '.join(absent)}")
+    return columns
+
+
+def _columns_of_absent(name: str, told: Any, categories: list[str] | None) -> dict[str, Any]:
+    """Return mean and standard deviation of a number, or the most probable category and the probability of each."""
+    if np.ndim(told.mean) == 1:
+        return _columns(name, told, [name])
+    names = categories or [str(number) for number in range(np.shape(told.mean)[1])]
+    shares = {f"{name}_probability_{value}": column for value, column in zip(names, told.mean.T, strict=True)}
+    return {name: np.array(names)[told.mean.argmax(axis=1)], **shares}
 
 
 def _columns(name: str, what: Any, names: list[str] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 import caviar as cv
 
-from .arrays import arrays_for, columns_of, wanted_arrays
+from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
 from .results import print_document
 from .speaking import counted, say, standard_output
 from .tables import STANDARD, input_file, load_fitted, require_table, write_result
@@ -107,11 +107,14 @@ def _of_posterior(
         sizes = {} if plate is None or plate.size is not None else {plate.name: n or 1}
         drawn = posterior.predictive(sizes, seed=seed)
     columns: dict[str, Any] = {}
+    categories = categories_of(posterior)
     for name, values in drawn.items():
         rows = values[0].reshape(len(values[0]), -1)
         own = names.get(name, [])
         if len(own) != rows.shape[1]:
             own = [name] if rows.shape[1] == 1 else [f"{name}_{number}" for number in range(rows.shape[1])]
+        if name in categories:
+            rows = np.array(categories[name])[rows.astype(np.intp)]
         columns.update(zip(own, rows.T, strict=True))
     if len({len(values) for values in columns.values()}) > 1:
         raise cv.DataError(

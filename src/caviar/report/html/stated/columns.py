@@ -22,7 +22,7 @@ def columns_of(subject: Subject) -> list[dict[str, Any]]:
     arrays = (subject.posterior.data_summary or {}).get("arrays", {})
     if subject.data is None:
         found = [] if subject.words else [line for name in arrays for line in _remembered(name, arrays[name])]
-        return found[:_MOST_COLUMNS]
+        return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
     if subject.words:
         return _of_documents(subject.data["word"])
     found = []
@@ -33,7 +33,17 @@ def columns_of(subject: Subject) -> list[dict[str, Any]]:
             names = getattr(value, "columns", arrays.get(name, {}).get("columns"))
             lines = quality_of(columns, _column_names(name, names, columns.shape[1]), {})
             found += [_as_stated(line, nodes[name]) if name in nodes else line for line in lines]
-    return found[:_MOST_COLUMNS]
+    return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
+
+
+def _without_places(line: dict[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line; of a column of words without the figures of their places, which mean nothing."""
+    if "categories" not in kept:
+        return line
+    remarks = [
+        told for told in line["remarks"] if told.startswith(("constant", "no value")) or "missing" in told
+    ]
+    return {**line, **dict.fromkeys(("mean", "sd", "min", "median", "max")), "remarks": remarks}
 
 
 def _as_stated(line: dict[str, Any], node: Any) -> dict[str, Any]:

@@ -144,6 +144,9 @@ def _names(subject: Subject) -> dict[str, Sequence[str]]:
     for leaf in model.leaves:
         if leaf.name in columns and len(leaf.plates) == 1:
             along.update({f"{above}[]": columns[leaf.name] for above in _direct_parents(leaf)})
+    for leaf in model.leaves:
+        if "categories" in arrays.get(leaf.name, {}):
+            along.update({f"{above}[]": arrays[leaf.name]["categories"] for above in _direct_parents(leaf)})
     for variable in model.variables.values():
         for vector, covariates in _dot_products(variable):
             if covariates.name in columns:

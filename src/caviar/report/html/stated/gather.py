@@ -72,6 +72,8 @@ def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[
 def _fit(subject: Subject) -> dict[str, Any]:
     """Return what a fit says of itself."""
     posterior, about = subject.posterior, subject.about
+    of_posterior = ("--max-iter", "--restarts 10") if about.get("command") else ("max_iter=", "n_restarts=10")
+    say_iterations, say_starts = of_posterior if subject.estimator is None else ("max_iter=", "n_init=10")
     summary = posterior.data_summary or {}
     return {
         **objective_facts(posterior, _words(subject)),
@@ -84,8 +86,8 @@ def _fit(subject: Subject) -> dict[str, Any]:
         "fitted_with": dict(about.get("versions") or known_versions(posterior)),
         "call": _call(subject),
         "remarks": _remarks(subject),
-        "say_iterations": "max_iter=",
-        "say_starts": "n_init=10" if subject.estimator is not None else "n_restarts=10",
+        "say_iterations": say_iterations,
+        "say_starts": say_starts,
     }
 
 
@@ -157,6 +159,8 @@ def _call(subject: Subject) -> str:
 
 def _remarks(subject: Subject) -> list[str]:
     """Return what has to be known to fit the same again."""
+    if subject.estimator is None and subject.about.get("command"):
+        return []
     if subject.estimator is None:
         return [
             "The file keeps the model and its posterior, not the data nor the arguments of fit: give the seed, "

@@ -27,7 +27,7 @@ class Subject:
     kind
         What it is called.
     about
-        What was kept with an estimator: source, command, versions, ...
+        What was kept with a fit: source, command, versions, ...
     estimator
         The estimator around it; None for a stated model.
     words
@@ -64,7 +64,7 @@ def subject_of(fitted: Any, data: Any) -> Subject:
     """
     if isinstance(fitted, Posterior):
         _check_data(fitted, data)
-        return Subject(fitted, data, _kind(fitted), {})
+        return Subject(fitted, data, _kind(fitted), (fitted.data_summary or {}).get("about", {}))
     counts = None if data is None else {"word": fitted._validated(data, reset=False)}
     about = dict(getattr(fitted, "about_", {}))
     kind = "Topics by latent Dirichlet allocation"
