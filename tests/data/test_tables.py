@@ -155,7 +155,13 @@ def test_capitals_in_the_suffix_of_a_parquet_file_leave_no_row_out(tmp_path):
 
 def test_what_writers_hide_in_a_folder_is_not_read(tmp_path):
     """By the rule of Arrow and Spark: what a broken run left behind would be rows twice."""
-    for name in ("1.parquet", ".1.parquet", "_temporary/0/1.parquet", ".staging/1.parquet", "_year=2/1.parquet"):
+    for name in (
+        "1.parquet",
+        ".1.parquet",
+        "_temporary/0/1.parquet",
+        ".staging/1.parquet",
+        "_year=2/1.parquet",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"a": [float(len(name))]}), tmp_path / name)
     np.testing.assert_array_equal(read_table(tmp_path).values, [[9], [17]])
