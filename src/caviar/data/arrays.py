@@ -75,6 +75,12 @@ class ArrayRows:
         return slice(self.first + start, self.first + stop) if self.order is None else self.order[start:stop]
 
     @property
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """The columns, and the weights where there are any."""
+        weights = () if self.row_weights is None else (self.row_weights,)
+        return *self.columns.values(), *weights
+
+    @property
     def rows_together(self) -> int:
         """Rows that are read at the cost of one: those of the largest piece that a column is stored in."""
         return max((rows.together for rows in self.columns.values() if isinstance(rows, LazyRows)), default=1)

@@ -16,11 +16,12 @@ from importlib.metadata import version
 from typing import Any
 
 from .._errors import CaviarError
+from .._graph_rows import unpacked
 from .._pairwise import subtree_sums
 from .._version import __version__
 from .threads import blas_controller
 
-__all__ = ["Found", "Piece", "Share", "end_session", "join", "sum_share", "versions"]
+__all__ = ["Found", "Piece", "Share", "assemble", "end_session", "join", "sum_share", "versions"]
 
 _kept: dict[str, dict[int, Any]] = {}
 """Name of a pass -> number of a chunk -> what the pass has left of it."""
@@ -100,6 +101,11 @@ class Found:
     missing: tuple[int, ...] = ()
     keeps: bool = False
     error: CaviarError | None = None
+
+
+def assemble(packed: bytes, chunk: Any, computed: Sequence[Any]) -> Piece:
+    """Return a chunk whose source was packed without the rows that this cluster computes, with these."""
+    return Piece(unpacked(packed, computed), chunk)
 
 
 def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) -> Found:

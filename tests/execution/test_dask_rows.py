@@ -1,0 +1,249 @@
+"""Rows of Dask collections stay on the workers: results are the bits of arrays, whatever the chunks."""
+
+import gc
+import os
+import pickle
+import signal
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import caviar as cv
+from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+N, D = 20_011, 3
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(N, D)) * [1.0, 2.0, 0.5] + 3.0 * rng.integers(0, 2, (N, 1)) + 10.0
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(1)
+    found = rng.poisson([[1.0, 6.0, 2.0]], (N, D)) * rng.integers(1, 4, (N, 1)).astype(float)
+    found[rng.random(found.shape) < 0.1] = np.nan
+    found[5::97] = np.nan
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(client):
+    yield
+    # the collections of a test live as long as its posteriors
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while any(client.has_what().values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(client.has_what().values())
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """Numbers of the chunks that were read in this process."""
+    numbers = []
+    decode = _DaskPieces.decode
+
+    def counting(self, number):
+        numbers.append(self.first + number)
+        return decode(self, number)
+
+    monkeypatch.setattr(_DaskPieces, "decode", counting)
+    return numbers
+
+
+def settle(model, data, **keywords):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cv.ConvergenceWarning)
+        return model.fit(data, seed=0, max_iter=5, **keywords)
+
+
+def assert_same_bits(one, other):
+    np.testing.assert_array_equal(one.elbo_trace, other.elbo_trace)
+    for name in one:
+        for a, b in zip(one[name].natural, other[name].natural, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def frame_of(values, npartitions=7):
+    frame = pd.DataFrame(values, columns=list("abc"))
+    return dd.from_pandas(frame, npartitions=npartitions, sort=False)
+
+
+def off_the_start(block):
+    """Return all rows but the first of a partition: nobody knows how many there are before."""
+    return block.iloc[1:]
+
+
+CONTAINERS = {
+    "one chunk": lambda values: da.from_array(values, chunks=-1),
+    "other chunks than ours": lambda values: da.from_array(values, chunks=(1_234, D)),
+    "chunks of columns": lambda values: da.from_array(values, chunks=(2_345, 2)),
+    "an empty chunk": lambda values: da.concatenate([da.zeros((0, D)), da.from_array(values, chunks=3_333)]),
+    "a table": frame_of,
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("is_persisted", [True, False])
+def test_the_bits_of_arrays(client, rows, container, is_persisted):
+    model = cv.models.normal_wishart_mixture(D, 2)
+    value = CONTAINERS[container](rows)
+    value = client.persist(value) if is_persisted else value
+    assert_same_bits(settle(model, {"x": value}, executor=client), settle(model, {"x": rows}, executor=1))
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_missing_entries_and_weights(client, counts, container):
+    weights = np.random.default_rng(2).choice([0.0, 0.7, 2.5], N)
+    model = cv.models.poisson_mixture(D, 2)
+    expected = settle(model, {"x": counts}, sample_weight=weights, executor=1)
+    value = client.persist(CONTAINERS[container](counts))
+    own = da.from_array(weights, chunks=4_321)
+    assert_same_bits(settle(model, {"x": value}, sample_weight=own, executor=client), expected)
+
+
+def test_a_table_whose_lengths_nobody_knows_beside_an_array(client, rows):
+    table = client.persist(frame_of(rows).map_partitions(off_the_start))
+    X = table.compute(scheduler=client).to_numpy()
+    y = X @ [1.0, -2.0, 0.5] + np.random.default_rng(3).normal(size=len(X))
+    model = cv.models.linear_regression(D)
+    assert_same_bits(
+        settle(model, {"X": table, "y": y}, executor=client), settle(model, {"X": X, "y": y}, executor=1)
+    )
+
+
+def test_columns_of_one_table_in_single_precision(client, rows):
+    frame = pd.DataFrame(rows.astype(np.float32), columns=list("abc"))
+    table = client.persist(dd.from_pandas(frame, npartitions=5, sort=False))
+    model = cv.models.linear_regression(2)
+    data = {"X": frame[["a", "b"]], "y": frame["c"]}
+    assert_same_bits(
+        settle(model, {"X": table[["a", "b"]], "y": table["c"]}, executor=client),
+        settle(model, data, executor=1),
+    )
+
+
+def test_no_pass_reads_rows_here(client, rows, decoded):
+    at_passes = []
+    model = cv.models.normal_wishart_mixture(D, 2)
+    value = client.persist(da.from_array(rows, chunks=(3_000, D)))
+    settle(
+        model,
+        {"x": value},
+        executor=client,
+        tol=0.0,
+        progress=lambda told: at_passes.append(len(decoded)),
+    )
+    assert len(at_passes) > 2
+    assert set(at_passes) == {len(decoded)}
+
+
+def test_rows_are_cut_from_chunks_without_a_copy(rows):
+    pieces = dask_rows(da.from_array(rows, chunks=(5_000, D)))
+    within, across = pieces.between(5_100, 9_000), pieces.between(4_000, 6_000)
+    (numbers, made), chunk = within.needed(), rows[5_000:10_000]
+    assert numbers == range(1, 2)
+    assert np.shares_memory(made([chunk]), chunk)
+    numbers, made = across.needed()
+    assert numbers == range(2)
+    np.testing.assert_array_equal(made([rows[:5_000], chunk]), rows[4_000:6_000])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(across)).to_numpy(), rows[4_000:6_000])
+    assert isinstance(across, DaskRows)
+
+
+@pytest.mark.posix
+def test_a_lost_worker_changes_no_bit(client, rows):
+    model = cv.models.normal_wishart_mixture(D, 2)
+    value = client.persist(da.from_array(rows, chunks=(1_234, 2)))
+    killed = []
+
+    def progress(told):
+        if told.iteration == 2 and not killed:
+            killed.append(min(client.run(os.getpid).values()))
+            os.kill(killed[-1], signal.SIGKILL)
+
+    survived = settle(model, {"x": value}, executor=client, progress=progress)
+    client.wait_for_workers(2, timeout=20)
+    assert killed
+    assert killed[0] not in client.run(os.getpid).values()
+    assert_same_bits(survived, settle(model, {"x": rows}, executor=1))
+
+
+def _until(block, path):
+    """Return a chunk as long as a file is there."""
+    if not os.path.exists(path):
+        raise RuntimeError("the disk is gone")
+    return block
+
+
+class Unmounted(cv.DaskExecutor):
+    """Removes a file before the first pass."""
+
+    path = ""
+
+    def sum(self, *arguments):
+        if os.path.exists(self.path):
+            os.remove(self.path)
+        return super().sum(*arguments)
+
+
+def test_a_graph_that_fails_is_refused_at_once(client, rows, tmp_path):
+    path = tmp_path / "mounted"
+    path.touch()
+    executor = Unmounted(client)
+    executor.path = str(path)
+    value = da.from_array(rows, chunks=(3_000, D)).map_blocks(_until, str(path), dtype=float)
+    with pytest.raises(cv.DataError, match="cannot be computed: RuntimeError: the disk is gone"):
+        settle(cv.models.normal_wishart_mixture(D, 2), {"x": value}, executor=executor, init="prior")
+    assert not path.exists()
+
+
+def test_what_another_cluster_holds(client, rows):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+        ) as other,
+        distributed.Client(other, set_as_default=False) as theirs,
+    ):
+        value = theirs.persist(da.from_array(rows, chunks=(3_000, D)))
+        with pytest.raises(
+            cv.DataError, match=r"was persisted on the cluster at .*executor=cv\.DaskExecutor"
+        ):
+            settle(cv.models.normal_wishart_mixture(D, 2), {"x": value}, executor=client)
+
+
+def test_another_client_of_the_same_cluster(cluster, client, rows):
+    value = client.persist(da.from_array(rows, chunks=(3_000, D)))
+    model = cv.models.normal_wishart_mixture(D, 2)
+    found = settle(model, {"x": value}, executor=cluster.scheduler_address)
+    assert_same_bits(found, settle(model, {"x": rows}, executor=1))
+
+
+@pytest.mark.posix
+def test_what_was_sent_by_hand_and_is_lost(client, rows):
+    sent = client.scatter(rows, hash=False)
+    chunk = client.submit(np.asarray, sent)
+    value = client.persist(da.from_delayed(chunk, shape=rows.shape, dtype=rows.dtype))
+
+    def progress(told):
+        if told.iteration == 2:
+            lost = {address for where in client.who_has([sent, chunk]).values() for address in where}
+            processes = client.run(os.getpid)
+            for address in lost:
+                os.kill(processes[address], signal.SIGKILL)
+
+    with pytest.raises(cv.DataError, match="was lost with a worker, and cannot be computed again"):
+        settle(
+            cv.models.normal_wishart_mixture(D, 2), {"x": value}, executor=client, progress=progress, tol=0.0
+        )
+    client.wait_for_workers(2, timeout=20)
