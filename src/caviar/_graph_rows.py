@@ -10,12 +10,15 @@ import io
 import pickle
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import Any, Protocol
 
+from ._errors import CaviarError, ClusterError, DataError
 from ._lazy import LazyRows
 from ._typing import AnyArray
 
-__all__ = ["Graph", "GraphRows", "Packer", "graph_rows_in", "unpacked"]
+__all__ = ["Graph", "GraphRows", "Packer", "explained", "graph_rows_in", "unpacked"]
 
 
 class Graph(Protocol):
@@ -59,6 +62,43 @@ def graph_rows_in(value: Any) -> Iterator[GraphRows]:
     elif isinstance(value, LazyRows) or hasattr(value, "between"):
         for array in getattr(value, "arrays", ()):
             yield from graph_rows_in(array)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say what is wrong where a cluster cannot compute a graph.
+
+    Raises
+    ------
+    DataError
+        If the graph fails, or what it begins with is lost.
+    ClusterError
+        If workers die of it.
+    """
+    try:
+        yield
+    except (CaviarError, TimeoutError):
+        raise
+    except CancelledError as error:
+        raise DataError(
+            "the Dask collection was lost with a worker, and cannot be computed again: what it begins with was sent to "
+            "the cluster by hand. Make it anew, and fit again"
+        ) from error
+    except Exception as error:
+        if type(error).__name__ == "CommClosedError":
+            raise ClusterError(
+                f"the connection to the cluster that computes the Dask collection was lost ({error}); see whether it "
+                f"still runs, and fit again"
+            ) from error
+        if type(error).__name__ == "KilledWorker":
+            raise ClusterError(
+                f"workers died while they computed the Dask collection ({error}); their logs say why. Often it is "
+                f"memory: give it smaller chunks, or the workers more memory"
+            ) from error
+        raise DataError(
+            f"a chunk of the Dask collection cannot be computed: {type(error).__name__}: {error}. Find it by "
+            f"collection.compute()"
+        ) from error
 
 
 class Packer:

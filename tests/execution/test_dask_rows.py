@@ -6,13 +6,19 @@ import pickle
 import signal
 import time
 import warnings
+from weakref import WeakSet
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import caviar as cv
+from caviar import _block_map
+from caviar._version import versions
+from caviar.data import ArrayRows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
+from caviar.engine.sample import sample_of
+from caviar.execution import Threads
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -133,19 +139,122 @@ def test_columns_of_one_table_in_single_precision(client, rows):
     )
 
 
-def test_no_pass_reads_rows_here(client, rows, decoded):
-    at_passes = []
-    model = cv.models.normal_wishart_mixture(D, 2)
+def test_no_row_is_read_here(client, rows, decoded):
     value = client.persist(da.from_array(rows, chunks=(3_000, D)))
-    settle(
-        model,
-        {"x": value},
-        executor=client,
-        tol=0.0,
-        progress=lambda told: at_passes.append(len(decoded)),
+    settle(cv.models.normal_wishart_mixture(D, 2), {"x": value}, executor=client, tol=0.0)
+    assert not decoded
+
+
+@pytest.mark.parametrize("fractions", [True, False])
+def test_no_row_with_weights_and_missing_entries_is_read_here(client, counts, decoded, fractions):
+    """Many rows are equal, and sums of fractions depend on their order."""
+    few = np.minimum(counts, 3.0)
+    weights = np.random.default_rng(5).choice([0.0, 0.7, 2.6] if fractions else [0.0, 1.0, 3.0], N)
+    model = cv.models.poisson_mixture(D, 2)
+    data = {"x": client.persist(frame_of(few))}
+    own = client.persist(da.from_array(weights, chunks=4_321))
+    found = settle(model, data, sample_weight=own, executor=client)
+    assert not decoded
+    assert_same_bits(found, settle(model, {"x": few}, sample_weight=weights, executor=1))
+
+
+class Counting(Threads):
+    """Threads that remember how many chunks had been read here before their first pass."""
+
+    def __init__(self, decoded):
+        super().__init__(1)
+        self.decoded, self.before = decoded, None
+
+    def sum(self, work, source, chunks, carried):
+        if self.before is None:
+            self.before = len(self.decoded)
+        return super().sum(work, source, chunks, carried)
+
+
+def test_threads_read_rows_in_their_passes_only(client, rows, decoded):
+    value = client.persist(da.from_array(rows, chunks=(3_000, D)))
+    model, threads = cv.models.normal_wishart_mixture(D, 2), Counting(decoded)
+    found = settle(model, {"x": value}, executor=threads)
+    assert threads.before == 0
+    assert_same_bits(found, settle(model, {"x": rows}, executor=1))
+
+
+def test_an_estimator_reads_no_row_here(client, rows, decoded):
+    weights = np.random.default_rng(6).random(N)
+    held = client.persist(da.from_array(weights, chunks=4_321))
+
+    def fitted(X, weights, executor):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cv.ConvergenceWarning)
+            estimator = cv.BayesianGaussianMixture(2, random_state=0, max_iter=4, executor=executor)
+            return estimator.fit(X, sample_weight=weights)
+
+    found = fitted(client.persist(frame_of(rows)), held, cv.DaskExecutor(client))
+    assert not decoded
+    assert found.elbo_ == fitted(pd.DataFrame(rows, columns=list("abc")), weights, None).elbo_
+
+
+@pytest.mark.parametrize("unit", [1, 3])
+def test_a_sample_is_that_of_arrays_wherever_it_is_cut(client, counts, unit, monkeypatch):
+    monkeypatch.setattr(_block_map, "_FEWEST_BLOCKS", unit)
+    monkeypatch.setattr(_block_map, "_RUNS", 2)
+    few = np.nan_to_num(counts)
+    weights = np.random.default_rng(7).choice([0.0, 0.7, 2.6], N)
+    there = ArrayRows(
+        {"x": dask_rows(client.persist(da.from_array(few, chunks=(1_234, 2))))},
+        N,
+        dask_rows(client.persist(da.from_array(weights, chunks=4_321))),
     )
-    assert len(at_passes) > 2
-    assert set(at_passes) == {len(decoded)}
+    assert _block_map.is_cut(there)
+    for largest in (20, 100_000):
+        ours = sample_of(there, largest)
+        expected = sample_of(ArrayRows({"x": few}, N, weights), largest)
+        np.testing.assert_array_equal(ours.columns["x"], expected.columns["x"])
+        np.testing.assert_array_equal(ours.row_weights, expected.row_weights)
+        assert ours.is_part == expected.is_part
+
+
+def _with(rows, place, value):
+    changed = rows.copy()
+    changed[place] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [((17_001, 1), np.inf, "infinity in row 17001"), ((17_001, 1), np.nan, "missing in part")],
+)
+def test_what_is_wrong_with_rows_is_told_as_of_arrays(client, rows, decoded, place, value, told):
+    wrong = client.persist(da.from_array(_with(rows, place, value), chunks=(3_000, 2)))
+    with pytest.raises(cv.DataError, match=told):
+        settle(cv.models.normal_wishart_mixture(D, 2), {"x": wrong}, executor=client)
+    assert not decoded
+
+
+def test_numbers_off_the_support_and_wrong_weights(client, counts, decoded):
+    model = cv.models.poisson_mixture(D, 2)
+    wrong = client.persist(frame_of(_with(counts, (9_000, 0), 0.5)))
+    with pytest.raises(cv.DataError, match="counted from row 8192"):
+        settle(model, {"x": wrong}, executor=client)
+    weights = client.persist(da.from_array(_with(np.ones(N), 12_345, -1.0), chunks=2_000))
+    with pytest.raises(cv.DataError, match="got -1 in row 12345"):
+        settle(model, {"x": client.persist(frame_of(counts))}, sample_weight=weights, executor=client)
+    assert not decoded
+
+
+def test_workers_of_another_version_do_not_look_at_rows(client, rows, decoded, monkeypatch):
+    monkeypatch.setattr(_block_map, "_alike", WeakSet())
+    monkeypatch.setattr(_block_map, "versions", _older)
+    value = dask_rows(client.persist(da.from_array(rows, chunks=(3_000, D))))
+    # of this process only
+    monkeypatch.setenv("CAVIAR_TEST", "1")
+    assert _block_map.total_of(value) == _block_map.total_of(rows)
+    assert len(decoded) == 7
+
+
+def _older():
+    own = versions()
+    return {**own, "numpy": "1.0"} if "CAVIAR_TEST" in os.environ else own
 
 
 def test_rows_are_cut_from_chunks_without_a_copy(rows):
@@ -191,10 +300,10 @@ class Unmounted(cv.DaskExecutor):
 
     path = ""
 
-    def sum(self, *arguments):
+    def sum(self, work, source, chunks, carried):
         if os.path.exists(self.path):
             os.remove(self.path)
-        return super().sum(*arguments)
+        return super().sum(work, source, chunks, carried)
 
 
 def test_a_graph_that_fails_is_refused_at_once(client, rows, tmp_path):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._lazy import LazyRows, total_of
+from .._block_map import total_of
+from .._lazy import LazyRows
 from .._typing import AnyArray, Array
 
 __all__ = ["ArrayRows"]
@@ -88,6 +90,11 @@ class ArrayRows:
     @property
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows where there are none."""
+        return self._total_weight
+
+    @cached_property
+    def _total_weight(self) -> float:
+        # asked for in every pass, and weights may be read in blocks
         return float(self.n_rows) if self.row_weights is None else total_of(self.row_weights)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._errors import CaviarError, ClusterError, DataError
-from .._graph_rows import Packer
+from .._errors import DataError
+from .._graph_rows import Packer, explained
 from .connection import Connection
 from .on_worker import assemble
 from .placement import Lost, Placed, Placement, Slot, piece_of, whereabouts
@@ -52,8 +52,9 @@ class Assembled(Placement):
         packer = Packer(self.client)
         for chunk in chunks:
             piece = piece_of(self.source, chunk)
-            packed, needed = packer.pack(piece.source)
-            future = self.client.submit(assemble, packed, piece.chunk, needed, pure=False)
+            with explained():
+                packed, needed = packer.pack(piece.source)
+                future = self.client.submit(assemble, packed, piece.chunk, needed, pure=False)
             if chunk.number in self._placed:
                 self._placed[chunk.number].future.release()
             # where it will be is not known yet
@@ -94,46 +95,23 @@ class Assembled(Placement):
         DataError
             If the graph fails, or what it begins with is lost.
         """
-        from concurrent.futures import CancelledError
-
         from distributed import wait
 
         while True:
             try:
-                with self.client.as_current():
+                with self.client.as_current(), explained():
                     wait(futures, timeout=_POLL)
-            except CancelledError as error:
-                # refuses to go on without a scheduler
-                self._connection.ask()
-                raise DataError(
-                    "the Dask collection was lost with a worker, and cannot be computed again: what it begins with was "
-                    "sent to the cluster by hand. Make it anew, and fit again"
-                ) from error
             except TimeoutError:
                 if not self._connection.ask():
                     # refuses to go on without workers
                     self._connection.threads()
+            except DataError:
+                # refuses to go on without a scheduler
+                self._connection.ask()
+                raise
             else:
                 break
-        for future in futures:
-            if future.status == "error":
-                raise _explained(future.exception())
-
-
-def _explained(error: Any) -> CaviarError:
-    from distributed import KilledWorker
-
-    if isinstance(error, CaviarError):
-        return error
-    if isinstance(error, KilledWorker):
-        told: CaviarError = ClusterError(
-            f"workers died while they computed the Dask collection ({error}); their logs say why. Often it is memory: "
-            f"give it smaller chunks, or the workers more memory"
-        )
-    else:
-        told = DataError(
-            f"a chunk of the Dask collection cannot be computed: {type(error).__name__}: {error}. Find it by "
-            f"collection.compute()"
-        )
-    told.__cause__ = error
-    return told
+        with explained():
+            for future in futures:
+                if future.status == "error":
+                    raise future.exception()
