@@ -15,7 +15,7 @@ from weakref import WeakSet
 import numpy as np
 
 from ._blas import one_blas_thread
-from ._graph_rows import Packer, explained, graph_rows_in, unpacked
+from ._graph_rows import Packer, explained, graph_rows_in, is_graph, unpacked
 from ._lazy import BLOCK_ROWS, LazyRows
 from ._version import versions
 
@@ -47,7 +47,7 @@ def map_blocks(function: Callable[..., R], *arrays: Any, size: int = BLOCK_ROWS)
         Rows of a block.
     """
     together, n_rows = _Together(arrays), len(arrays[0])
-    if not any(True for _ in graph_rows_in(together)):
+    if not is_cut(together):
         for start in range(0, n_rows, size):
             yield start, function(*together.blocks(start, start + size))
         return
@@ -114,21 +114,26 @@ def _run(packed: bytes, pieces: Sequence[Any]) -> Any:
 
 def _client_of(source: Any) -> Any:
     """Return the client of the one cluster that computes rows of a source; None if they are to be read here."""
+    if not is_graph(source):
+        return None
     graphs = {id(rows.graph): rows.graph for rows in graph_rows_in(source)}
     clients = [graph.client() for graph in graphs.values()]
-    if not clients or any(own is not clients[0] for own in clients) or not _takes_work(clients[0]):
-        return None
-    return clients[0]
+    return clients[0] if all(own is clients[0] for own in clients) and _takes_work(clients[0]) else None
 
 
 def _takes_work(client: Any) -> bool:
     """Whether a client can be waited for here, and its workers give the bits of this process."""
-    if client is None or getattr(client, "asynchronous", True) or _is_in_task():
+    if client is None or client.asynchronous or client.status != "running" or _is_in_task():
         return False
     if client not in _alike:
         mine = versions()
         theirs = client.run(versions, on_error="return")
         if not theirs or any(own != mine for own in theirs.values()):
+            return False
+        try:
+            # it reads what is sent to workers, of whatever version
+            client.run_on_scheduler(versions)
+        except Exception:  # noqa: BLE001 (whatever it says, it cannot read what is sent)
             return False
         _alike.add(client)
     return True

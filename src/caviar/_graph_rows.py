@@ -18,7 +18,7 @@ from ._errors import CaviarError, ClusterError, DataError
 from ._lazy import LazyRows
 from ._typing import AnyArray
 
-__all__ = ["Graph", "GraphRows", "Packer", "explained", "graph_rows_in", "unpacked"]
+__all__ = ["Graph", "GraphRows", "Packer", "explained", "graph_rows_in", "is_graph", "unpacked"]
 
 
 class Graph(Protocol):
@@ -57,11 +57,35 @@ class GraphRows(LazyRows):
 
 def graph_rows_in(value: Any) -> Iterator[GraphRows]:
     """Yield the rows of graphs that a source or rows are made of, which tell what that is by their ``arrays``."""
-    if isinstance(value, GraphRows):
-        yield value
-    elif isinstance(value, LazyRows) or hasattr(value, "between"):
-        for array in getattr(value, "arrays", ()):
-            yield from graph_rows_in(array)
+    return (array for array in _arrays_in(value) if isinstance(array, GraphRows))
+
+
+def is_graph(value: Any) -> bool:
+    """Whether most of a source or of rows is made of rows of graphs: what else there is would have to be sent."""
+    arrays = list(_arrays_in(value))
+    others = [array for array in arrays if not isinstance(array, GraphRows)]
+    return len(others) < len(arrays) and 2 * _size(others) <= _size(arrays)
+
+
+def _arrays_in(value: Any) -> Iterator[Any]:
+    """Yield what a source or rows are made of, each once: rows of graphs, other lazy rows and arrays."""
+    seen: set[int] = set()
+    several = [value]
+    while several:
+        own = several.pop()
+        parts = getattr(own, "arrays", None) if hasattr(own, "between") else None
+        if own is None or id(own) in seen:
+            continue
+        seen.add(id(own))
+        if parts is None:
+            yield own
+        else:
+            several += parts
+
+
+def _size(arrays: Sequence[Any]) -> int:
+    # of a sparse matrix the numbers that it holds
+    return sum(int(array.size) for array in arrays)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import pytest
 
 import caviar as cv
 from caviar import _block_map
+from caviar._graph_rows import Packer, unpacked
 from caviar._version import versions
 from caviar.data import ArrayRows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
@@ -268,6 +269,46 @@ def test_rows_are_cut_from_chunks_without_a_copy(rows):
     np.testing.assert_array_equal(made([rows[:5_000], chunk]), rows[4_000:6_000])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(across)).to_numpy(), rows[4_000:6_000])
     assert isinstance(across, DaskRows)
+
+
+@pytest.mark.parametrize("chunks", [(3_000, 1, 2), (2_000, 2, 4), (20_011, 1, 4)])
+def test_chunks_along_every_axis(client, chunks):
+    values = np.random.default_rng(8).integers(0, 9, (N, 2, 5))
+    own = dask_rows(client.persist(da.from_array(values, chunks=chunks)))
+    for start, stop in ((0, N), (5_000, 5_001), (1_999, 6_001)):
+        packed, pieces = Packer(client).pack([own.between(start, stop)])
+        (found,) = unpacked(packed, client.gather(pieces))
+        assert found.dtype == values.dtype
+        np.testing.assert_array_equal(found, values[start:stop])
+
+
+def test_a_chunk_of_another_shape_than_planned(client, rows):
+    own = da.from_delayed(client.submit(np.ones, (N, D + 1)), shape=(N, D), dtype=float)
+    with pytest.raises(
+        cv.DataError, match=r"chunk 0 .* shape \(20011, 4\), where its plan says \(20011, 3\)"
+    ):
+        settle(cv.models.normal_wishart_mixture(D, 2), {"x": client.persist(own)}, executor=client)
+
+
+def test_arrays_beside_few_numbers_of_a_cluster_are_not_sent_for_a_look(client, rows):
+    weights = np.random.default_rng(9).choice([0.0, 0.7, 2.5], N)
+    held = dask_rows(client.persist(da.from_array(weights, chunks=4_321)))
+    assert not _block_map.is_cut(ArrayRows({"x": rows}, N, held))
+    model = cv.models.normal_wishart_mixture(D, 2)
+    found = settle(model, {"x": rows}, sample_weight=held, executor=client)
+    assert_same_bits(found, settle(model, {"x": rows}, sample_weight=weights, executor=1))
+
+
+def _fitted_there(value):
+    return settle(cv.models.normal_wishart_mixture(D, 2), {"x": value}, executor=1).elbo
+
+
+def test_a_fit_in_a_task_waits_for_no_other(client, rows):
+    """Both workers are busy with fits: whoever waited for a thread of theirs would wait for ever."""
+    value = da.from_array(rows, chunks=(5_000, D))
+    fits = client.map(_fitted_there, [value, value], pure=False)
+    expected = settle(cv.models.normal_wishart_mixture(D, 2), {"x": rows}, executor=1).elbo
+    assert client.gather(fits) == [expected, expected]
 
 
 @pytest.mark.posix

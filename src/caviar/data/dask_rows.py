@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ class DaskRows(PieceRows, GraphRows):
         self.graph, self._join = pieces.whole, pieces.joined(start, start + self.shape[0])
 
     def needed(self) -> tuple[range, _Join]:
-        return range(self._join.first, self._join.first + len(self._join.lengths)), self._join
+        first, several = self._join.first, math.prod(self._join.grid)
+        return range(first * several, (first + len(self._join.lengths)) * several), self._join
 
 
 class _Collection:
@@ -104,10 +106,8 @@ class _Collection:
     def owner(self) -> Any:
         """The client through which chunks were persisted; None if none is held by a cluster."""
         for task in dict(self.value.__dask_graph__()).values():
-            # newer versions wrap what is no task
-            held = getattr(task, "value", task)
-            if type(held).__module__ == "distributed.client" and hasattr(held, "client"):
-                return held.client
+            if _is_future(_own(task)):
+                return _own(task).client
         return None
 
     def client(self) -> Any:
@@ -125,7 +125,7 @@ class _Collection:
         return self.part(number, number + 1).value.compute(**self.scheduler())
 
     def futures(self, client: Any) -> list[Any]:
-        """Have a cluster compute all chunks; return a future of each."""
+        """Have a cluster compute all chunks; return a future of each, those of the same rows after one another."""
         theirs, ours = (_address(own) for own in (self.owner or client, client))
         if theirs != ours:
             raise DataError(
@@ -133,15 +133,39 @@ class _Collection:
                 f"{ours}; fit with the client it was persisted through, executor=cv.DaskExecutor(client), or give the "
                 f"collection that it was made from"
             )
-        value = self.value
-        if self.is_array and any(len(sizes) > 1 for sizes in value.chunks[1:]):
-            value = value.rechunk(dict.fromkeys(range(1, value.ndim), -1))
-        delayed = value.to_delayed()
+        if self.owner is client and all(map(_is_future, held := self._held())):
+            return held
+        delayed = self.value.to_delayed()
         return client.compute(delayed.ravel().tolist() if self.is_array else list(delayed))
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Number of chunks along each axis but the rows."""
+        return tuple(map(len, self.value.chunks[1:])) if self.is_array else ()
+
+    def _held(self) -> list[Any]:
+        """Return what stands for each chunk in the graph."""
+        keys, graph = self.value.__dask_keys__(), dict(self.value.__dask_graph__())
+        for _ in self.grid:
+            keys = [key for several in keys for key in several]
+        held = [graph[key] for key in keys]
+        while any(hasattr(task, "target") for task in held):
+            # other names of the same
+            held = [graph[task.target] if hasattr(task, "target") else task for task in held]
+        return list(map(_own, held))
 
 
 def _collection(value: Any, is_array: bool) -> _Collection:
     return _Collection(value, is_array=is_array)
+
+
+def _own(task: Any) -> Any:
+    """Return what a graph holds: newer versions wrap what is no task."""
+    return getattr(task, "value", task)
+
+
+def _is_future(value: Any) -> bool:
+    return type(value).__module__ == "distributed.client" and hasattr(value, "client")
 
 
 def _chosen() -> Any:
@@ -176,10 +200,10 @@ class _DaskPieces:
 
     def joined(self, start: int, stop: int, only: int | None = None) -> _Join:
         """Return how rows are made from all chunks, or from one."""
-        first, lengths = self.first, self.lengths
+        first, lengths, grid = self.first, self.lengths, self.whole.grid
         if only is not None:
-            first, lengths = first + only, lengths[only : only + 1]
-        return _Join(lengths, self.event_shape, self.dtype, self.whole.is_array, first, start, stop)
+            first, lengths, grid = first + only, lengths[only : only + 1], ()
+        return _Join(lengths, self.event_shape, self.dtype, self.whole.is_array, grid, first, start, stop)
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = self.whole.part(self.first, self.first + len(self.lengths))
@@ -188,38 +212,62 @@ class _DaskPieces:
 
 @dataclass(frozen=True)
 class _Join:
-    """Rows from ``start`` to ``stop`` of successive chunks, as an array of one piece."""
+    """Rows from ``start`` to ``stop`` of successive chunks, as one array.
+
+    Attributes
+    ----------
+    lengths
+        Rows of each chunk.
+    event_shape, dtype
+        Of a row.
+    is_array
+        Whether chunks are arrays, not tables.
+    grid
+        Number of parts of a chunk along each axis but the rows.
+    first
+        Number of the first chunk, for messages.
+    start, stop
+        Which rows, from the first of these chunks on.
+    """
 
     lengths: tuple[int, ...]
     event_shape: tuple[int, ...]
     dtype: np.dtype[Any]
     is_array: bool
+    grid: tuple[int, ...]
     first: int
     start: int
     stop: int
 
     def __call__(self, values: Sequence[Any]) -> AnyArray:
         """Return the rows; they are a view of a chunk where that has them as they are wanted."""
-        found, before = [], 0
-        for number, (value, length) in enumerate(zip(values, self.lengths, strict=True)):
-            self._check(number, value)
+        found, before, several = [], 0, math.prod(self.grid)
+        for number, length in enumerate(self.lengths):
             start, stop = max(self.start - before, 0), min(self.stop - before, length)
             if start < stop:
-                # cut before they are converted: nothing else of the chunk is held
-                own = value[start:stop] if self.is_array else _numbers(value.iloc[start:stop])
-                found.append(np.ascontiguousarray(own, dtype=self.dtype))
+                found.append(
+                    self._rows(number, values[number * several : (number + 1) * several], start, stop)
+                )
             before += length
         if len(found) == 1:
             return found[0]
         return np.concatenate(found) if found else np.empty((0, *self.event_shape), self.dtype)
 
-    def _check(self, number: int, value: Any) -> None:
-        shape, expected = np.shape(value), (self.lengths[number], *self.event_shape)
-        if shape != expected:
+    def _rows(self, number: int, parts: Sequence[Any], start: int, stop: int) -> AnyArray:
+        """Return some rows of a chunk, cut before they are converted: nothing else of the chunk is held."""
+        cut = [own[start:stop] if self.is_array else _numbers(own.iloc[start:stop]) for own in parts]
+        for axis in range(len(self.grid), 0, -1):
+            n = self.grid[axis - 1]
+            if n > 1:
+                cut = [np.concatenate(cut[at : at + n], axis=axis) for at in range(0, len(cut), n)]
+        lengths, expected = {len(own) for own in parts}, (self.lengths[number], *self.event_shape)
+        if lengths != {expected[0]} or cut[0].shape[1:] != self.event_shape:
+            shape = (*lengths, *cut[0].shape[1:])
             raise DataError(
                 f"chunk {self.first + number} of the Dask collection has shape {shape}, where its plan says "
                 f"{expected}; what is read must not change meanwhile"
             )
+        return np.ascontiguousarray(cut[0], dtype=self.dtype)
 
 
 def _numbers(frame: Any) -> Any:

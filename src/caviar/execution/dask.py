@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Self, TypeVar
 
 from .._errors import ClusterError, ParameterError
-from .._graph_rows import graph_rows_in
+from .._graph_rows import is_graph
 from .assembled import Assembled
 from .connection import Connection, is_client
 from .on_worker import Found, Share, end_session, join, sum_share
@@ -263,10 +263,9 @@ class _Cluster:
 
     def _placement(self, source: Any) -> Placement:
         if id(source) not in self._placements:
-            is_computed = any(True for _ in graph_rows_in(source))
             self._placements[id(source)] = (
                 Assembled(self.connection, source)
-                if is_computed
+                if is_graph(source)
                 else Placement(self.client, source, self.connection.direct)
             )
         return self._placements[id(source)]
