@@ -15,7 +15,7 @@ from weakref import WeakSet
 import numpy as np
 
 from ._blas import one_blas_thread
-from ._graph_rows import Packer, explained, graph_rows_in, is_graph, unpacked
+from ._graph_rows import GraphRows, Packer, arrays_in, explained, is_graph, unpacked
 from ._lazy import BLOCK_ROWS, LazyRows
 from ._version import versions
 
@@ -116,7 +116,11 @@ def _client_of(source: Any) -> Any:
     """Return the client of the one cluster that computes rows of a source; None if they are to be read here."""
     if not is_graph(source):
         return None
-    graphs = {id(rows.graph): rows.graph for rows in graph_rows_in(source)}
+    lazy = [array for array in arrays_in(source) if isinstance(array, LazyRows)]
+    # files that are read here need not be there
+    if not all(isinstance(rows, GraphRows) for rows in lazy):
+        return None
+    graphs = {id(rows.graph): rows.graph for rows in lazy if isinstance(rows, GraphRows)}
     clients = [graph.client() for graph in graphs.values()]
     return clients[0] if all(own is clients[0] for own in clients) and _takes_work(clients[0]) else None
 

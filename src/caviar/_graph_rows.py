@@ -18,7 +18,7 @@ from ._errors import CaviarError, ClusterError, DataError
 from ._lazy import LazyRows
 from ._typing import AnyArray
 
-__all__ = ["Graph", "GraphRows", "Packer", "explained", "graph_rows_in", "is_graph", "unpacked"]
+__all__ = ["Graph", "GraphRows", "Packer", "arrays_in", "explained", "is_graph", "unpacked"]
 
 
 class Graph(Protocol):
@@ -55,20 +55,15 @@ class GraphRows(LazyRows):
         """Return the numbers of the pieces that the rows are made of, and how: this can be pickled and compared."""
 
 
-def graph_rows_in(value: Any) -> Iterator[GraphRows]:
-    """Yield the rows of graphs that a source or rows are made of, which tell what that is by their ``arrays``."""
-    return (array for array in _arrays_in(value) if isinstance(array, GraphRows))
-
-
 def is_graph(value: Any) -> bool:
     """Whether most of a source or of rows is made of rows of graphs: what else there is would have to be sent."""
-    arrays = list(_arrays_in(value))
+    arrays = list(arrays_in(value))
     others = [array for array in arrays if not isinstance(array, GraphRows)]
     return len(others) < len(arrays) and 2 * _size(others) <= _size(arrays)
 
 
-def _arrays_in(value: Any) -> Iterator[Any]:
-    """Yield what a source or rows are made of, each once: rows of graphs, other lazy rows and arrays."""
+def arrays_in(value: Any) -> Iterator[Any]:
+    """Yield what a source or rows are made of, as they tell by their ``arrays``, each once: lazy rows and arrays."""
     seen: set[int] = set()
     several = [value]
     while several:

@@ -16,7 +16,7 @@ import caviar as cv
 from caviar import _block_map
 from caviar._graph_rows import Packer, unpacked
 from caviar._version import versions
-from caviar.data import ArrayRows
+from caviar.data import ArrayRows, as_rows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
 from caviar.engine.sample import sample_of
 from caviar.execution import Threads
@@ -290,10 +290,15 @@ def test_a_chunk_of_another_shape_than_planned(client, rows):
         settle(cv.models.normal_wishart_mixture(D, 2), {"x": client.persist(own)}, executor=client)
 
 
-def test_arrays_beside_few_numbers_of_a_cluster_are_not_sent_for_a_look(client, rows):
+def test_arrays_beside_few_numbers_of_a_cluster_are_not_sent_for_a_look(client, rows, tmp_path):
     weights = np.random.default_rng(9).choice([0.0, 0.7, 2.5], N)
     held = dask_rows(client.persist(da.from_array(weights, chunks=4_321)))
     assert not _block_map.is_cut(ArrayRows({"x": rows}, N, held))
+    file = tmp_path / "few.npy"
+    np.save(file, weights)
+    there = dask_rows(client.persist(da.from_array(rows, chunks=(3_000, D))))
+    assert _block_map.is_cut(ArrayRows({"x": there}, N, weights))
+    assert not _block_map.is_cut(ArrayRows({"x": there}, N, as_rows(np.load(file, mmap_mode="r"))))
     model = cv.models.normal_wishart_mixture(D, 2)
     found = settle(model, {"x": rows}, sample_weight=held, executor=client)
     assert_same_bits(found, settle(model, {"x": rows}, sample_weight=weights, executor=1))
