@@ -8,9 +8,9 @@ A pass is everything that touches rows: features, local updates, statistics, and
 The products are W @ T (K x F by F x B) and R @ T' (K x B by B x F) over blocks of the size that our pass takes, on
 operands that are there already. The peer is what is commonly written: ``torch.distributions.MultivariateNormal`` for
 the densities, ``logsumexp``, and products for the moments, over chunks of rows that its (rows, K, D) differences have
-room in. Another is a step of EM of pomegranate's ``GeneralMixtureModel`` (in the extra ``bench``), in float32, on
-chunks of rows. Rows are on the device before the clock starts; every time includes waiting for the device. Without torch,
-or without a CUDA device, the script says so and measures nothing.
+room in. Another, where pomegranate is installed, is a step of EM of its ``GeneralMixtureModel``, in float32, on chunks
+of rows. Rows are on the device before the clock starts; every time includes waiting for the device. Without torch, or
+without a CUDA device, the script says so and measures nothing.
 
 What to expect at D = K = 64, F = 2145, on a GPU of 4.8 TB/s and 67 TFLOP/s in float32 and, on tensor cores, in float64
 (an H200). A row takes 4 K F = 549,000 operations, 8.2 ns in the two products at that peak. They read its column of T

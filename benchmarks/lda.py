@@ -245,8 +245,12 @@ def show(seeds: list[list[Point]], words: tuple[str, ...]) -> None:
                 ratios.append(row.seconds / min(reached, default=np.inf))
         seconds = np.median([row.seconds for row in rows])
         level = np.median([row.perplexity for row in rows])
-        faster = "" if name == DEFAULT else f"{np.median(ratios):8.1f} ({min(ratios):.1f}, {max(ratios):.1f})"
-        print(f"{name:28}{passes:7}{seconds:9.2f}{level:12.0f}   {faster.replace('0.0', 'not reached')}")
+        told = [
+            f"{ratio:.1f}" if ratio else "not reached"
+            for ratio in (np.median(ratios), min(ratios), max(ratios))
+        ]
+        faster = "" if name == DEFAULT else f"{told[0]:>8} ({told[1]}, {told[2]})"
+        print(f"{name:28}{passes:7}{seconds:9.2f}{level:12.0f}   {faster}")
     last = ([point for point in seeds[0] if point.name == DEFAULT] or seeds[0])[-1].topics
     for topic in last[np.argsort(-last.sum(axis=1))[:5]]:
         print("   ", " ".join(words[v] for v in np.argsort(-topic)[:9]), flush=True)

@@ -1,4 +1,4 @@
-"""Run the Python blocks of the pages, hold what they print against the ``text`` blocks that follow, draw the pictures.
+"""Run the code of the pages, hold what it prints against the ``text`` blocks that follow, draw the pictures.
 
     python docs/build_examples.py                              # all pages: writes outputs and docs/pictures/*.png
     python docs/build_examples.py docs/models/poisson_mixture.md
@@ -6,6 +6,10 @@
 
 The blocks of a page are one program. What a block prints stands in the ``text`` block after it; where the page shows
 how something is refused, that block begins with ``Error`` when it is first written. PNG files go to ``docs/pictures``.
+
+The commands ``caviar ...`` of ``sh`` blocks are run in the same folder, so that one kind of block reads what the other
+wrote; lines with other programs (``pip``, ``make``) are left out. What a command says on standard error belongs to its
+output, but for the progress of a fit, which a terminal shows only while it lasts.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import contextlib
 import io
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -28,7 +33,7 @@ import matplotlib as mpl
 
 from caviar import CaviarError, CaviarWarning
 
-__all__ = ["PageRun", "agree", "pages", "run_page"]
+__all__ = ["PageRun", "agree", "commands", "pages", "run_page"]
 
 DOCS = Path(__file__).parent
 STYLE = DOCS.parent / "src" / "caviar" / "plot" / "caviar.mplstyle"
@@ -36,9 +41,11 @@ WIDTH = 100
 """Columns at which the message of an error is broken."""
 
 BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```\n(?P<printed>\n*```text\n(?P<output>.*?)^```\n)?",
+    r"^```(?P<language>python|sh)\n(?P<code>.*?)^```\n(?P<printed>\n*```text\n(?P<output>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )
+COMMAND = re.compile(r"^(?:caviar |cat .*\| caviar )(?:.*\\\n)*.*\n", re.MULTILINE)
+PROGRESS = re.compile(r"^(?:start \d+/\d+  )?iteration \d+/\d+  .*\n", re.MULTILINE)
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 
@@ -49,7 +56,7 @@ class PageRun:
     Attributes
     ----------
     outputs
-        For each Python block the line it begins at, what stands in the page, and what it printed.
+        For each block of code the line it begins at, what stands in the page, and what it printed.
     text
         The page with what was printed in the place of what stood there.
     pictures
@@ -73,12 +80,18 @@ class PageRun:
 
 
 def pages() -> list[Path]:
-    """Return the pages with Python blocks that are run."""
+    """Return the pages with code that is run."""
     return sorted(page for page in DOCS.rglob("*.md") if BLOCK.search(page.read_text(encoding="utf-8")))
 
 
+def commands(page: Path) -> list[str]:
+    """Return the commands of a page that are run, and need ``sh``."""
+    blocks = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [line for block in blocks if block["language"] == "sh" for line in COMMAND.findall(block["code"])]
+
+
 def run_page(page: Path) -> PageRun:
-    """Run the Python blocks of a page as one program, in a folder of its own."""
+    """Run the Python blocks of a page as one program, and its commands, in a folder of its own."""
     text = page.read_text(encoding="utf-8")
     outputs, pieces, end = [], [], 0
     namespace: dict[str, Any] = {"__name__": page.stem}
@@ -86,9 +99,12 @@ def run_page(page: Path) -> PageRun:
         for block in BLOCK.finditer(text):
             line = text.count("\n", 0, block.start("code")) + 1
             refused = re.match(r"\w*(Error|Warning)", block["output"] or "") is not None
-            printed = _run(block["code"], namespace, f"{page}", line, refused)
+            if block["language"] == "sh":
+                printed = _run_commands(block["code"], f"{page}:{line}")
+            else:
+                printed = _run(block["code"], namespace, f"{page}", line, refused)
             outputs.append((line, block["output"] or "", printed))
-            pieces += [text[end : block.start()], f"```python\n{block['code']}```\n"]
+            pieces += [text[end : block.start()], f"```{block['language']}\n{block['code']}```\n"]
             pieces += [f"\n```text\n{printed}```\n"] if printed else []
             end = block.end()
         pictures = {path.name: _small(path) for path in sorted(folder.glob("*.png"))}
@@ -135,6 +151,42 @@ def _run(code: str, namespace: dict[str, Any], file: str, line: int, refused: bo
                 raise
             print(textwrap.fill(f"{type(error).__name__}: {error}", WIDTH, break_long_words=False))
     return out.getvalue()
+
+
+def _run_commands(block: str, where: str) -> str:
+    """Return what the commands of a ``sh`` block print, each below the one before, as a terminal shows it.
+
+    Raises
+    ------
+    RuntimeError
+        If a command ends with another status than 0, unless what stands behind it, ``|| ...``, expects that.
+    """
+    program = Path(".bin", "caviar")
+    if not program.exists():
+        program.parent.mkdir()
+        program.write_text(f"#!{sys.executable}\nfrom caviar.cli import main\nmain()\n", encoding="utf-8")
+        program.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(program.parent.resolve()), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join([str(DOCS.parent / "src"), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONIOENCODING": "utf-8",
+        "COLUMNS": f"{WIDTH}",
+    }
+    printed = ""
+    for command in COMMAND.findall(block):
+        run = subprocess.run(
+            ["sh", "-c", command],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
+        if run.returncode != 0:
+            raise RuntimeError(f"{where}: {command}ended with status {run.returncode}\n{run.stdout}")
+        printed += PROGRESS.sub("", run.stdout)
+    return printed
 
 
 def _small(path: Path) -> bytes:

@@ -109,3 +109,9 @@ class LostDigitsWarning(CaviarWarning):
 
 class PrecisionWarning(CaviarWarning):
     """What was to be computed in float32 is computed in float64, because responsibilities would be off by too much."""
+
+
+for _each in list(vars().values()):
+    # users know them by this name, which a traceback then shows
+    if isinstance(_each, type) and _each.__module__ == __name__:
+        _each.__module__ = "caviar"

@@ -6,6 +6,9 @@ import numpy as np
 
 from caviar._typing import AnyArray, Array
 
+_LIKE = 2.0**10
+"""Ratio of the entries of a diagonal below which units do not matter to an inverse."""
+
 
 def cholesky(matrix: Array) -> Array:
     r"""Return the lower triangular L with :math:`A = L L'`.
@@ -27,13 +30,22 @@ def cholesky(matrix: Array) -> Array:
 def inverse(matrix: Array) -> Array:
     """Return the inverse of each matrix.
 
+    Where rows differ much in size, as those of columns in other units, they are brought to one size first: the pivots
+    of an elimination are chosen by size, and would be those of the units.
+
     Examples
     --------
     >>> inverse(np.array([[2.0, 0.0], [0.0, 4.0]]))
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    return cast(Array, np.linalg.inv(matrix))
+    pivots = np.abs(matrix.diagonal(0, -2, -1))
+    if pivots.size and pivots.max() < _LIKE * pivots.min():
+        return cast(Array, np.linalg.inv(matrix))
+    # by powers of two, which changes no digit
+    exponents = np.frexp(np.abs(matrix).max(axis=-1, initial=0.0))[1]
+    scaled = np.ldexp(matrix, -exponents[..., np.newaxis])
+    return np.ldexp(cast(Array, np.linalg.inv(scaled)), -exponents[..., np.newaxis, :])
 
 
 def singular_values(matrix: Array) -> Array:

@@ -16,7 +16,7 @@ from .engine.beliefs import Beliefs
 from .engine.partly_known import PartlyKnown
 from .engine.point import PointMass
 from .engine.status import Status
-from .language import Plate, Variable
+from .language import Categorical, Plate, Variable
 from .storage import leaves_of_statement
 
 __all__ = ["model_of_document", "posterior_of_document"]
@@ -60,7 +60,7 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         n_iter=_count(document["n_iter"]),
         restart_elbos=_series(document["restart_elbos"]),
         restart_traces=_traces(document["restart_traces"]),
-        data_summary=_summary(document["data"]),
+        data_summary=_summary(document["data"], model),
         _evaluator=evaluator,
         _local=set(local),
         _factors=factors,
@@ -162,7 +162,7 @@ def _finite(value: Any) -> float:
 
 def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**62:
-        raise ValueError(f"a number of iterations {value!r:.40}")
+        raise ValueError(f"a count {value!r:.40}")
     return value
 
 
@@ -181,7 +181,42 @@ def _traces(document: Mapping[str, Any]) -> tuple[Array, ...]:
     return tuple(np.split(values, lengths.cumsum()[:-1])) if len(lengths) else ()
 
 
-def _summary(value: Any) -> dict[str, Any] | None:
-    if value is not None and not isinstance(value, dict):
+def _summary(value: Any, model: Model) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value["arrays"], dict):
         raise TypeError(f"a summary of data {value!r:.40}")
+    _count(value["rows"])
+    _check_about(value.get("about", {}))
+    for array, own in value["arrays"].items():
+        if not isinstance(own["shape"], list):
+            raise TypeError(f"a shape {own['shape']!r:.40}")
+        sizes = [_count(size) for size in (*own["shape"], own.get("missing", 0))]
+        columns = own.get("columns", [])
+        if not isinstance(columns, list) or (columns and len(columns) != sizes[-2]):
+            raise ValueError(f"names of columns {columns!r:.40}")
+        for name in columns:
+            _text(name)
+        if "categories" in own:
+            _check_categories(own["categories"], model.variables[array])
+        for figure in ("mean", "standard_deviation"):
+            if figure in own and getattr(own[figure], "dtype", None) != np.float64:
+                raise TypeError(f"a {figure} {own[figure]!r:.40}")
     return value
+
+
+def _check_about(about: Any) -> None:
+    """Refuse what does not say in words where data and fit come from."""
+    if not isinstance(about, dict) or set(about) - {"source", "query", "command", "seed"}:
+        raise ValueError(f"an origin {about!r:.60}")
+    for name, value in about.items():
+        if value is not None:
+            _count(value) if name == "seed" else _text(value)
+
+
+def _check_categories(names: Any, variable: Variable) -> None:
+    """Refuse names that are not one for each category of a variable."""
+    if not isinstance(variable, Categorical) or not isinstance(names, list):
+        raise TypeError(f"names of categories {names!r:.40}")
+    if len({_text(name) for name in names}) != len(names) or len(names) != variable.categories:
+        raise ValueError(f"{len(names)} names for {variable.categories} categories")

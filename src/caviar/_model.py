@@ -169,8 +169,9 @@ class Model:
             incremental for large tables and batch for others.
         prior
             The posterior of this model given other rows, that takes the place of the priors of its globals: streaming.
-            The start is there, too. Where no variable of the rows is hidden, all rows at once have the same posterior,
-            and the ELBOs sum to theirs; elsewhere hidden variables of the earlier rows stay as they were found, and
+            The start is there, too. Where no variable of the rows is hidden and one factor holds all globals that they
+            depend on, all rows at once have the same posterior, and the ELBOs sum to theirs. Elsewhere hidden variables
+            of the earlier rows stay as they were found, and what globals know of each other is lost from step to step:
             the order of the rows matters. The ELBO is that of the new rows.
         executor
             Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a

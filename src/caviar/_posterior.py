@@ -19,6 +19,7 @@ from ._typing import Array
 from ._version import __version__
 from .engine.beliefs import Beliefs
 from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
+from .engine.known_globals import belongs_to_rows, refuse_missing_value
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
@@ -93,10 +94,14 @@ class Posterior:
         ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
     data_summary
         What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
-        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column.
+        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column. Of a fit of the
+        command line to columns of words also their ``"categories"``, and ``"about"``: source, query, command and seed.
+    saved_by
+        Version of the library that wrote the file that it comes from; None for one that comes from no file.
     """
 
     restart_traces: tuple[Array, ...] = ()
+    saved_by: str | None = None
 
     def __init__(
         self,
@@ -357,7 +362,8 @@ class Posterior:
         sizes
             Name of a plate -> its size, as ``{"obs": 100}``, where neither its declaration nor an array settles it.
         data
-            Name of each known array (``Data``) of the model -> its values for the new rows.
+            Name of each known array (``Data``) of the model -> its values for the new rows; and of each global variable
+            whose values came with the data of the fit -> these.
         n_draws
             How many draws of the globals, each with rows of its own.
         seed
@@ -370,17 +376,29 @@ class Posterior:
         """
         rng = generator(seed)
         _check_count("n_draws", n_draws)
-        self._check_new_rows(sizes or {}, data or {})
+        known = self._known_globals()
+        self._check_new_rows(sizes or {}, data or {}, known)
+        arrays = None if data is None else {name: data[name] for name in data if name not in known}
+        held = {} if data is None else {name: data[name] for name in known}
         names = [leaf.name for leaf in self.model.leaves]
         draws = []
         for _ in range(n_draws):
             values = {name: factor.sample(None, rng) for name, factor in self._factors.items()}
-            drawn = self.model.simulate(rng, sizes=sizes, data=data, given=values)
+            drawn = self.model.simulate(rng, sizes=sizes, data=arrays, given={**held, **values})
             draws.append([drawn[name] for name in names])
         return {name: np.stack(values) for name, values in zip(names, zip(*draws, strict=True), strict=True)}
 
-    def _check_new_rows(self, sizes: Any, data: Mapping[str, Any]) -> None:
-        """Refuse arrays among the sizes, and values of what is to be drawn among the arrays."""
+    def _known_globals(self) -> list[str]:
+        """Return the names of the global variables without a factor: their values came with the data of the fit."""
+        found = {*self._factors, *self._local, *(leaf.name for leaf in self.model.leaves)}
+        return [
+            name
+            for name, variable in self.model.variables.items()
+            if name not in found and not belongs_to_rows(variable, self.data_plate)
+        ]
+
+    def _check_new_rows(self, sizes: Any, data: Mapping[str, Any], known: Sequence[str]) -> None:
+        """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and the lack of known ones."""
         for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
             if not isinstance(size, Integral) and np.ndim(size):
                 raise ParameterError(
@@ -388,8 +406,11 @@ class Posterior:
                     f"shape {np.shape(size)}; known arrays of the new rows go to data=: "
                     f"posterior.predictive(data={{'{name}': ...}})"
                 )
+        for name in known:
+            if name not in data:
+                refuse_missing_value(name)
         for name in data:
-            if name in self.model.variables:
+            if name in self.model.variables and name not in known:
                 is_leaf = any(leaf.name == name for leaf in self.model.leaves)
                 raise DataError(
                     f"data= of predictive takes known arrays (Data) alone; '{name}' is a variable, which is drawn "

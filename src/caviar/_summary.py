@@ -11,10 +11,14 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from . import families
+from ._linalg import inverse
 from ._typing import Array
 from .engine.partly_known import PartlyKnown
 
-__all__ = ["Summary", "SummaryRow", "summary_of"]
+__all__ = ["Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
+
+_DRAWS = 4000
+"""Of a factor whose quantiles have no closed form; then an end is known to some percent of the interval's width."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +100,11 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class _Marginals:
+class Marginals:
     """Figures of every entry of a part of a value, each of shape (plates..., event...).
 
-    What is shared along a tied plate, the last, lacks it.
+    What is shared along a tied plate, the last, lacks it. Points have a mean only; an end is NaN for an entry without a
+    closed form.
     """
 
     mean: Array
@@ -136,29 +141,27 @@ def summary_of(
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
     for name, factor in factors.items():
-        for marginals in _marginals(factor, level):
-            own = plates[name][:-1] if marginals.is_shared else plates[name]
-            entries = list(_entries(name, own, marginals, max_rows))
+        for part in marginals(factor, level):
+            own = plates[name][:-1] if part.is_shared else plates[name]
+            entries = list(_entries(name, own, part, max_rows))
             rows += entries
-            total = _n_entries(marginals, len(own))
+            total = _n_entries(part, len(own))
             if total > len(entries):
-                left_out[name + marginals.part] = total - len(entries)
+                left_out[name + part.part] = total - len(entries)
     return Summary(title, tuple(rows), left_out, level)
 
 
-def _n_entries(marginals: _Marginals, n_plates: int) -> int:
-    shape = np.shape(marginals.mean)
+def _n_entries(part: Marginals, n_plates: int) -> int:
+    shape = np.shape(part.mean)
     batch, event = shape[:n_plates], shape[n_plates:]
     size = event[0] * (event[0] + 1) // 2 if len(event) == 2 else int(np.prod(event, dtype=int))
     return int(np.prod(batch, dtype=int)) * size
 
 
-def _entries(
-    name: str, plates: Sequence[str], marginals: _Marginals, max_rows: int | None
-) -> Iterator[SummaryRow]:
+def _entries(name: str, plates: Sequence[str], part: Marginals, max_rows: int | None) -> Iterator[SummaryRow]:
     """Yield the first entries of a part, of a symmetric matrix those of its lower triangle."""
     n_rows = 0
-    for index in np.ndindex(np.shape(marginals.mean)):
+    for index in np.ndindex(np.shape(part.mean)):
         event = index[len(plates) :]
         if len(event) == 2 and event[1] > event[0]:
             continue
@@ -169,16 +172,25 @@ def _entries(
         where += [f"[{', '.join(str(i) for i in event)}]"] if event else []
         figures = (
             float("nan") if array is None else float(array[index])
-            for array in (marginals.mean, marginals.sd, marginals.lower, marginals.upper)
+            for array in (part.mean, part.sd, part.lower, part.upper)
         )
-        yield SummaryRow(name + marginals.part, ", ".join(where), *figures)
+        yield SummaryRow(name + part.part, ", ".join(where), *figures)
 
 
-def _marginals(factor: Any, level: float) -> list[_Marginals]:
+def marginals(factor: Any, level: float) -> list[Marginals]:
+    """Return the figures of the entries of a factor: one part, or location and precision of a joint one.
+
+    Parameters
+    ----------
+    factor
+        Distribution or point mass.
+    level
+        Of the central credible intervals.
+    """
     if isinstance(factor, PartlyKnown):
-        known = _marginals(factor.known, level)
+        known = marginals(factor.known, level)
         return [
-            _laid_out(factor, *pair) for pair in zip(_marginals(factor.unknown, level), known, strict=True)
+            _laid_out(factor, *pair) for pair in zip(marginals(factor.unknown, level), known, strict=True)
         ]
     reader = _READERS.get(type(factor))
     if reader is not None:
@@ -187,75 +199,75 @@ def _marginals(factor: Any, level: float) -> list[_Marginals]:
     if isinstance(factor.mean, tuple):
         mean, precision = (np.asarray(part) for part in factor.mean)
         tied = factor.family in (families.TiedNormalGamma, families.TiedNormalWishart)
-        return [_Marginals(mean, part=".mean"), _Marginals(precision, part=".precision", is_shared=tied)]
-    return [_Marginals(np.asarray(factor.mean))]
+        return [Marginals(mean, part=".mean"), Marginals(precision, part=".precision", is_shared=tied)]
+    return [Marginals(np.asarray(factor.mean))]
 
 
-def _laid_out(factor: PartlyKnown, unknown: _Marginals, known: _Marginals) -> _Marginals:
+def _laid_out(factor: PartlyKnown, unknown: Marginals, known: Marginals) -> Marginals:
     """Return figures of all repetitions of a factor; of those that are known the value alone."""
     sd, lower, upper = (
         None if array is None else factor.laid_out(array, np.nan)
         for array in (unknown.sd, unknown.lower, unknown.upper)
     )
-    return _Marginals(factor.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
+    return Marginals(factor.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
 
 
 Ends = tuple[float, float]
 
 
-def _student(mean: Array, scale: Array, df: Array, sd: Array, ends: Ends) -> _Marginals:
+def _student(mean: Array, scale: Array, df: Array, sd: Array, ends: Ends) -> Marginals:
     lower, upper = (mean + scale * stdtrit(df, end) for end in ends)
-    return _Marginals(mean, sd, lower, upper, ".mean")
+    return Marginals(mean, sd, lower, upper, ".mean")
 
 
-def _normal(q: families.Normal, ends: Ends) -> list[_Marginals]:
+def _normal(q: families.Normal, ends: Ends) -> list[Marginals]:
     sd = np.sqrt(q.variance)
     lower, upper = (q.mean + sd * ndtri(end) for end in ends)
-    return [_Marginals(q.mean, sd, lower, upper)]
+    return [Marginals(q.mean, sd, lower, upper)]
 
 
-def _multivariate_normal(q: families.MultivariateNormal, ends: Ends) -> list[_Marginals]:
+def _multivariate_normal(q: families.MultivariateNormal, ends: Ends) -> list[Marginals]:
     sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
     lower, upper = (q.mean + sd * ndtri(end) for end in ends)
-    return [_Marginals(q.mean, sd, lower, upper)]
+    return [Marginals(q.mean, sd, lower, upper)]
 
 
-def _gamma(q: families.Gamma, ends: Ends, part: str = "") -> list[_Marginals]:
+def _gamma(q: families.Gamma, ends: Ends, part: str = "") -> list[Marginals]:
     lower, upper = (gammaincinv(q.shape, end) / q.rate for end in ends)
-    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
+    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
 
 
-def _wishart(q: families.Wishart, ends: Ends, part: str = "") -> list[_Marginals]:
+def _wishart(q: families.Wishart, ends: Ends, part: str = "") -> list[Marginals]:
     """Return the marginals; on the diagonal X_ii / (B^-1)_ii is chi-squared with df degrees of freedom."""
     diagonal = np.eye(q.mean.shape[-1], dtype=bool)
     df = q.df[..., None, None]
     scale = q.mean / df
     lower, upper = (np.where(diagonal, 2 * gammaincinv(df / 2, end) * scale, np.nan) for end in ends)
-    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
+    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
 
 
-def _normal_gamma(q: families.NormalGamma, ends: Ends) -> list[_Marginals]:
+def _normal_gamma(q: families.NormalGamma, ends: Ends) -> list[Marginals]:
     scale = np.sqrt(q.rate / (q.mean_precision * q.shape))
     location = _student(q.mean, scale, 2 * q.shape, np.sqrt(q.variance), ends)
     return [location, *_gamma(q.precision_marginal, ends, ".precision")]
 
 
-def _multivariate_normal_gamma(q: families.MultivariateNormalGamma, ends: Ends) -> list[_Marginals]:
+def _multivariate_normal_gamma(q: families.MultivariateNormalGamma, ends: Ends) -> list[Marginals]:
     shape, rate = q.shape[..., None], q.rate[..., None]
-    relative = np.linalg.inv(q.mean_precision)
+    relative = inverse(q.mean_precision)
     scale = np.sqrt(rate / shape * np.diagonal(relative, axis1=-2, axis2=-1))
     sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
     return [_student(q.mean, scale, 2 * shape, sd, ends), *_gamma(q.precision_marginal, ends, ".precision")]
 
 
-def _normal_wishart(q: families.NormalWishart, ends: Ends) -> list[_Marginals]:
+def _normal_wishart(q: families.NormalWishart, ends: Ends) -> list[Marginals]:
     df = (q.df - q.mean.shape[-1] + 1)[..., None]
     scale = np.sqrt(np.diagonal(q.inverse_scale, axis1=-2, axis2=-1) / (q.mean_precision[..., None] * df))
     sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
     return [_student(q.mean, scale, df, sd, ends), *_wishart(q.precision_marginal, ends, ".precision")]
 
 
-def _tied(q: families.TiedNormalGamma | families.TiedNormalWishart, ends: Ends) -> list[_Marginals]:
+def _tied(q: families.TiedNormalGamma | families.TiedNormalWishart, ends: Ends) -> list[Marginals]:
     """Return the marginals of each location as by itself, and of the precision once for all."""
     (locations, *_), (precision, *_) = (
         _marginals_of(q.marginals, ends),
@@ -264,24 +276,30 @@ def _tied(q: families.TiedNormalGamma | families.TiedNormalWishart, ends: Ends) 
     return [locations, replace(precision, part=".precision", is_shared=True)]
 
 
-def _marginals_of(q: Any, ends: Ends) -> list[_Marginals]:
+def _marginals_of(q: Any, ends: Ends) -> list[Marginals]:
     return _READERS[type(q)](q, ends)
 
 
-def _beta(q: families.Beta, ends: Ends) -> list[_Marginals]:
+def _beta(q: families.Beta, ends: Ends) -> list[Marginals]:
     lower, upper = (betaincinv(q.a, q.b, end) for end in ends)
-    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
+    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
 
 
-def _dirichlet(q: families.Dirichlet, ends: Ends) -> list[_Marginals]:
+def _dirichlet(q: families.Dirichlet, ends: Ends) -> list[Marginals]:
     others = q.concentration.sum(axis=-1, keepdims=True) - q.concentration
     if others.shape[-1] == 1:
-        return [_Marginals(q.mean, np.zeros_like(q.mean), q.mean, q.mean)]
+        return [Marginals(q.mean, np.zeros_like(q.mean), q.mean, q.mean)]
     lower, upper = (betaincinv(q.concentration, others, end) for end in ends)
-    return [_Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
+    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
 
 
-_READERS: Mapping[type, Callable[[Any, Ends], list[_Marginals]]] = {
+def _stick_breaking(q: families.StickBreaking, ends: Ends) -> list[Marginals]:
+    """Return the marginals; their ends come from draws, the same at each call."""
+    lower, upper = np.quantile(q.sample(_DRAWS, np.random.default_rng(0)), ends, axis=0)
+    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
+
+
+_READERS: Mapping[type, Callable[[Any, Ends], list[Marginals]]] = {
     families.Normal: _normal,
     families.MultivariateNormal: _multivariate_normal,
     families.Gamma: _gamma,
@@ -293,4 +311,5 @@ _READERS: Mapping[type, Callable[[Any, Ends], list[_Marginals]]] = {
     families.TiedNormalWishart: _tied,
     families.Beta: _beta,
     families.Dirichlet: _dirichlet,
+    families.StickBreaking: _stick_breaking,
 }

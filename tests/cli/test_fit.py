@@ -131,8 +131,27 @@ def test_names_with_commas_stand_in_quotes(run, tmp_path):
 def test_a_fit_that_does_not_settle_is_told(run, eruptions):
     result = run("fit", eruptions, *COLUMNS, "-k", 5, "--max-iter", 2, "--seed", 0, "-q")
     assert result.exit_code == 0
-    assert "warning: max_iter passes were made before the objective settled" in result.stderr
+    assert "warning: the fit has not settled after 2 iterations: raise --max-iter, or --tol" in result.stderr
     assert "max_iter: " in result.stdout
+
+
+def test_a_constant_column_is_told(run, tmp_path):
+    cv.data.write_table(
+        tmp_path / "t.csv", {"a": np.random.default_rng(0).normal(size=30), "b": np.full(30, 7.0)}
+    )
+    result = run("fit", tmp_path / "t.csv", "-q", "--seed", 0)
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "warning: column b is constant, so it tells no rows apart; leave it out by --columns\n"
+    )
+
+
+def test_one_row_is_one_row(run, tmp_path):
+    (tmp_path / "one.csv").write_text("a,b\n1,2\n")
+    shown = run("fit", tmp_path / "one.csv", "-k", 1, "-q", "--seed", 0, "-o", tmp_path / "m.caviar").stdout
+    assert "1 component, 1 row\n" in shown
+    told = run("predict", tmp_path / "m.caviar", tmp_path / "one.csv", "-o", tmp_path / "out.csv").stdout
+    assert told == f"1 row in {tmp_path / 'out.csv'}\n"
 
 
 def test_unusual_tables_of_results_stay_readable(run, tmp_path):

@@ -15,13 +15,13 @@ def test_by_default_they_are_refused_and_the_choices_are_named(run, eruptions):
     result = run("fit", eruptions)
     assert result.exit_code == 2
     assert "column 'kind' does not hold numbers" in result.stderr
-    assert "--non-numeric drop, or one-hot" in result.stderr
+    assert "--non-numeric drop, one-hot, or categorical" in result.stderr
 
 
 def test_dropped_columns_are_named(run, eruptions):
     result = run("fit", eruptions, "--non-numeric", "drop", "--json", "--seed", 0)
     assert json.loads(result.stdout)["columns"] == ["eruptions", "waiting"]
-    assert "left out, for they hold no numbers: kind" in result.stderr
+    assert "left out, for not all their entries are numbers: kind" in result.stderr
 
 
 def test_one_hot_columns_are_the_indicators_of_the_values(run, eruptions, tmp_path):
@@ -90,5 +90,5 @@ def test_too_many_values_are_refused():
 def test_a_table_without_any_number_is_refused():
     with pytest.raises(cv.DataError, match="no column of the table holds numbers; its columns are a"):
         numeric_query(None, "drop", sql="SELECT 'x' AS a")
-    with pytest.raises(cv.ParameterError, match="'drop' or 'one-hot'"):
+    with pytest.raises(cv.ParameterError, match="'drop', 'one-hot' or 'categorical'"):
         numeric_query(None, "keep", sql="SELECT 1 AS a")

@@ -125,10 +125,3 @@ def test_a_model_without_a_fit_is_shown(run, coin, tmp_path):
     assert "p ~ Beta(" in run("show", tmp_path / "coin.caviar").stdout
     document = json.loads(run("show", tmp_path / "coin.caviar", "--json").stdout)
     assert document["statement"]["x"]["family"] == "Bernoulli"
-
-
-def test_rows_of_a_stated_model_are_predicted_in_python(run, coin, eruptions, tmp_path):
-    coin.save(tmp_path / "coin.caviar")
-    result = run("predict", tmp_path / "coin.caviar", eruptions, "-o", tmp_path / "out.csv")
-    assert result.exit_code == 2
-    assert "holds a Posterior of a stated model" in result.stderr

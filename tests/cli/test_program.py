@@ -84,9 +84,42 @@ def test_the_demo_shows_the_fit_and_writes_what_it_shows(run_program, run, tmp_p
     proposed = [
         line.split()[3:] for line in done.stdout.splitlines() if line.startswith("  python -m caviar ")
     ]
-    assert [command for command, *_ in proposed] == ["show", "fit", "predict"]
+    assert [command for command, *_ in proposed] == ["show", "report", "fit", "predict"]
     for arguments in proposed:
         assert run(*arguments).exit_code == 0
+
+
+def test_programs_are_told_what_the_demo_wrote(run_program, tmp_path):
+    done = run_program("demo", "--json", "--output-dir", tmp_path / "out")
+    told = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert (told["rows"], told["columns"], told["seed"]) == (272, ["eruptions", "waiting"], 0)
+    assert cv.load(told["model"]).elbo_ == told["elbo"]
+    assert all((tmp_path / "out" / f"faithful.{suffix}").is_file() for suffix in ("png", "caviar", "csv"))
+
+
+@pytest.mark.posix
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_is_told_in_a_line(tmp_path):
+    cv.BayesianGaussianMixture(1, random_state=0).fit(np.eye(3)).save(tmp_path / "m.caviar")
+    for command in (["show"], ["show", "--json"], ["sample"]):
+        words = [sys.executable, "-m", "caviar", command[0], str(tmp_path / "m.caviar"), *command[1:]]
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr == "error: cannot write the result: No space left on device\n"
+
+
+@pytest.mark.posix
+def test_a_reader_that_has_gone_away_is_no_error(tmp_path):
+    cv.BayesianGaussianMixture(1, random_state=0).fit(np.eye(3)).save(tmp_path / "m.caviar")
+    words = [sys.executable, "-m", "caviar", "sample", str(tmp_path / "m.caviar"), "-n", "200000"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b'"x0","x1","x2"\n'
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Bad usage and bad input end with status 2, one message on standard error, and nothing written."""
 
+import os
 import re
 import sys
 
@@ -42,7 +43,7 @@ def message_of(result):
         (["fit", "{csv}", "--columns", "waiting", "-o", "."], "it is a folder"),
         (["fit", "{csv}", "--columns", "waiting", "--picture", "m.gif"], "must end with .png"),
         (["fit", "{csv}", "{csv}"], "unexpected extra argument"),
-        (["fit", "--sql", "SELEC 1"], "syntax error"),
+        (["fit", "--sql", "SELEC 1"], 'syntax error at or near "SELEC"; LINE 1: SELEC 1'),
         (["predict", "{csv}", "{csv}", "-o", "out.csv"], "is no model that caviar saved"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.csv"], "there is no file nope.caviar"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv or .parquet"),
@@ -63,6 +64,32 @@ def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monke
     assert words in message_of(result)
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(
+    run, eruptions, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("caviar.cli.files.os.access", lambda path, mode: path != tmp_path)
+    monkeypatch.setattr("caviar.data.read_table", lambda *arguments, **keywords: pytest.fail("it was read"))
+    for options in (["-o", tmp_path / "m.caviar"], ["--picture", tmp_path / "m.png"]):
+        result = run("fit", eruptions, "--columns", "waiting", *options)
+        assert result.exit_code == 2
+        assert f"you may not write to the folder {tmp_path}; choose another" in message_of(result)
+
+
+def test_a_query_that_duckdb_interrupts_ends_like_any_other_interrupt(run, eruptions, monkeypatch):
+    def interrupted(*arguments, **keywords):
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("caviar.data.read_table", interrupted)
+    result = run("fit", eruptions)
+    assert result.exit_code == 1
+    assert message_of(result) == "error: interrupted; nothing was kept"
+
+
+def test_paragraphs_of_a_help_text_are_folded_to_the_terminal(run_program):
+    done = run_program("predict", "--help", env={**os.environ, "COLUMNS": "200"})
+    assert any("topic, topic_0, ..., the proportions. Of the" in line for line in done.stdout.splitlines())
 
 
 def test_help_teaches_by_example(run):

@@ -42,6 +42,7 @@ def refusal(*arguments, **keywords):
         ("1,2\n3,4\n", ("x0", "x1"), [[1, 2], [3, 4]]),
         ("\ufeffa,b\n1,2\n", ("a", "b"), [[1, 2]]),
         ('"a,\n1",b\n"1","2"\n', ("a,\n1", "b"), [[1, 2]]),
+        ('a,"b\nc"\n1,2\n', ("a", "b\nc"), [[1, 2]]),
         (",b\n0,1\n", ("x0", "b"), [[0, 1]]),
         (gzip.compress(b"a,b\n1,2\n", mtime=0), ("a", "b"), [[1, 2]]),
     ],
@@ -144,6 +145,33 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
         table = read_table(source)
         # By name, whatever the order and the types of the columns in each file.
         np.testing.assert_array_equal(table.values, [[1, 0.5], [2, 1.5], [3.25, 7.0]])
+
+
+def test_capitals_in_the_suffix_of_a_parquet_file_leave_no_row_out(tmp_path):
+    for name, value in (("1.parquet", 1.0), ("2.PARQUET", 2.0), ("3.Pq", 3.0)):
+        pq.write_table(pa.table({"a": [value]}), tmp_path / name)
+    np.testing.assert_array_equal(read_table(tmp_path).values, [[1], [2], [3]])
+
+
+def test_what_writers_hide_in_a_folder_is_not_read(tmp_path):
+    """By the rule of Arrow and Spark: what a broken run left behind would be rows twice."""
+    for name in (
+        "1.parquet",
+        ".1.parquet",
+        "_temporary/0/1.parquet",
+        ".staging/1.parquet",
+        "_year=2/1.parquet",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"a": [float(len(name))]}), tmp_path / name)
+    np.testing.assert_array_equal(read_table(tmp_path).values, [[9], [17]])
+
+
+def test_two_columns_of_one_name_are_refused_in_parquet_files_too(tmp_path):
+    table = pa.Table.from_arrays([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["a", "a"])
+    pq.write_table(table, tmp_path / "twins.parquet")
+    assert "two columns of one name, 'a' and 'a'" in refusal(tmp_path / "twins.parquet")
+    assert "two columns of one name" in refusal(tmp_path / "twins.parquet", sql="select * from data")
 
 
 def test_columns_of_other_types_are_refused_by_their_type(tmp_path):

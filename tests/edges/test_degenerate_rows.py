@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from caviar.engine.moments import moments
 from caviar.engine.status import Status
 from edges import stated
 
@@ -196,3 +197,17 @@ def test_no_warning_of_another_library_leaks_from_the_start(state):
         warnings.simplefilter("error")
         model = state(6, 2, at=x.mean(axis=0), mean_precision=1e-36)
         assert stated.is_finite(model.fit({"x": x}, seed=0, max_iter=3))
+
+
+@pytest.mark.parametrize("n", [6, 20_000])
+def test_rows_of_weight_zero_may_be_all_that_a_block_has(n):
+    """Moments are taken in blocks of 8,192 rows, of which those with a weight count."""
+    x = rows(n, 3)
+    weights = np.zeros(n)
+    weights[-2:] = [0.5, 2.0]
+    found = moments(x, weights)
+    mean = np.average(x, axis=0, weights=weights)
+    assert_allclose(found.mean, mean, rtol=1e-12)
+    assert_allclose(found.spread, np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weights)), rtol=1e-12)
+    posterior = stated.joint(2, 3).fit({"x": x}, seed=0, sample_weight=weights, max_iter=5)
+    assert stated.is_finite(posterior)

@@ -63,11 +63,12 @@ def test_impossible_settings_are_refused_by_name(estimator_class, arguments, mes
         ({"covariance_prior": np.ones((2, 2))}, "covariance_prior must be positive definite"),
         ({"covariance_prior": [[1.0, 0.5], [0.0, 1.0]]}, "covariance_prior must be symmetric"),
         ({"covariance_prior": 2.0}, "covariance_prior must have shape"),
+        ({"n_components": "aut"}, "n_components must be a whole number or 'auto'; got 'aut'"),
     ],
 )
-def test_impossible_priors_are_refused_by_name(arguments, message):
+def test_impossible_settings_of_the_bayesian_mixture_are_refused_by_name(arguments, message):
     with pytest.raises(cv.ParameterError, match=message):
-        cv.BayesianGaussianMixture(2, **arguments).fit(FAITHFUL)
+        cv.BayesianGaussianMixture(**{"n_components": 2, **arguments}).fit(FAITHFUL)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import digamma
+from scipy.special import digamma, gammaln
 from sklearn.decomposition import LatentDirichletAllocation as Peer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -50,10 +52,48 @@ def test_the_score_is_the_bound_that_scikit_learn_computes() -> None:
     peer._init_latent_vars(50)
     peer.components_ = lda.components_
     gamma = lda.transform(counts, normalize=False)
-    assert lda.score(counts) == pytest.approx(peer._approx_bound(counts.tocsr(), gamma, False), rel=1e-12)
+    # scikit-learn takes the divergence of the topics from their prior off the score of any documents
+    of_topics = divergence_of_topics(lda)
+    expected = peer._approx_bound(counts.tocsr(), gamma, False) + of_topics
+    assert lda.score(counts) == pytest.approx(expected, rel=1e-12)
     assert lda.perplexity(counts) == pytest.approx(np.exp(-lda.score(counts) / counts.sum()), rel=1e-12)
     elbo_of_fit = fitted(counts, max_iter=1000, tol=1e-9)
-    assert elbo_of_fit.score(counts) == pytest.approx(elbo_of_fit.elbo_, abs=1.0)
+    expected = elbo_of_fit.elbo_ + divergence_of_topics(elbo_of_fit)
+    assert elbo_of_fit.score(counts) == pytest.approx(expected, abs=1.0)
+
+
+def divergence_of_topics(lda: cv.LatentDirichletAllocation) -> float:
+    """Of their Dirichlet factors from the prior, by the formula."""
+    after, prior = lda.components_, np.full(lda.components_.shape, lda.topic_word_prior_)
+    log_beta = [(gammaln(a).sum(axis=1) - gammaln(a.sum(axis=1))) for a in (after, prior)]
+    expected = digamma(after) - digamma(after.sum(axis=1, keepdims=True))
+    return float((log_beta[1] - log_beta[0] + ((after - prior) * expected).sum(axis=1)).sum())
+
+
+def test_the_score_of_a_new_document_lies_below_its_exact_log_probability() -> None:
+    """By enumeration of the topics of its words, the topics and proportions integrated out."""
+    lda = fitted(documents(2), topic_word_prior=0.5)
+    words = np.array([3, 3, 17, 40])
+    total = 0.0
+    for path in itertools.product(range(4), repeat=len(words)):
+        used = np.bincount(path, minlength=4)
+        log_p = log_dirichlet_multinomial(np.full(4, 0.3), used)
+        for topic in range(4):
+            met = np.bincount(words[np.array(path) == topic], minlength=50)
+            log_p += log_dirichlet_multinomial(lda.components_[topic], met)
+        total += np.exp(log_p)
+    counts = np.bincount(words, minlength=50)[None].astype(float)
+    assert np.log(total) - 1.5 < lda.score(counts) < np.log(total)
+
+
+def log_dirichlet_multinomial(concentration: np.ndarray, counts: np.ndarray) -> float:
+    """Log probability of draws in their order."""
+    return float(
+        gammaln(concentration + counts).sum()
+        - gammaln(concentration).sum()
+        + gammaln(concentration.sum())
+        - gammaln(concentration.sum() + counts.sum())
+    )
 
 
 def test_proportions_are_those_of_scikit_learn_at_the_same_topics() -> None:

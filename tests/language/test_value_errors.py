@@ -142,6 +142,10 @@ DATA = {
         ["sample_weight must have shape (4,)", "(3,)"],
     ),
     "a negative weight": (lambda: _vectors({"x": ROWS}, sample_weight=[1, 1, 1, -1]), ["not negative"]),
+    "no weight where anything was observed": (
+        lambda: _vectors({"x": np.r_[ROWS[:3], [[np.nan] * ROWS.shape[1]]]}, sample_weight=[0, 0, 0, 1]),
+        ["all values are missing (NaN) in the rows whose weight is not zero"],
+    ),
     "no weight": (lambda: _vectors({"x": ROWS}, sample_weight=np.zeros(4)), ["every sample_weight is zero"]),
     "a label too large": (
         lambda: _fit(cv.Categorical("y", cv.Dirichlet("p", np.ones(2)), plates=OBS), {"y": [0, 2]}),

@@ -99,23 +99,30 @@ def mixed(rng):
         "colour": np.where(rng.random(7) < 0.7, hidden, 2),
         "visits": rng.poisson(1.0 + 5 * hidden),
     }
-    priors = [[Numbers(0.5, 0.3, 1.5, 1.2)] * 2, [Labels((0.8,) * 3)] * 2, [Counts(1.2, 0.5)] * 2]
+    data = {"height": data["height"], "mass": rng.normal(70.0 + 9 * hidden, 4.0), **data}
+    scales = {"height": (0.5, 0.3, 1.5, 1.2), "mass": (72.0, 0.5, 2.0, 25.0)}
+    priors = [
+        *([Numbers(*scale)] * 2 for scale in scales.values()),
+        [Labels((0.8,) * 3)] * 2,
+        [Counts(1.2, 0.5)] * 2,
+    ]
 
     def factors(posterior):
-        q, p, rate = (posterior[n] for n in ("height_theta", "colour_probabilities", "visits_rate"))
+        p, rate = (posterior[n] for n in ("colour_probabilities", "visits_rate"))
+        numbers = [posterior[f"{name}_theta"] for name in scales]
         return [
-            _of(Numbers, q.mean, q.mean_precision, q.shape, q.rate),
+            *(_of(Numbers, q.mean, q.mean_precision, q.shape, q.rate) for q in numbers),
             [Labels(tuple(row)) for row in p.concentration],
             _of(Counts, rate.shape, rate.rate),
         ]
 
     model = models.mixed_mixture(
         2,
-        numbers=["height"],
+        numbers=list(scales),
         n_categories={"colour": 3},
         counts=["visits"],
         concentration=[1.0, 0.6],
-        number_prior=(0.5, 0.3, 1.5, 1.2),
+        number_prior=scales,
         answer_concentration=0.8,
         count_prior=(1.2, 0.5),
     )
@@ -259,3 +266,15 @@ def test_labels_for_each_column_to_start_from(kind):
     wrong = r"must have shape \(N, 2\) for labels or \(N, 2, 3\) for probabilities; got \(4,\)"
     with pytest.raises(cv.ParameterError, match=wrong):
         model.fit({"x": x}, init={"z": labels[:, 0]})
+
+
+def test_one_prior_is_that_of_every_column_of_numbers():
+    prior, names = (1.0, 0.5, 2.0, 3.0), ["a", "b"]
+    data = {"a": [0.1, 2.0, 2.2], "b": [1.0, -1.0, 0.5]}
+    told, named = (
+        models.mixed_mixture(2, numbers=names, number_prior=given).fit(data, seed=0)
+        for given in (prior, dict.fromkeys(names, prior))
+    )
+    assert told.elbo == named.elbo
+    with pytest.raises(cv.ParameterError, match="number_prior has no prior for 'b'; it has a"):
+        models.mixed_mixture(2, numbers=names, number_prior={"a": prior})

@@ -8,13 +8,17 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from build_examples import DOCS, PageRun, agree, pages, run_page
+from build_examples import DOCS, PageRun, agree, commands, pages, run_page
 
 import caviar as cv
 
 QUICK = [DOCS / name for name in ("index.md", "derivation/one-row.md", "densities.md")]
 REFUSALS = DOCS / "refusals.md"
-SLOW = [page for page in pages() if page not in (*QUICK, REFUSALS)]
+SLOW = [
+    pytest.param(page, marks=pytest.mark.posix) if commands(page) else page
+    for page in pages()
+    if page not in (*QUICK, REFUSALS)
+]
 STATED = re.compile(r"`(caviar\.models\.\w+\(.*\))`\s+returns\s+this\s+statement")
 PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.]+)\)")
 
@@ -51,6 +55,16 @@ def model_pages() -> list[Path]:
 @pytest.mark.parametrize("page", QUICK, ids=relative)
 def test_a_page_prints_what_it_says(page):
     assert run_page(page).differences() == []
+
+
+def test_the_readme_prints_what_it_says(tmp_path):
+    """Its commands are left out: they read what ``make demo`` writes."""
+    copy = tmp_path / "README.md"
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    copy.write_text(re.sub(r"```sh\n.*?```\n", "", text, flags=re.DOTALL), encoding="utf-8")
+    run = run_page(copy)
+    assert len([stated for _, stated, _ in run.outputs if stated]) >= 4
+    assert run.differences() == []
 
 
 @pytest.mark.slow
@@ -122,3 +136,28 @@ def test_every_page_is_in_the_navigation():
 )
 def test_outputs_agree_but_for_rounding(stated, printed, same):
     assert agree(stated, printed) is same
+
+
+@pytest.mark.posix
+def test_commands_of_a_page_are_run_and_other_programs_left_out(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```sh\npip install nothing\ncaviar --version\n```\n\n```text\nold\n```\n\n"
+        '```sh\ncaviar show absent.caviar || echo "status $?"\n```\n',
+        encoding="utf-8",
+    )
+    run = run_page(page)
+    (_, stated, version), (_, _, refused) = run.outputs
+    assert (stated, version) == ("old\n", f"caviar {cv.__version__}\n")
+    assert refused.splitlines()[-1] == "status 2"
+    assert refused.startswith("error: ")
+    assert f"caviar --version\n```\n\n```text\ncaviar {cv.__version__}\n```\n" in run.text
+    assert len(run.differences()) == 2
+
+
+@pytest.mark.posix
+def test_a_command_that_fails_unexpectedly_is_an_error(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```sh\ncaviar show absent.caviar\n```\n", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="status 2"):
+        run_page(page)

@@ -73,6 +73,42 @@ def test_known_arrays_settle_the_rows_of_the_predictive():
         posterior.predictive({"obs": 2})
 
 
+def test_a_global_known_in_the_fit_is_held_at_its_values_and_never_drawn_from_its_prior():
+    obs = cv.Plate("obs")
+    model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 1e-4), cv.Gamma("tau", 1, 1), plates=obs))
+    posterior = model.fit({"x": np.random.default_rng(0).normal(50, 1, 200), "mean": 50.0})
+    new = posterior.predictive({"obs": 5}, data={"mean": 50.0}, n_draws=200, seed=0)["x"]
+    assert new.mean() == pytest.approx(50, abs=0.2)
+    assert new.std() == pytest.approx(1, abs=0.1)
+    assert posterior.predict({"mean": 50.0})["x"].mean == 50.0
+    for ask in (
+        lambda: posterior.predictive({"obs": 5}),
+        lambda: posterior.predictive({"obs": 5}, data={}),
+        lambda: posterior.predict({}),
+    ):
+        with pytest.raises(cv.ModelError, match=r"no factor of 'mean'.* its values came with the data"):
+            ask()
+
+
+def test_joint_factors_and_components_known_in_the_fit_are_held():
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    theta = cv.NormalGamma("theta", 0.0, 0.01, 1.0, 1.0, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    model = cv.Model(cv.Normal("x", theta[z], plates=obs))
+    values = ([-20.0, 20.0], [4.0, 4.0])
+    x = np.r_[np.full(30, -20.0), np.full(90, 20.0)] + np.random.default_rng(0).normal(size=120) / 2
+    posterior = model.fit({"x": x, "theta": values}, seed=0)
+    # what is known of a joint factor, its factor holds
+    new = posterior.predictive({"obs": 300}, n_draws=20, seed=0)["x"]
+    assert np.abs(np.abs(new) - 20).max() < 3
+    assert np.mean(new > 0) == pytest.approx(91 / 122, abs=0.04)
+    # labels of the rows of the fit are not those of new rows
+    labelled = model.fit({"x": x, "z": (x > 0).astype(int)}, seed=0)
+    assert np.mean(labelled.predictive({"obs": 300}, n_draws=20, seed=0)["x"] > 0) == pytest.approx(
+        91 / 122, abs=0.06
+    )
+
+
 def test_predict_gives_the_local_factors_of_new_rows():
     case = CASES["joint"]
     posterior = case.fit(case.draw(np.random.default_rng(0), 40))

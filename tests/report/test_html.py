@@ -9,6 +9,7 @@ import pytest
 
 import caviar as cv
 from caviar.report.html import gather, page_of
+from caviar.report.html.quality import quality_of
 
 X = cv.datasets.load_faithful().values
 HOSTILE = [
@@ -166,6 +167,21 @@ def test_superfluous_components_are_named(mixture):
     assert spare not in [entry["k"] for entry in gather(mixture, X)["plot"]["ellipses"]]
 
 
+@pytest.mark.parametrize(
+    ("column", "stands_out"),
+    [
+        ([12.1, 15.2, 9.8, 1000.0, 11.0, 14.4, 14.0, 10.1, 15.5, 12.0], True),
+        ([12.1, 15.2, 9.8, 21.0, 11.0, 14.4, 14.0, 10.1, 15.5, 12.0], False),
+        ([12.1, 1000.0, 12.2], False),
+        ([1.0, *9 * [0.0]], False),
+    ],
+)
+def test_a_value_far_out_among_few_stands_out(column, stands_out):
+    """Among ten values none can be four standard deviations of them all from their mean."""
+    [quality] = quality_of(np.array(column)[:, np.newaxis], ["x"], {})
+    assert any("farthest" in remark for remark in quality["remarks"]) == stands_out
+
+
 def test_remarks_on_columns():
     rng = np.random.default_rng(0)
     rows = np.column_stack(
@@ -179,7 +195,10 @@ def test_remarks_on_columns():
     assert remarks[0] == ["40% missing"]
     assert remarks[1] == ["constant: it tells no rows apart"]
     assert remarks[2] == ["only 3 distinct values: a category rather than a measurement?"]
-    assert "standard deviations from the mean" in remarks[3][0]
+    others = rows[1:, 3]
+    assert remarks[3][0].startswith(
+        f"its farthest value is {(400 - others.mean()) / others.std():.0f} standard deviations of the others"
+    )
     assert remarks[3][1] == "1 value outside what the model was fitted to (-5 to 5)"
 
 
@@ -214,11 +233,18 @@ def test_data_without_their_errors_are_refused():
 
 
 def test_only_fitted_mixtures_and_html_files_are_taken(tmp_path, mixture):
-    with pytest.raises(cv.ParameterError, match="a report is of a fitted mixture"):
+    with pytest.raises(
+        cv.ParameterError, match="a report is of a fitted estimator of caviar, or of a posterior"
+    ):
         cv.report.write(cv.BayesianGaussianMixture(2), tmp_path / "r.html")
     with pytest.raises(cv.DataError, match=r"its name must end with \.html"):
         cv.report.write(mixture, tmp_path / "r.pdf")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saved_mixture_tells_which_version_saved_it(tmp_path, mixture):
+    mixture.save(tmp_path / "m.caviar")
+    assert gather(cv.load(tmp_path / "m.caviar"))["fit"]["fitted_with"] == {"caviar": cv.__version__}
 
 
 def test_a_lone_half_of_a_character_in_a_name_does_not_stop_the_report(tmp_path):

@@ -55,13 +55,36 @@ def files(tmp_path_factory):
         "without data": (few, None),
         "one": (one, X[:, :1]),
         "far out": (few, far),
+        **posteriors(),
     }
     for name, (estimator, rows) in reports.items():
         cv.report.write(estimator, folder / f"{name}.html", rows)
     return {name: (folder / f"{name}.html").as_uri() for name in reports}
 
 
+def posteriors():
+    """Return posteriors and their data by name, with names from outside: coefficients, hidden states, topics."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(6), 20)
+    X = pandas.DataFrame({"intercept": np.ones(120), HOSTILE: rng.normal(size=120)})
+    y = X.to_numpy() @ [1.0, 2.0] + 0.4 * group + 0.3 * rng.normal(size=120)
+    data = {"X": X, "group": group, "y": y}
+    hidden = {"x": rng.normal(4.0 * (np.arange(400) // 20 % 3)[:, None], 1.0, (400, 2))}
+    chain = cv.models.gaussian_hidden_markov_model(2, 3).fit(hidden, seed=0, n_restarts=3)
+    corpus = cv.datasets.load_political_blogs()
+    topics = cv.LatentDirichletAllocation(5, random_state=0, tol=1.0).fit(corpus.counts[:150])
+    topics.about_ = {"columns": [HOSTILE, *corpus.words[1:]], "source": "blogs"}
+    return {
+        "regression": (cv.models.varying_coefficients(2, 6).fit(data), data),
+        "hidden": (chain, hidden),
+        "hidden without data": (chain, None),
+        "topics": (topics, corpus.counts[:150]),
+    }
+
+
 NAMES = ["few", "many", "without data", "one", "far out"]
+POSTERIORS = ["regression", "hidden", "hidden without data", "topics"]
 
 
 @pytest.fixture
@@ -189,7 +212,7 @@ def test_the_way_up_can_be_seen_on_a_logarithmic_scale(opened):
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + POSTERIORS)
 def test_nothing_is_wider_than_the_window(opened, name, viewport):
     page = opened(name, viewport)
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
@@ -197,7 +220,7 @@ def test_nothing_is_wider_than_the_window(opened, name, viewport):
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
-@pytest.mark.parametrize("name", ["few", "many"])
+@pytest.mark.parametrize("name", ["few", "many", *POSTERIORS])
 def test_the_keyboard_reaches_every_control_and_shows_where_it_is(opened, name):
     page = opened(name)
     wanted = page.evaluate(
@@ -231,7 +254,7 @@ def test_a_heading_sorts_by_keyboard(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + POSTERIORS)
 @pytest.mark.skipif(not AXE.is_file(), reason=f"there is no axe-core at {AXE}")
 def test_axe_finds_nothing(opened, name, viewport, scheme):
     page = opened(name, viewport, color_scheme=scheme, bypass_csp=True)
@@ -242,7 +265,7 @@ def test_axe_finds_nothing(opened, name, viewport, scheme):
     assert [(entry["id"], [node["html"][:150] for node in entry["nodes"]][:3]) for entry in found] == []
 
 
-@pytest.mark.parametrize("name", ["few", "many"])
+@pytest.mark.parametrize("name", ["few", "many", *POSTERIORS])
 def test_it_prints(opened, name):
     page = opened(name, color_scheme="dark")
     page.emulate_media(media="print")
@@ -255,3 +278,59 @@ def test_without_scripts_the_tables_are_there(opened):
     page = opened("few", java_script_enabled=False)
     assert page.locator("#component-table tbody tr").count() == 3
     assert "The plots need scripts" in page.locator("#plots").inner_text()
+
+
+def test_entries_are_filtered_by_variable_and_by_name(opened):
+    page = opened("regression")
+    shown = page.locator("#variable-table tbody tr:visible")
+    every = shown.count()
+    page.locator("#variables select").select_option("w")
+    assert shown.count() == 12 < every
+    page.get_by_label("Find").fill("group 3")
+    assert shown.count() == 2
+    page.get_by_label("Find").fill("no such")
+    assert shown.count() == 0
+
+
+def test_every_variable_can_be_drawn(opened):
+    page = opened("regression")
+    plot = page.locator("#intervals-plot svg")
+    choices = page.locator("#intervals-controls select")
+    for name in choices.locator("option").all_inner_texts():
+        choices.select_option(label=name)
+        assert f"entries of {name}" in page.locator("#intervals-readout").inner_text()
+        assert plot.locator(".dot, .share").count() > 0
+    assert page.locator("#cells-plot .cell").count() == 12
+    assert page.locator("#scatter-plot .dots").count() == 1
+
+
+def test_a_hidden_state_is_read_by_keyboard_and_by_pointer(opened):
+    page = opened("hidden")
+    readout = page.locator("#chain-readout")
+    assert readout.inner_text().startswith("Step 1: state ")
+    slider = page.get_by_label("Read the step at")
+    slider.focus()
+    page.keyboard.press("End")
+    assert readout.inner_text().startswith("Step 400: state ")
+    page.get_by_label("Show").select_option(label="100 steps")
+    assert readout.inner_text().startswith("Step 400: state ")
+    page.locator("#chain-plot").scroll_into_view_if_needed()
+    box = page.locator("#chain-plot svg").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + box["height"] / 2)
+    step = int(readout.inner_text().split(":")[0].removeprefix("Step "))
+    assert 300 < step < 310
+
+
+def test_words_of_topics_are_shown_by_what_sets_them_apart(opened):
+    page = opened("topics")
+    first = page.locator(".topic svg").first
+    before = first.get_attribute("aria-label")
+    page.get_by_label("Words of each topic").select_option(label="what sets it apart")
+    assert first.get_attribute("aria-label") != before
+    assert page.locator(".topic .share").count() == 5 * 12
+
+
+def test_without_scripts_the_words_of_topics_are_there(opened):
+    page = opened("topics", java_script_enabled=False)
+    assert page.locator(".topic .words").first.is_visible()
+    assert page.locator(".topic .words").first.bounding_box()["height"] > 10

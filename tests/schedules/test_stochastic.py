@@ -60,6 +60,34 @@ def test_weights_and_rows_of_weight_zero():
     assert posterior["weights"].concentration.sum() == pytest.approx(9_000 + 3, rel=1e-9)
 
 
+def test_batches_that_weigh_more_count_for_more():
+    """With a third of the rows where most of the weight is, the components' shares are still those of the weights."""
+    rng = np.random.default_rng(0)
+    label = (np.arange(24_000) >= 16_000).astype(int)
+    X = rng.normal(size=(24_000, 2)) + 20.0 * label[:, None]
+    weight = np.where(label, 3.0, 0.5)
+    model = cv.models.normal_wishart_mixture(2, 2)
+    start = {"z": label}
+    batch = model.fit({"x": X}, init=start, sample_weight=weight)
+    found = model.fit(
+        {"x": X}, init=start, sample_weight=weight, seed=0, schedule=cv.Stochastic(1_000), max_iter=20, tol=0
+    )
+    shares = [posterior["weights"].mean for posterior in (batch, found)]
+    np.testing.assert_allclose(shares[1], shares[0], atol=0.03)
+    assert batch.elbo - 20 < found.elbo <= batch.elbo + 1e-6
+
+
+@pytest.mark.parametrize("batch_rows", [300, 600])
+def test_the_noise_of_small_batches_stays_a_sum_of_squares(batch_rows):
+    """Sums of squares of all rows beside products of a batch would leave a negative sum of squared residuals."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20_000, 2)) @ rng.normal(size=(2, 5)) + 0.5 * rng.normal(size=(20_000, 5))
+    model = cv.models.factor_analysis(5, 2)
+    batch = model.fit({"x": X}, seed=0, max_iter=200)
+    found = model.fit({"x": X}, seed=0, schedule=cv.Stochastic(batch_rows))
+    assert batch.elbo - 20 < found.elbo <= batch.elbo + 0.1
+
+
 def test_point_masses():
     X = three_clusters(12_000)
     model = cv.models.normal_wishart_mixture(2, 3)

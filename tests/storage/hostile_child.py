@@ -97,6 +97,7 @@ def use(found: Any, numbers: dict[str, Any], folder: Path) -> str:
             lambda: posterior.elbo_at({}, data),
             lambda: posterior.local(data),
             lambda: posterior.sample(1, seed=0),
+            lambda: cv.report.page_of(found),
         ]
     if found is not posterior:
         calls += [lambda: found.score_samples(rows), lambda: cv.report.component_table(found)]

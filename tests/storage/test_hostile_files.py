@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import caviar as cv
+
 pytest.importorskip("resource")
 
 CHILD = Path(__file__).with_name("hostile_child.py")
@@ -36,3 +38,49 @@ def test_two_thousand_mutants(tmp_path):
 @pytest.mark.parametrize("first", range(2_000, 20_000, 3_000))
 def test_eighteen_thousand_more(tmp_path, first):
     assert_harmless(tmp_path, first, 3_000)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        [],
+        {"rows": 3},
+        {"rows": "3", "arrays": {}},
+        {"rows": -1, "arrays": {}},
+        {"rows": 3, "arrays": []},
+        {"rows": 3, "arrays": {"x": {}}},
+        {"rows": 3, "arrays": {"x": {"shape": 3}}},
+        {"rows": 3, "arrays": {"x": {"shape": ["3"]}}},
+        {"rows": 3, "arrays": {"x": {"shape": [3], "missing": "none"}}},
+        {"rows": 3, "arrays": {"x": {"shape": [3, 2], "columns": ["a"]}}},
+        {"rows": 3, "arrays": {"x": {"shape": [3, 1], "columns": [7]}}},
+        {"rows": 3, "arrays": {"x": {"shape": [3, 1], "mean": "high"}}},
+        {"rows": 3, "arrays": {"x": {"shape": [3], "categories": ["no", "yes"]}}},
+        {"rows": 3, "arrays": {}, "about": ["a.csv"]},
+        {"rows": 3, "arrays": {}, "about": {"source": 3}},
+        {"rows": 3, "arrays": {}, "about": {"seed": "0"}},
+        {"rows": 3, "arrays": {}, "about": {"other": "x"}},
+    ],
+)
+def test_summaries_of_data_that_are_none_are_refused(tmp_path, summary):
+    p = cv.Beta("p", 1, 1)
+    posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+    posterior.data_summary = summary
+    posterior.save(tmp_path / "m.caviar")
+    with pytest.raises(cv.DataError, match="is damaged, or not made by caviar"):
+        cv.load(tmp_path / "m.caviar")
+
+
+@pytest.mark.parametrize("names", ["ab", ["a"], ["a", "b", "c"], ["a", "a"], ["a", 1], {"a": 0, "b": 1}])
+def test_names_of_categories_are_one_for_each(tmp_path, names):
+    p = cv.Dirichlet("p", [1.0, 1.0])
+    posterior = cv.Model(cv.Categorical("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+    for told in (["no", "yes"], names):
+        arrays = {**posterior.data_summary["arrays"]["x"], "categories": told}
+        posterior.data_summary = {**posterior.data_summary, "arrays": {"x": arrays}}
+        posterior.save(tmp_path / "m.caviar")
+        if told is names:
+            with pytest.raises(cv.DataError, match="is damaged, or not made by caviar"):
+                cv.load(tmp_path / "m.caviar")
+        else:
+            assert cv.load(tmp_path / "m.caviar").data_summary["arrays"]["x"]["categories"] == told

@@ -12,6 +12,7 @@ from .._errors import DataError
 from .._simulation import check_labels, conditional, known_arrays, settle_sizes
 from .._typing import Array
 from ..engine.binding import as_values, check_known_slots, check_support
+from ..engine.known_globals import belongs_to_rows, refuse_missing_value
 from ..engine.known_repetitions import is_joint
 from ..engine.locals import Gated
 from ..engine.ragged import flattened
@@ -165,6 +166,8 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
         if isinstance(factor, Gated):
             refuse(leaf, f"the local '{variable.name}' has a factor for each category of another variable")
         return _in_order_of_plates(factor, variable, rows.data_plate)
+    if not belongs_to_rows(variable, rows.data_plate):
+        refuse_missing_value(variable.name)
     parents = list(variable.drawn_given)
     for parent in parents:
         if not isinstance(parent, Constant) and parent.name not in rows.known:

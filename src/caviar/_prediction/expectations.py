@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError
+from .._linalg import inverse
 from .._simulation import laid_out, operand_slot, slot_value
 from .._typing import Array
 from ..engine.partly_known import PartlyKnown
@@ -229,7 +230,7 @@ def _location_moments(owner: Variable, factor: Any) -> tuple[Array, Array | None
         return factor.mean, _finite(_inverse_moments(factor)[0]) / factor.mean_precision
     if isinstance(factor, families.MultivariateNormalGamma):
         scale = _finite(_inverse_moments(factor)[0])[..., None, None]
-        return factor.mean, scale * np.linalg.inv(factor.mean_precision)
+        return factor.mean, scale * inverse(factor.mean_precision)
     if isinstance(factor, families.NormalWishart):
         surplus = factor.df - factor.mean.shape[-1] - 1
         scale = np.where(surplus > 0, surplus, 1.0) * factor.mean_precision
@@ -269,6 +270,6 @@ def _inverse_moments(factor: Any) -> tuple[Array, Array]:
 
 def _inverse_of(value: Array, *, matrix: bool) -> tuple[Array, Array]:
     if matrix:
-        inverse = np.array(np.diagonal(np.linalg.inv(value), axis1=-2, axis2=-1), dtype=np.float64)
-        return inverse, inverse
+        variances = np.array(np.diagonal(inverse(value), axis1=-2, axis2=-1), dtype=np.float64)
+        return variances, variances
     return 1.0 / value, np.square(1.0 / value)

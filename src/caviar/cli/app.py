@@ -21,13 +21,16 @@ from .options import (
     Query,
     Quiet,
     column_names_of,
-    examples,
     option,
     require_rows,
+    taught,
 )
 from .speaking import errors_in_words
 
 __all__ = ["app"]
+
+_ORDER = ("demo", "fit", "compare", "show", "report", "predict", "sample", "check")
+"""Of the commands in the help text: as they are used, one after the other."""
 
 app = typer.Typer(
     add_completion=True,
@@ -65,19 +68,20 @@ def caviar(
     """Variational inference by coordinate ascent: mixtures of Gaussians for tables.
 
     To see what it does: caviar demo
+
+    Show, report, predict and sample also take topics, and posteriors of models stated in Python, that were saved.
     """
 
 
-@app.command(
-    epilog=examples(
-        "caviar fit eruptions.csv --components 3 -o m.caviar",
-        "caviar fit 'trips/*.parquet' --columns distance,duration --restarts 5",
-        "caviar fit a.csv --sql 'SELECT log(b) AS b FROM data WHERE c > 2' --seed 1",
-        "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
-        "caviar fit penguins.csv --non-numeric one-hot",
-        "caviar fit a.csv --model known-variance --variance 4 --json",
-        "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
-    )
+@taught(
+    app,
+    "caviar fit eruptions.csv --components 3 -o m.caviar",
+    "caviar fit 'trips/*.parquet' --columns distance,duration --restarts 5",
+    "caviar fit a.csv --sql 'SELECT ln(b) AS b FROM data WHERE c > 2' --seed 1",
+    "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
+    "caviar fit penguins.csv --non-numeric categorical --components 3 -o penguins.caviar",
+    "caviar fit a.csv --model known-variance --variance 4 --json",
+    "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )
 def fit(
     data: Data = None,
@@ -181,12 +185,12 @@ def fit(
         )
 
 
-@app.command(
-    epilog=examples(
-        "caviar predict m.caviar new.csv -o labels.csv",
-        "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
-        "caviar predict m.caviar new.csv -o - | head",
-    )
+@taught(
+    app,
+    "caviar predict m.caviar new.csv -o labels.csv",
+    "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
+    "caviar predict m.caviar new.csv -o - | head",
+    "caviar predict regression.caviar new.csv -o predictions.csv",
 )
 def predict(
     model: Model,
@@ -204,12 +208,13 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the component of each row of a table, its probabilities, and its log density.
+    """Write what a model says of each row of a table.
 
-    The result has the columns label, probability_0, probability_1, ..., log_density, and the rows of DATA in their
-    order.
+    Of a mixture: the columns label, probability_0, probability_1, ..., log_density. Of topics: topic, topic_0, ..., the
+    proportions. Of the posterior of a stated model: mean and sd of what the rows lack, and what is hidden in them.
 
-    The columns that the model was fitted to are found by their names.
+    The rows are those of DATA in their order. The columns that the model was fitted to are found by their names; a
+    stated model also takes a NumPy file .npz with an array for each name.
     """
     from .predicting import predict_table
 
@@ -218,16 +223,16 @@ def predict(
         predict_table(model, data, sql, output, as_json=as_json, quiet=quiet)
 
 
-@app.command(epilog=examples("caviar show m.caviar", "caviar show m.caviar --json | jq .components"))
+@taught(app, "caviar show m.caviar", "caviar show m.caviar --json | jq .components")
 def show(model: Model, as_json: AsJson = False) -> None:
-    """Show a saved model: components with intervals, bound, and what it was fitted to."""
+    """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
     from .showing import show_model
 
     with errors_in_words():
         show_model(model, as_json=as_json)
 
 
-@app.command(epilog=examples("caviar demo --output-dir demo-output"))
+@taught(app, "caviar demo --output-dir demo-output")
 def demo(
     output_dir: Annotated[
         Path,
@@ -237,13 +242,14 @@ def demo(
             default="demo-output",
         ),
     ] = Path("demo-output"),
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Take a tour: fit the eruptions of Old Faithful, and draw a picture of them."""
     from .demo import run_demo
 
     with errors_in_words():
-        run_demo(output_dir, quiet=quiet)
+        run_demo(output_dir, as_json=as_json, quiet=quiet or as_json)
 
 
 def _seed(seed: int | None, checkpoint: Path | None) -> int:
@@ -254,3 +260,4 @@ def _seed(seed: int | None, checkpoint: Path | None) -> int:
 
 
 add_commands(app)
+app.registered_commands.sort(key=lambda command: _ORDER.index(getattr(command.callback, "__name__", "")))

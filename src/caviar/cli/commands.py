@@ -18,9 +18,9 @@ from .options import (
     Query,
     Quiet,
     column_names_of,
-    examples,
     option,
     require_rows,
+    taught,
 )
 from .speaking import errors_in_words
 
@@ -31,32 +31,29 @@ _STANDARD_OUTPUT = Path("-")
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command(
-        epilog=examples(
-            "caviar report m.caviar eruptions.csv -o report.html",
-            "caviar report m.caviar -o report.html",
-            "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
-            "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
-        )
+    taught(
+        app,
+        "caviar report m.caviar eruptions.csv -o report.html",
+        "caviar report m.caviar -o report.html",
+        "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
+        "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
+        "caviar report regression.caviar arrays.npz -o regression.html",
     )(report)
-    app.command(
-        epilog=examples(
-            "caviar sample m.caviar -n 1000 -o new.csv",
-            "caviar sample m.caviar -n 5 --seed 1 --with-component",
-            "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
-        )
+    taught(
+        app,
+        "caviar sample m.caviar -n 1000 -o new.csv",
+        "caviar sample m.caviar -n 5 --seed 1 --with-component",
+        "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
+        "caviar sample regression.caviar known-columns.csv -o new.csv",
     )(sample)
-    app.command(
-        epilog=examples(
-            "caviar compare eruptions.csv --components 1-6",
-            "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
-            "caviar compare new.csv --model a.caviar --model b.caviar --json",
-        )
+    taught(
+        app,
+        "caviar compare eruptions.csv --components 1-6",
+        "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
+        "caviar compare new.csv --model a.caviar --model b.caviar --json",
     )(compare)
-    app.command(
-        epilog=examples(
-            "caviar check m.caviar eruptions.csv", "caviar check m.caviar eruptions.csv --rows 100 --json"
-        )
+    taught(
+        app, "caviar check m.caviar eruptions.csv", "caviar check m.caviar eruptions.csv --rows 100 --json"
     )(check)
 
 
@@ -68,9 +65,13 @@ def report(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a page of HTML about a model: whether to trust it, its components, plots, outliers, data quality.
+    """Write a page of HTML about a model: whether to trust it, what was found, pictures, data quality.
 
-    DATA may be the rows that the model was fitted to, or new ones; without them less is shown. The page needs no
+    Of a mixture it shows components and outliers; of topics their words; of the posterior of a model stated in Python,
+    saved by posterior.save, its statement, every variable with its interval, hidden states and predictions.
+
+    DATA may be the rows that the model was fitted to, or new ones; without them less is shown. A stated model takes a
+    table with columns like its arrays (y, X_0, X_1), or a NumPy file .npz with an array for each. The page needs no
     network, and nothing else, to be read.
     """
     from .reporting import write_report
@@ -81,7 +82,17 @@ def report(
 
 def sample(
     model: Model,
-    n: Annotated[int, option("--number", "-n", metavar="N", min=1, help="How many rows.", default="1")] = 1,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            help="Known columns of the new rows, where a stated model has some, as a regression: a table, or .npz.",
+            show_default=False,
+        ),
+    ] = None,
+    n: Annotated[
+        int | None, option("--number", "-n", metavar="N", min=1, help="How many rows.", default="1")
+    ] = None,
     output: Annotated[
         Path,
         option(
@@ -97,15 +108,27 @@ def sample(
         option(metavar="S", min=0, help="The same gives the same rows.", default="that of the model"),
     ] = None,
     with_component: Annotated[
-        bool, option("--with-component", help="Add the column component: where each row comes from.")
+        bool,
+        option("--with-component", help="Of a mixture: add the column component, where each row comes from."),
     ] = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw new rows from the density of a model; their columns have the names of those it was fitted to."""
+    """Draw new rows from a model; their columns have the names of those it was fitted to.
+
+    From topics: documents as counts of words, each of the average length of those of the fit. From the posterior of a
+    stated model: the rows of one new data set.
+    """
     from .sampling import write_sample
 
+    if as_json and output == _STANDARD_OUTPUT:
+        raise typer.BadParameter(
+            "--json tells what was written to a file; say which by -o", param_hint="--json"
+        )
     with errors_in_words():
-        write_sample(model, n, output, seed=seed, with_component=with_component, quiet=quiet)
+        write_sample(
+            model, data, n, output, seed=seed, with_component=with_component, as_json=as_json, quiet=quiet
+        )
 
 
 def compare(
@@ -142,6 +165,11 @@ def compare(
 
     ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds one.
     """
+    if non_numeric is NonNumeric.CATEGORICAL:
+        raise typer.BadParameter(
+            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose drop, or "
+            "one-hot, or compare the ELBOs of caviar fit --components 2, 3, ..."
+        )
     from .comparing import ComparisonRequest, numbers_of_components
     from .comparing import compare as compare_mixtures
 

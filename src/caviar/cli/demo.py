@@ -15,7 +15,7 @@ import caviar as cv
 from .files import require_folder
 from .fitting import fitted
 from .kinds import ModelName
-from .results import print_results
+from .results import print_document, print_results
 from .speaking import say, standard_error, standard_output
 
 __all__ = ["run_demo"]
@@ -24,10 +24,12 @@ _NUMBERS = (1, 2, 3, 4, 5)
 _ARGUMENTS = {"random_state": 0, "n_init": 5}
 
 
-def run_demo(folder: Path, *, quiet: bool) -> None:
+def run_demo(folder: Path, *, as_json: bool, quiet: bool) -> None:
     """Do what ``caviar demo`` does."""
     require_folder(folder)
     console = standard_output()
+    # programs are told what was written, and nothing of the tour
+    console.quiet = as_json
     faithful = cv.datasets.load_faithful()
     X = faithful.values
     say(console, "Old Faithful", "bold")
@@ -40,7 +42,10 @@ def run_demo(folder: Path, *, quiet: bool) -> None:
     best.about_ = {"source": "faithful.csv", "rows": len(X), "columns": list(faithful.columns), "seed": 0}
     print_results(console, best)
     say(console)
-    _write(console, folder, best, faithful)
+    files = _write(console, folder, best, faithful)
+    if as_json:
+        told = {"rows": len(X), "columns": list(faithful.columns), "seed": 0}
+        print_document({**files, **told, "n_components": len(best.weights_), "elbo": best.elbo_})
 
 
 def _choose(console: Console, X: Any, *, quiet: bool) -> Any:
@@ -82,8 +87,8 @@ def _climb(trace: Any) -> str:
     return "  ".join(f"{trace[step]:.1f} ({step})" for step in [*steps, last])
 
 
-def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> None:
-    """Write the picture, the model and the data, and say what may be done with them."""
+def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> dict[str, str]:
+    """Write the picture, the model and the data, and say what may be done with them; return their names."""
     picture, model, data = (folder / f"faithful.{suffix}" for suffix in ("png", "caviar", "csv"))
     labels = ["length of the eruption (minutes)", "wait for the next (minutes)"]
     title = f"Old Faithful: {len(mixture.weights_)} kinds of eruption"
@@ -97,8 +102,10 @@ def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> None:
     say(console, "Next, try:", "bold")
     program = _program()
     say(console, f"  {program} show {model}")
+    say(console, f"  {program} report {model} {data} -o {folder / 'faithful.html'}")
     say(console, f"  {program} fit {data} --components 3 --mean-precision independent")
     say(console, f"  {program} predict {model} {data} -o {folder / 'labels.csv'}")
+    return {"picture": str(picture), "model": str(model), "data": str(data)}
 
 
 def _program() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import caviar as cv
@@ -30,6 +31,10 @@ def require_writable(path: Path | None, *suffixes: str, inputs: tuple[str | Path
             raise cv.DataError(f"cannot write {path}: it is read as well; give another name")
     if not path.absolute().parent.is_dir():
         raise cv.DataError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise cv.DataError(
+            f"cannot write {path}: you may not write to the folder {path.absolute().parent}; choose another"
+        )
     if suffixes and path.suffix.lower() not in suffixes:
         raise cv.DataError(f"cannot write {path}: its name must end with {' or '.join(suffixes)}")
 

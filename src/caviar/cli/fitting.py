@@ -9,14 +9,16 @@ import typer
 
 import caviar as cv
 
+from .ending import end_told
 from .files import require_writable
 from .fit_request import FitRequest, command_of
 from .kinds import KINDS, ModelName
-from .non_numeric import NumericTable, numbers_only, other_choice_told
+from .mixed_fitting import fit_mixed, require_mixed
+from .non_numeric import NonNumeric, NumericTable, numbers_only, other_choice_told
 from .progress import resumptions_told, watching
 from .results import document_of, print_document, print_results
 from .rows import RowsOfTable, rows_of_table
-from .speaking import FAILURE, complain, gathered_warnings, say, standard_error, standard_output
+from .speaking import complain, gathered_warnings, say, standard_error, standard_output
 from .tables import input_file, source_name
 
 __all__ = ["fit_to_table", "fitted"]
@@ -24,18 +26,24 @@ __all__ = ["fit_to_table", "fitted"]
 
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
+    is_mixed = request.non_numeric is NonNumeric.CATEGORICAL
+    if is_mixed:
+        require_mixed(request)
     arguments = {**request.arguments, **_own_arguments(request.model, request.options)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     is_auto = request.arguments.get("n_components") == "auto"
     with input_file(request.data) as file:
+        if is_mixed:
+            fit_mixed(request, file)
+            return
         _fit_to_file(request, file, arguments, is_auto=is_auto)
 
 
 def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any], *, is_auto: bool) -> None:
     """Fit to a table that is in a file, and print and save the result."""
     numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
-    with other_choice_told(request.non_numeric):
+    with other_choice_told(request.non_numeric, others="drop, one-hot, or categorical"):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=is_auto)
     if KINDS[request.model].one_column and len(table.columns) != 1:
         names = ", ".join(table.columns)
@@ -50,16 +58,13 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     if request.picture is not None:
         cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
     _print(request, estimator)
+    for name, figures in table.summary.items():
+        if figures["min"] == figures["max"]:
+            complain(
+                "warning", f"column {name} is constant, so it tells no rows apart; leave it out by --columns"
+            )
     status = estimator.posterior_.status
-    if status.value == "max_iter":
-        complain("warning", status.explanation)
-    if status.value == "interrupted":
-        kept = "" if request.output is None else f", and is saved in {request.output}"
-        again = "" if request.checkpoint is None else "; the same command again goes on from the checkpoint"
-        complain(
-            "interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}{again}"
-        )
-        raise typer.Exit(FAILURE)
+    end_told(status, estimator.n_iter_, output=request.output, checkpoint=request.checkpoint)
 
 
 def fitted(

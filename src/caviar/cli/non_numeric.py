@@ -1,4 +1,4 @@
-"""What is done with columns without numbers: refused, left out, or turned into indicators; and always said."""
+"""What is done with columns without numbers: refused, left out, or made indicators or categories; and always said."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class NonNumeric(StrEnum):
     ERROR = "error"
     DROP = "drop"
     ONE_HOT = "one-hot"
+    CATEGORICAL = "categorical"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class NumericTable:
     columns, sql
         As for :func:`caviar.data.read_table`.
     categories
-        Column -> the values that it was turned into indicators of.
+        Column -> its values, of which it was turned into indicators, or places.
     """
 
     columns: list[str] | None
@@ -48,25 +49,26 @@ def numbers_only(
         return NumericTable(columns, sql)
     found = cv.data.numeric_query(data, choice.value, columns=columns, sql=sql)
     if found.dropped and not quiet:
-        say(standard_error(), f"left out, for they hold no numbers: {', '.join(found.dropped)}")
+        say(standard_error(), f"left out, for not all their entries are numbers: {', '.join(found.dropped)}")
     for name, values in found.categories.items():
         if not quiet:
             listed = ", ".join(values[:6]) + (", ..." if len(values) > 6 else "")
-            say(standard_error(), f"column {name} became {len(values)} columns of 0 and 1: {listed}")
+            what = "columns of 0 and 1" if choice is NonNumeric.ONE_HOT else "categories"
+            say(standard_error(), f"column {name} became {len(values)} {what}: {listed}")
     if not found.dropped and not found.categories:
         return NumericTable(columns, sql)
     return NumericTable(list(found.columns), found.sql, found.categories)
 
 
 @contextmanager
-def other_choice_told(choice: NonNumeric) -> Iterator[None]:
+def other_choice_told(choice: NonNumeric, *, others: str = "drop, or one-hot") -> Iterator[None]:
     """Add to the refusal of a column without numbers what else could be done with it."""
     try:
         yield
     except cv.DataError as error:
         if choice is not NonNumeric.ERROR or "does not hold numbers" not in str(error):
             raise
-        raise cv.DataError(f"{error}; or say --non-numeric drop, or one-hot") from error
+        raise cv.DataError(f"{error}; or say --non-numeric {others}") from error
 
 
 def same_numbers(

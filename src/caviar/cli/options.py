@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,15 +20,27 @@ __all__ = [
     "Query",
     "Quiet",
     "column_names_of",
-    "examples",
     "option",
     "require_rows",
+    "taught",
 ]
 
 
-def examples(*lines: str) -> str:
+def _examples(*lines: str) -> str:
     """Return the end of a help text; paragraphs, for lines of one paragraph are joined."""
     return "\n\n".join(["Examples:", *lines])
+
+
+def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what makes a function a command of ``app``: its docstring is the help text, which ends with examples."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        paragraphs = cleandoc(function.__doc__ or "").split("\n\n")
+        # each in one line, to be folded anew where it is shown
+        told = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        return app.command(help=told, epilog=_examples(*lines))(function)
+
+    return add
 
 
 def option(*names: str, help: str, metavar: str | None = None, default: str = "", **more: Any) -> Any:
@@ -45,7 +59,10 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="File that caviar fit -o wrote.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="File that caviar fit -o, or save in Python, wrote.", show_default=False
+    ),
 ]
 Query = Annotated[
     str | None, option("--sql", help="DuckDB query to read; in it, data is the table DATA.", metavar="QUERY")
@@ -56,7 +73,7 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="Columns without numbers: error, drop, or one-hot (0 and 1 for each value).",
+        help="Columns without numbers: error, drop, one-hot (0 and 1 for each value), or, in fit, categorical.",
         default="error",
     ),
 ]

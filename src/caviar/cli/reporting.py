@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import caviar as cv
 
+from .arrays import rows_for
 from .files import require_writable
 from .results import print_document
 from .speaking import say, standard_output
-from .tables import input_file, load_mixture, read_for, source_name
+from .tables import input_file, load_fitted, source_name
 
 __all__ = ["write_report"]
+
+_TOLD = ("verdict", "findings", "entries", "rows", "outliers", "quality", "versions")
+"""What programs are told of a page, as far as it has it."""
 
 
 def write_report(
@@ -20,20 +25,24 @@ def write_report(
 ) -> None:
     """Do what ``caviar report`` does."""
     require_writable(output, ".html", ".htm", inputs=(data, model))
-    estimator = load_mixture(model)
+    fitted = load_fitted(model)
     with input_file(data) as file:
         rows = None
         if file is not None or sql is not None:
-            rows = read_for(estimator, model, file, sql).values
-        with warnings.catch_warnings():
-            # The columns were chosen by their names, which an array does not carry.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            cv.report.write(estimator, output, rows, source=source_name(data))
-            told = cv.report.gather(estimator, rows, source=source_name(data)) if as_json else {}
+            rows = rows_for(fitted, model, file, sql)
+        told = _written(fitted, output, rows, source_name(data), as_json=as_json)
     if as_json:
-        parts = ("verdict", "findings", "rows", "outliers", "quality", "versions")
-        print_document({"report": str(output), **{part: told[part] for part in parts}})
+        print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
         return
     if not quiet:
         less = "" if rows is not None else "; without DATA it shows no rows, predictions or outliers"
         say(standard_output(), f"report in {output}{less}")
+
+
+def _written(fitted: Any, output: Path, rows: Any, source: str | None, *, as_json: bool) -> dict[str, Any]:
+    """Write the page; return what it shows, if programs are to be told."""
+    with warnings.catch_warnings():
+        # The columns were chosen by their names, which an array does not carry.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        cv.report.write(fitted, output, rows, source=source)
+        return cv.report.gather(fitted, rows, source=source) if as_json else {}

@@ -13,9 +13,16 @@ from rich.table import Table
 import caviar as cv
 
 from .kinds import kind_of
-from .speaking import plain, say
+from .speaking import counted, plain, say
 
-__all__ = ["document_of", "document_of_posterior", "in_digits", "print_document", "print_results"]
+__all__ = [
+    "document_of",
+    "document_of_posterior",
+    "in_digits",
+    "objective_document",
+    "print_document",
+    "print_results",
+]
 
 _MOST_LINES = 200
 """Lines of a table on a terminal; JSON holds them all."""
@@ -50,18 +57,10 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
 def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
     """Return what the posterior of a stated model says, as JSON can hold it."""
     figures = ("mean", "sd", "lower", "upper")
-    data = posterior.data_summary
     return {
         "model": "Posterior",
         "statement": {name: variable.describe() for name, variable in posterior.model.variables.items()},
-        "elbo": _number(posterior.elbo),
-        "elbo_terms": {name: _number(term) for name, term in posterior.elbo_terms.items()},
-        "elbo_trace": [_number(value) for value in posterior.elbo_trace.tolist()],
-        "restart_elbos": [_number(value) for value in posterior.restart_elbos.tolist()],
-        "n_iter": posterior.n_iter,
-        "converged": posterior.converged,
-        "status": posterior.status.value,
-        "rows": None if data is None else data["rows"],
+        **objective_document(posterior),
         "entries": [
             {
                 "variable": row.variable,
@@ -70,6 +69,21 @@ def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
             }
             for row in posterior.summary(max_rows=None).rows
         ],
+    }
+
+
+def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
+    """Return what a posterior says of its objective and of the rows that it was fitted to."""
+    data = posterior.data_summary
+    return {
+        "elbo": _number(posterior.elbo),
+        "elbo_terms": {name: _number(term) for name, term in posterior.elbo_terms.items()},
+        "elbo_trace": [_number(value) for value in posterior.elbo_trace.tolist()],
+        "restart_elbos": [_number(value) for value in posterior.restart_elbos.tolist()],
+        "n_iter": posterior.n_iter,
+        "converged": posterior.converged,
+        "status": posterior.status.value,
+        "rows": None if data is None else data["rows"],
     }
 
 
@@ -91,12 +105,14 @@ def print_results(console: Console, estimator: Any) -> None:
     kind = kind_of(estimator)
     about = getattr(estimator, "about_", {})
     n_components = len(estimator.weights_)
-    rows = f", {about['rows']:,} rows" if isinstance(about.get("rows"), int) else ""
+    rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
     structure = getattr(estimator, "covariance_type", "full")
     shape = "" if structure == "full" else f" with {structure} covariances"
-    say(console, f"{kind.words}{shape}, {n_components} component{'s' * (n_components != 1)}{rows}", "bold")
+    say(console, f"{kind.words}{shape}, {counted(n_components, 'component')}{rows}", "bold")
     if about.get("missing_entries"):
-        say(console, f"{about['missing_entries']:,} missing entries, which were integrated out")
+        one = about["missing_entries"] == 1
+        what = "entry, which was" if one else "entries, which were"
+        say(console, f"{about['missing_entries']:,} missing {what} integrated out")
     say(console)
     _print_components(console, estimator)
     say(console)
@@ -104,14 +120,10 @@ def print_results(console: Console, estimator: Any) -> None:
     best = f" (the best of {starts} starts)" if starts > 1 else ""
     say(
         console,
-        f"{kind.objective} {estimator.elbo_:.4f} nats after {_counted(estimator.n_iter_, 'iteration')}{best}",
+        f"{kind.objective} {estimator.elbo_:.4f} nats after {counted(estimator.n_iter_, 'iteration')}{best}",
     )
     say(console, str(estimator.posterior_.status))
     _say_moves(console, getattr(estimator, "moves_", []))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _say_moves(console: Console, moves: Any) -> None:
@@ -119,7 +131,7 @@ def _say_moves(console: Console, moves: Any) -> None:
     if moves:
         taken = [move for move in moves if move.accepted]
         kinds = ", ".join(
-            _counted(count, kind)
+            counted(count, kind)
             for kind in ("split", "merge", "delete")
             if (count := sum(move.kind == kind for move in taken))
         )

@@ -16,6 +16,7 @@ __all__ = [
     "BAD_INPUT",
     "FAILURE",
     "complain",
+    "counted",
     "errors_in_words",
     "gathered_warnings",
     "say",
@@ -48,6 +49,17 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n " else repr(c)[1:-1] for c in text)
 
 
+def counted(number: int, what: str) -> str:
+    """Return how many there are of something.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def say(console: Console, text: str = "", style: str = "") -> None:
     """Print a line as it is: no markup, no folding."""
     console.print(Text(plain(text), style), soft_wrap=True)
@@ -73,6 +85,18 @@ def errors_in_words() -> Iterator[None]:
         raise typer.Exit(FAILURE) from error
     except KeyboardInterrupt as error:
         complain("error", "interrupted; nothing was kept")
+        raise typer.Exit(FAILURE) from error
+    except RuntimeError as error:
+        if "interrupted" not in str(error).lower():
+            raise
+        # DuckDB answers Ctrl-C with an error of its own
+        complain("error", "interrupted; nothing was kept")
+        raise typer.Exit(FAILURE) from error
+    except OSError as error:
+        # a reader that has gone away, as head, is no error; files have errors of ours
+        if isinstance(error, BrokenPipeError):
+            raise
+        complain("error", f"cannot write the result: {error.strerror or error}")
         raise typer.Exit(FAILURE) from error
     except MemoryError as error:
         complain("error", f"out of memory; {error}")

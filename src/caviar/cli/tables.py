@@ -19,7 +19,7 @@ __all__ = [
     "STANDARD",
     "has_names",
     "input_file",
-    "load_estimator",
+    "load_fitted",
     "load_mixture",
     "read_for",
     "require_table",
@@ -61,21 +61,21 @@ def source_name(data: str | None) -> str | None:
     return "standard input" if data == STANDARD else data
 
 
-def load_estimator(model: Path) -> Any:
-    """Return a saved estimator.
+def load_fitted(model: Path) -> Any:
+    """Return a saved estimator, or a posterior of a stated model.
 
     Raises
     ------
     DataError
-        If the file holds a model that was stated by its user, or a posterior of one.
+        If the file holds a model that was not fitted.
     """
-    estimator = cv.load(model)
-    if isinstance(estimator, cv.Posterior | cv.Model):
+    found = cv.load(model)
+    if isinstance(found, cv.Model):
         raise cv.DataError(
-            f"{model} holds a {type(estimator).__name__} of a stated model, whose arrays are no columns of one table; "
-            f"predict in Python: caviar.load({str(model)!r}).predict({{'name': array, ...}})"
+            f"{model} holds a model that was stated and not fitted; fit it in Python and save what that gives: "
+            f"caviar.load({str(model)!r}).fit({{'name': array, ...}}).save('fitted.caviar')"
         )
-    return estimator
+    return found
 
 
 def load_mixture(model: Path) -> Any:
@@ -86,11 +86,16 @@ def load_mixture(model: Path) -> Any:
     DataError
         If the file holds something else.
     """
-    estimator = load_estimator(model)
+    estimator = load_fitted(model)
+    if isinstance(estimator, cv.Posterior):
+        raise cv.DataError(
+            f"{model} holds the posterior of a stated model; this command takes mixtures of Gaussians, as caviar fit "
+            f"saves them. caviar show, report, predict and sample take it"
+        )
     if not hasattr(estimator, "means_"):
         raise cv.DataError(
             f"{model} holds a {type(estimator).__name__}; this command takes mixtures of Gaussians, as caviar fit "
-            f"saves them"
+            f"saves them. caviar show, report, predict and sample take it"
         )
     return estimator
 

@@ -1,7 +1,7 @@
 """Where rows come from: arrays in memory, and tables in files."""
 
 from .arrays import ArrayRows
-from .non_numeric import NumericQuery, indicator_query, numeric_query
+from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
 from .rows import as_rows, column_names
 from .scan import LazyTable, scan
 from .tables import Table, read_table, write_table
@@ -12,10 +12,12 @@ __all__ = [
     "NumericQuery",
     "Table",
     "as_rows",
+    "category_query",
     "column_names",
     "indicator_query",
     "numeric_query",
     "read_table",
     "scan",
+    "unknown_values",
     "write_table",
 ]

@@ -9,6 +9,7 @@ import csv
 import gzip
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -116,7 +117,8 @@ def _first_record(lines: Iterator[str]) -> tuple[int, str | None]:
 
 
 def _fields(record: str, delimiter: str) -> list[str]:
-    return next(csv.reader([record], delimiter=delimiter), [])
+    # line by line: what is one entry with a line break in quotes is two lines for another delimiter
+    return next(csv.reader(StringIO(record, newline=""), delimiter=delimiter), [])
 
 
 def _is_number(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Columns that hold no numbers: left out of a table, or turned into a column of 0 and 1 for each of their values."""
+"""Columns that hold no numbers: left out of a table, or turned into numbers: 0 and 1 for each value, or its place."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from .table_files import find_files, identifier, literal
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
 from .tables import connected, reading, relation_of, tables_extra
 
-__all__ = ["NumericQuery", "indicator_query", "numeric_query"]
+__all__ = ["NumericQuery", "category_query", "indicator_query", "numeric_query", "unknown_values"]
 
 _MOST_CATEGORIES = 50
+_MOST_TOLD = 5
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class NumericQuery:
     dropped
         Names of the columns that were left out.
     categories
-        Name of each column that was turned into indicators -> its values.
+        Name of each column that was turned into indicators, or into the places of its values -> these values.
     """
 
     sql: str
@@ -54,7 +55,8 @@ def numeric_query(
         As for :func:`caviar.data.read_table`.
     non_numeric
         ``"drop"`` leaves columns without numbers out; ``"one-hot"`` turns each into a column ``name=value`` for each of
-        its values, 1 where the row has it, 0 where it has another, missing where it has none.
+        its values, 1 where the row has it, 0 where it has another, missing where it has none; ``"categorical"`` puts
+        the place of the value among the values of its column, 0, 1, ..., in its stead.
     columns
         Names of the columns to read; by default all.
     sql
@@ -63,9 +65,9 @@ def numeric_query(
     Raises
     ------
     DataError
-        If no column of numbers would remain, or a column to turn into indicators has more than 50 values.
+        If no column of numbers would remain, or a column without numbers that is kept has more than 50 values.
     ParameterError
-        If ``non_numeric`` is neither.
+        If ``non_numeric`` is none of these.
 
     Examples
     --------
@@ -73,8 +75,8 @@ def numeric_query(
     >>> found.columns
     ('a', 'kind=x', 'kind=y')
     """
-    if non_numeric not in {"drop", "one-hot"}:
-        raise ParameterError(f"non_numeric must be 'drop' or 'one-hot'; got {non_numeric!r}")
+    if non_numeric not in {"drop", "one-hot", "categorical"}:
+        raise ParameterError(f"non_numeric must be 'drop', 'one-hot' or 'categorical'; got {non_numeric!r}")
     duckdb = tables_extra("duckdb")
     files = None if source is None else find_files(source)
     base = "SELECT * FROM data" if sql is None else sql
@@ -88,13 +90,16 @@ def numeric_query(
             if kinds[name] not in NUMERIC
             and not (kinds[name] == "varchar" and reads_as_numbers(relation, name))
         ]
-        categories = {name: _values(relation, name) for name in other if non_numeric == "one-hot"}
+        categories = {name: _values(relation, name) for name in other if non_numeric != "drop"}
     empty = [name for name, values in categories.items() if not values]
     dropped = [name for name in other if name not in categories or name in empty]
     categories = {name: values for name, values in categories.items() if values}
     kept = [name for name in names if name not in dropped]
     if not kept:
         raise DataError(f"no column of the table holds numbers; its columns are {', '.join(names)}")
+    if non_numeric == "categorical":
+        codes = category_query(kept, categories, sql=sql)
+        return NumericQuery(codes, tuple(kept), tuple(dropped), categories)
     return NumericQuery(
         indicator_query(kept, categories, sql=sql),
         tuple(new for name in kept for new in _indicators(name, categories)),
@@ -119,18 +124,89 @@ def indicator_query(
     sql
         A query whose result is the table, in place of ``data``.
     """
-    base = "data" if sql is None else f"({sql.strip().rstrip(';')})"
     parts = []
     for name in columns:
         if name not in categories:
             parts.append(identifier(name))
             continue
-        value = f"CAST({identifier(name)} AS VARCHAR)"
+        value = _as_text(name)
         known = ", ".join(literal(category) for category in categories[name])
         for category, new in zip(categories[name], _indicators(name, categories), strict=True):
             indicator = f"CAST({value} = {literal(category)} AS DOUBLE)"
             parts.append(f"CASE WHEN {value} IN ({known}) THEN {indicator} END AS {identifier(new)}")
-    return f"SELECT {', '.join(parts)} FROM {base}"
+    return f"SELECT {', '.join(parts)} FROM {_table_of(sql)}"
+
+
+def category_query(
+    columns: Sequence[str], categories: Mapping[str, Sequence[str]], *, sql: str | None = None
+) -> str:
+    r"""Return the query in which the place of each value, 0, 1, ..., stands for it in some columns.
+
+    A value that is not among the categories is missing; :func:`unknown_values` tells which are.
+
+    Parameters
+    ----------
+    columns
+        Names of the columns to read, those with categories among them.
+    categories
+        Name -> values.
+    sql
+        A query whose result is the table, in place of ``data``.
+
+    Examples
+    --------
+    >>> category_query(["a", "kind"], {"kind": ["x", "y"]})
+    'SELECT "a", CASE CAST("kind" AS VARCHAR) WHEN \'x\' THEN 0 WHEN \'y\' THEN 1 END AS "kind" FROM data'
+    """
+    parts = []
+    for name in columns:
+        places = (
+            f"WHEN {literal(value)} THEN {place}" for place, value in enumerate(categories.get(name, ()))
+        )
+        case = f"CASE {_as_text(name)} {' '.join(places)} END AS {identifier(name)}"
+        parts.append(case if name in categories else identifier(name))
+    return f"SELECT {', '.join(parts)} FROM {_table_of(sql)}"
+
+
+def unknown_values(
+    source: str | os.PathLike[str] | None, categories: Mapping[str, Sequence[str]], *, sql: str | None = None
+) -> dict[str, tuple[list[str], int]]:
+    """Return the values of a table that are not among the categories: of each such column some, and the rows with any.
+
+    Parameters
+    ----------
+    source
+        As for :func:`caviar.data.read_table`.
+    categories
+        Name of a column -> the values that are known.
+    sql
+        A query whose result is the table.
+
+    Examples
+    --------
+    >>> unknown_values(None, {"kind": ["x"]}, sql="SELECT unnest(['x', 'y', 'y', NULL]) AS kind")
+    {'kind': (['y'], 2)}
+    """
+    duckdb = tables_extra("duckdb")
+    files = None if source is None else find_files(source)
+    found = {}
+    with connected(duckdb) as connection, reading(duckdb, "the table"):
+        relation = relation_of(connection, files, "SELECT * FROM data" if sql is None else sql)
+        for name, values in categories.items():
+            known = ", ".join(literal(value) for value in values)
+            other = relation.project(f"{_as_text(name)} AS v").filter(f"v IS NOT NULL AND v NOT IN ({known})")
+            rows = other.aggregate("v, count(*) AS n").order("v").fetchall()
+            if rows:
+                found[name] = ([value for value, _ in rows[:_MOST_TOLD]], sum(number for _, number in rows))
+    return found
+
+
+def _table_of(sql: str | None) -> str:
+    return "data" if sql is None else f"({sql.strip().rstrip(';')})"
+
+
+def _as_text(name: str) -> str:
+    return f"CAST({identifier(name)} AS VARCHAR)"
 
 
 def _indicators(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
@@ -140,12 +216,11 @@ def _indicators(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]
 
 def _values(relation: Any, name: str) -> list[str]:
     """Return the values of a column in their order."""
-    given = f"CAST({identifier(name)} AS VARCHAR)"
-    rows = relation.project(f"{given} AS v").filter("v IS NOT NULL").distinct().order("v")
+    rows = relation.project(f"{_as_text(name)} AS v").filter("v IS NOT NULL").distinct().order("v")
     values = [row[0] for row in rows.limit(_MOST_CATEGORIES + 1).fetchall()]
     if len(values) > _MOST_CATEGORIES:
         raise DataError(
-            f"column {name!r} has more than {_MOST_CATEGORIES} different values, too many for a column each; leave it "
+            f"column {name!r} has more than {_MOST_CATEGORIES} different values, too many for categories; leave it "
             f"out: choose columns (columns=, --columns), or drop those without numbers (--non-numeric drop)"
         )
     return values

@@ -82,7 +82,8 @@ def scan(
     -----
     Missing values (null, NaN, in CSV an empty entry or NA) are missing entries. Columns of float32 stay so where all
     that are read together are; all other numbers are read as float64. The fit is the same bits as of the same
-    numbers in memory. Files must not change while they are used: a change is noticed, and refused.
+    numbers in memory, but for ``schedule="stochastic"``, whose batches follow how rows are stored. Files must not
+    change while they are used: a change is noticed, and refused.
 
     Examples
     --------

@@ -129,7 +129,11 @@ def _paths(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     path = Path(source)
     if path.is_dir():
         found = sorted(
-            file for suffix in _PARQUET_SUFFIXES for file in path.rglob(f"*{suffix}") if file.is_file()
+            file
+            for file in path.rglob("*")
+            if file.suffix.lower() in _PARQUET_SUFFIXES
+            and file.is_file()
+            and not _is_left_over(file.relative_to(path))
         )
         if not found:
             hint = f"; for its CSV files write '{path / '*.csv'}'" if next(path.glob("*.csv"), None) else ""
@@ -143,6 +147,11 @@ def _paths(source: str | os.PathLike[str]) -> tuple[Path, ...]:
             return tuple(found)
         raise DataError(f"no file matches {source}")
     raise DataError(f"there is no file {source}")
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether writers of folders hide a file: by a point or an underscore in front, as what a broken run has left."""
+    return any(part.startswith((".", "_")) and "=" not in part for part in path.parts)
 
 
 def _is_parquet(path: Path) -> bool:

@@ -17,7 +17,8 @@ from typing import Any
 from .._errors import DataError, ParameterError
 from .._files import replacing
 from .._typing import AnyArray
-from .table_files import TableFiles, find_files, identifier, refuse_twins
+from .parquet_pieces import read_footer
+from .table_files import ParquetFiles, TableFiles, find_files, identifier, refuse_twins
 from .table_numbers import Rows, Table, numbers_of, reads_as_numbers
 
 __all__ = [
@@ -77,6 +78,10 @@ def read_table(
     tables_extra("pyarrow")
     with connected(duckdb) as connection:
         files = None if source is None else find_files(source)
+        if isinstance(files, ParquetFiles):
+            # DuckDB would give the second of two columns of one name another name
+            for path in files.paths:
+                refuse_twins(read_footer(path)[1].names, str(path))
         with reading(duckdb, files.label if files is not None and sql is None else "the query"):
             if files is None or sql is not None:
                 rows = _result_of(connection, str(sql), files)
@@ -153,7 +158,8 @@ def reading(duckdb: Any, label: str) -> Iterator[None]:
 def what_went_wrong(error: Exception) -> str:
     """Return the text of an error of DuckDB, also one that came by Arrow, without its advice."""
     lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
-    text = "; ".join(line.strip() for line in lines if line.strip())
+    # a line of carets points at the line before, which it no longer stands below
+    text = "; ".join(line.strip() for line in lines if line.strip(" ^"))
     return text.removeprefix("Invalid Input Error: ")
 
 

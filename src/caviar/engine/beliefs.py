@@ -92,7 +92,7 @@ def _belief(
         if isinstance(factor, PointMass):
             why = "is a point mass that no distribution stands behind: it had too few rows, or was saved and loaded"
         elif factor is None:
-            why = "is missing"
+            why = "is missing (if its values came with the earlier rows, give them with these, too)"
         else:
             why = "is known in part"
         raise ModelError(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._block_map import largest_of
+from .._linalg import inverse
 from .._typing import AnyArray, Array
 from ..language import Indexed, Slot, Variable
 
@@ -135,7 +136,7 @@ def _precisions(slot: Slot) -> list[str]:
 
 def _is_matrix_singular(precision: Array, narrowest: Array, most_collinear: float) -> bool:
     try:
-        covariance = np.linalg.inv(precision)
+        covariance = inverse(precision)
     except np.linalg.LinAlgError:
         return True
     given_others = np.diagonal(precision, axis1=-2, axis2=-1)

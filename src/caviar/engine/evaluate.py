@@ -16,6 +16,7 @@ from .documents.binding import DocumentBinding
 from .documents.evaluate import by_token, densities_of_words, objective_of_documents, thorough
 from .frame import Frame, frame_about
 from .given_factors import refuse_other_factor, refuse_other_labels
+from .known_globals import refuse_missing_value
 from .locals import CategoricalFactor, Gated, LocalFactor
 from .loop import Settings, ascend
 from .objective import Objective
@@ -71,10 +72,7 @@ def in_frame(
 
 def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
     if variable.name not in factors:
-        raise ModelError(
-            f"the posterior has no factor of '{variable.name}': in the fit its values came with the data. Give them "
-            f"with these data, too: {{'{variable.name}': ..., ...}}"
-        )
+        refuse_missing_value(variable.name)
     return factors[variable.name]
 
 

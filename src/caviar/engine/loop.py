@@ -195,6 +195,9 @@ def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment
 
 def _judged(settings: Settings, memory: Memory | None, change: float) -> tuple[Memory | None, Status | None]:
     """Return the memory for the next iteration, and CONVERGED if there needs to be none."""
+    if np.isnan(change):
+        # between two objectives of which one at least is not finite nothing has settled
+        return memory, None
     if abs(change) >= settings.tol:
         return memory if memory is not None or not settings.moves_further else Memory(), None
     if memory is None or not memory.has_moved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,9 @@ def moments(rows: Any, weights: Any) -> Moments:
 
 def _weighted_sum(weights: Array, rows: Array) -> Array:
     """Return the sum of rows times weights: ``np.tensordot(weights, rows, 1)``, which takes longer over its axes."""
-    return np.dot(weights[None], rows.reshape(len(rows), -1)).reshape(rows.shape[1:])
+    # a block of which every row has weight zero is empty, and -1 would not tell its columns
+    columns = rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    return np.dot(weights[None], columns).reshape(rows.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)

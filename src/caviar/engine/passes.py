@@ -215,11 +215,15 @@ class Passes:
 
         Some of their rows must have a weight above zero.
         """
-        weight = self.weight(chunks)
-        static = self._static_sums(plan)
+        scale, nothing = self.source.total_weight / self.weight(chunks), [None] * len(chunks)
         work = InferBlocks(plan.rows, coefficients, self._scratch)
-        sums, _ = self.executor.sum(work, self.source, chunks, [None] * len(chunks))
-        whole = plan.rows.with_entropies(sums, coefficients).scaled(self.source.total_weight / weight)
+        sums, _ = self.executor.sum(work, self.source, chunks, nothing)
+        whole = plan.rows.with_entropies(sums, coefficients).scaled(scale)
+        static = Sums.zero()
+        if plan.rows.has_static:
+            # of the same rows: beside those of all rows, a sum of squares would be less than what it consists of
+            own = SumStatic(plan.rows, self._scratch)
+            static = self.executor.sum(own, self.source, chunks, nothing)[0].scaled(scale)
         return plan.rows.summary(whole, static, coefficients)
 
     def weight(self, chunks: Sequence[Chunk]) -> float:

@@ -82,9 +82,10 @@ class Stochastic:
     A batch that holds the share s of all rows stands for all of them: with its sums divided by s, the update of each
     global has the natural parameter :math:`\hat\eta`, and step t goes a part of the way,
 
-    .. math:: \eta \leftarrow (1 - \rho_t)\,\eta + \rho_t\,\hat\eta, \qquad \rho_t = (t + \tau)^{-\kappa}
+    .. math:: \eta \leftarrow (1 - \rho_t)\,\eta + \rho_t\,\hat\eta, \qquad \rho_t = (t + \tau)^{-\kappa},
 
-    The ELBO of the posterior is exact: a last pass over all rows. Before it the trace has estimates, one a pass.
+    and the more of the way, the more the batch weighs beside the others. The ELBO of the posterior is exact: a
+    last pass over all rows. Before it the trace has estimates, one a pass.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import ImproperError
 from .collapse import has_collapsed
+from .frame import refuse_far_priors
 from .loop import Result, Settings, record, result_of, tell
 from .moment import Walk
 from .objective import Objective
@@ -77,8 +78,8 @@ def wander_on(
             plan, batches = walk.plan, _batches(walk.plan, passes, schedule, rng)
             weights = np.array([passes.weight(chunks) for chunks in batches])
             for number in range(len(walk.estimates), len(batches)):
-                # a batch of fewer rows than the others says less
-                rate = schedule.rate(walk.step + 1) * min(1.0, weights[number] / weights.mean())
+                # steps in proportion to what batches weigh: so all rows count alike in the end
+                rate = min(1.0, schedule.rate(walk.step + 1) * weights[number] / weights.mean())
                 walk = _step(walk, passes, batches[number], rate)
                 if walk.plan is plan:
                     # from other reference points the rows may fall into other batches
@@ -91,6 +92,9 @@ def wander_on(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except ImproperError as error:
+        if not any(walk.plan.binding.is_flat(variable) for variable in walk.plan.order):
+            refuse_far_priors(walk.plan.binding, walk.plan.frame)
+            raise
         log.info("collapsed: %s", error)
         status = Status.COLLAPSED
     state = begin(walk.plan, walk.q, passes)

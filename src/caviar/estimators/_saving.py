@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import DataError
 from .._loading import model_of_document, posterior_of_document
+from .._posterior import Posterior
 from .._typing import AnyArray
 from ..storage import read, unpack, upgraded
 from ._saveable import Saveable
@@ -62,7 +63,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         with np.errstate(all="ignore"):
             _check_kind(header["class"])
             document = unpack(header, _Handed(arrays))
-            return _loaded(upgraded(document, document["format_version"]))
+            found = _loaded(upgraded(document, document["format_version"]))
+            posterior = getattr(found, "posterior_", found)
+            if isinstance(posterior, Posterior):
+                posterior.saved_by = str(header.get("caviar_version"))[:40]
+            return found
     except _MISFITS as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise DataError(f"{path} is damaged, or not made by caviar: {what:.500}") from error

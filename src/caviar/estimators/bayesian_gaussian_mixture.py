@@ -265,8 +265,11 @@ class BayesianGaussianMixture(GaussianEstimator):
             )
 
     def _check_n_components(self) -> None:
-        if not is_auto(self.n_components):
-            super()._check_n_components()
+        if is_auto(self.n_components):
+            return
+        if isinstance(self.n_components, str):
+            raise ParameterError(f"n_components must be a whole number or 'auto'; got {self.n_components!r}")
+        super()._check_n_components()
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         scale, noise = scale_of(rows.X, rows.weights), self._noise(rows)

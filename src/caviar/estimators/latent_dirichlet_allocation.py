@@ -21,6 +21,7 @@ from ..engine.loop import Progress
 from ..engine.schedules import Schedule, as_schedule
 from ..engine.schedules import Stochastic as StochasticSteps
 from ..engine.status import Status
+from ..families import Dirichlet
 from ..models import latent_dirichlet_allocation
 from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
 from ._mixture import UnsettledWarning
@@ -267,10 +268,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return concentration / concentration.sum(axis=1, keepdims=True) if normalize else concentration
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the lower bound of the log evidence of documents at these topics, in nats, every constant included.
+        r"""Return a lower bound of the log probability of documents given what is believed of the topics, in nats.
 
-        The prior of the topics is in it, once, as in scikit-learn: of the documents of the fit it is ``elbo_``, up to
-        documents that settle elsewhere from the start than along the fit.
+        .. math:: \sum_d \mathrm E[\log p(w_d, z_d, \theta_d \mid \beta)] + \mathrm H[z_d] + \mathrm H[\theta_d]
+
+        under the optimal factors of each document. scikit-learn's takes off the topics' divergence from their prior
+        besides, whichever documents are scored: of those of the fit this gives ``elbo_``, and of a few new ones a
+        number that says little about them.
 
         Parameters
         ----------
@@ -281,7 +285,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self._score(self._validated(X, reset=False))
 
     def perplexity(self, X: Any) -> float:
-        """Return ``exp(-score(X) / words)``, the bound on the perplexity of documents; of the prior of topics too.
+        """Return ``exp(-score(X) / words)``, an upper bound on the perplexity of documents.
 
         Parameters
         ----------
@@ -360,7 +364,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             raise DataError("documents without any word have no score; X is all zero")
         # measured from the prior of the statement, whatever the last documents of partial_fit were measured from
         plan, passes = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, None)
-        return objective_at(plan, {"topics": self.posterior_["topics"]}, passes)
+        topics = self.posterior_["topics"]
+        prior = Dirichlet(np.broadcast_to(self.topic_word_prior_, topics.concentration.shape))
+        return objective_at(plan, {"topics": topics}, passes) + float(topics.kl(prior).sum())
 
     def _keep(self, posterior: Posterior) -> None:
         self.posterior_ = posterior

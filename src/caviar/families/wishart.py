@@ -121,9 +121,10 @@ class Wishart(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log|X| and X."""
+        """Return log|X| and X; no eigenvalue counts as less than the smallest normal number."""
         x = as_value(value)
-        return np.maximum(np.linalg.slogdet(x)[1], -np.finfo(np.float64).max), x
+        lowest = x.shape[-1] * np.log(np.finfo(np.float64).tiny)
+        return np.maximum(np.linalg.slogdet(x)[1], lowest), x
 
     @property
     def event_shape(self) -> tuple[int, ...]:

@@ -14,6 +14,8 @@ from ._broadcast import as_vector
 
 __all__ = ["mixed_mixture"]
 
+NumberPrior = tuple[float, float, float, float]
+
 
 def mixed_mixture(
     n_components: int,
@@ -22,7 +24,7 @@ def mixed_mixture(
     n_categories: Mapping[str, int] | None = None,
     counts: Sequence[str] = (),
     concentration: ArrayLike = 1.0,
-    number_prior: tuple[float, float, float, float] = (0.0, 0.01, 1.0, 1.0),
+    number_prior: NumberPrior | Mapping[str, NumberPrior] = (0.0, 0.01, 1.0, 1.0),
     answer_concentration: float = 1.0,
     count_prior: tuple[float, float] = (1.0, 1.0),
 ) -> Model:
@@ -55,7 +57,7 @@ def mixed_mixture(
         :math:`\alpha`, a number or shape (K,).
     number_prior
         :math:`m, \kappa, s, r`: mean, rows that the knowledge of it is worth, shape and rate of the precision. One
-        prior for all such columns: bring them to similar scales.
+        prior for all such columns, which are then brought to similar scales; or the name of each -> its own.
     answer_concentration
         :math:`\beta`.
     count_prior
@@ -70,7 +72,7 @@ def mixed_mixture(
     Raises
     ------
     ParameterError
-        If no column is named, or one is named twice.
+        If no column is named, one is named twice, or one of numbers has no prior among those that are given by name.
     ModelError
         If another argument is impossible, or of the wrong shape.
 
@@ -95,7 +97,7 @@ def mixed_mixture(
     z = Categorical("z", Dirichlet("weights", as_vector(concentration, n_components)), plates=obs)
     leaves: list[Variable] = []
     for name in numbers:
-        theta = NormalGamma(f"{name}_theta", *number_prior, plates=component)
+        theta = NormalGamma(f"{name}_theta", *_prior_of(name, number_prior), plates=component)
         leaves.append(Normal(name, theta[z], plates=obs))
     for name, number in kinds.items():
         p = Dirichlet(f"{name}_probabilities", np.full(number, answer_concentration), plates=component)
@@ -104,3 +106,12 @@ def mixed_mixture(
         rate = Gamma(f"{name}_rate", *count_prior, plates=component)
         leaves.append(Poisson(name, rate[z], plates=obs))
     return Model(*leaves)
+
+
+def _prior_of(name: str, prior: NumberPrior | Mapping[str, NumberPrior]) -> NumberPrior:
+    """Return the prior of a column of numbers: its own, or that of all."""
+    if not isinstance(prior, Mapping):
+        return prior
+    if name not in prior:
+        raise ParameterError(f"number_prior has no prior for '{name}'; it has {', '.join(prior) or 'none'}")
+    return prior[name]

@@ -10,14 +10,10 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._posterior import Posterior
-from .._summary import _marginals
+from .._summary import marginals
 from .._typing import Array
-from ..families import StickBreaking
 
 __all__ = ["Figures", "check_level", "figures_of", "names_along", "posterior_of"]
-
-_DRAWS = 4000
-"""Of a factor whose quantiles have no closed form; then an end is known to some percent of the interval's width."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +85,12 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
     name, _, part = str(variable).partition(".")
     if name not in posterior:
         known = ", ".join(repr(other) for other in posterior)
-        raise ParameterError(f"the posterior has no global variable {variable!r}; it has {known}")
+        raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
     plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
     factor = posterior[name]
-    if isinstance(factor, StickBreaking):
-        draws = factor.sample(_DRAWS, np.random.default_rng(0))
-        lower, upper = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        return [Figures(name, plates, factor.mean, lower, upper)]
     found = [
         Figures(name + m.part, plates[:-1] if m.is_shared else plates, m.mean, m.lower, m.upper)
-        for m in _marginals(factor, level)
+        for m in marginals(factor, level)
     ]
     chosen = [figures for figures in found if not part or figures.name == variable]
     if not chosen:

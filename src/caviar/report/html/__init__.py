@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .fit import versions
-from .gather import gather
-from .page import page_of, write
+from .page import gather, page_of, write
+from .versions import versions
 
 __all__ = ["gather", "page_of", "versions", "write"]

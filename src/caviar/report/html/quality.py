@@ -14,7 +14,9 @@ __all__ = ["quality_of", "remembered_quality"]
 _MOST_ROWS = 1_000_000
 _FEW_VALUES = 6
 _FAR = 8.0
-"""Standard deviations."""
+"""Standard deviations of the other values."""
+_ENOUGH = 8
+"""Other values from which a standard deviation is taken for more than chance."""
 
 
 def quality_of(
@@ -81,9 +83,9 @@ def _remarks(
         remarks.append(f"only {distinct} distinct values: a category rather than a measurement?")
     if missing > 0.2:
         remarks.append(f"{missing:.0%} missing")
-    far = 0.0 if facts["sd"] == 0 else float(np.abs(seen - facts["mean"]).max() / facts["sd"])
+    far = _distance_of_the_farthest(seen, facts["mean"])
     if far > _FAR:
-        remarks.append(f"its farthest value is {far:.0f} standard deviations from the mean")
+        remarks.append(f"its farthest value is {far:,.0f} standard deviations of the others from their mean")
     low, high = fitted.get("min"), fitted.get("max")
     outside = 0
     if low is not None and high is not None:
@@ -93,3 +95,13 @@ def _remarks(
             f"{outside:,} value{'s' * (outside != 1)} outside what the model was fitted to ({low:.4g} to {high:.4g})"
         )
     return remarks
+
+
+def _distance_of_the_farthest(seen: Array, mean: float) -> float:
+    """Return how far the farthest value lies from the mean of the others, in their standard deviations."""
+    # the others alone, for among n values none can lie more than sqrt(n - 1) standard deviations from the mean
+    farthest = int(np.abs(seen - mean).argmax())
+    others = np.delete(seen, farthest)
+    if len(others) < _ENOUGH or not (spread := float(others.std())):
+        return 0.0
+    return abs(float(seen[farthest]) - float(others.mean())) / spread

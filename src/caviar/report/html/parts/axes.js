@@ -27,7 +27,8 @@ function canvas(place, ranges, names, description, share = 0.62) {
   frame.left = 34 + 7 * Math.max(2, ...marks.map(([, words]) => words.length));
   const x = scale(ranges.x[0], ranges.x[1], frame.left, frame.right);
   const drawing = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": description });
-  for (const value of steps(x.low, x.high, width / 90)) {
+  const isMarked = (value) => !names.isCountX || Math.abs(value - Math.round(value)) < 1e-9;
+  for (const value of steps(x.low, x.high, width / 90).filter(isMarked)) {
     drawing.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: frame.top, y2: frame.bottom }));
     drawing.append(text(x(value), frame.bottom + 17, short(value) , "middle"));
   }

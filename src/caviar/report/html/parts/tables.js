@@ -1,4 +1,4 @@
-// Tables: a button in each heading sorts; the components can be filtered.
+// Tables: a button in each heading sorts.
 function keyOf(row, column) {
   const cell = row.cells[column];
   const key = cell.dataset.key === undefined ? cell.textContent : cell.dataset.key;
@@ -37,21 +37,3 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-
-function filterComponents() {
-  const wanted = at("find-component").value.trim().toLowerCase().replaceAll("-", "−");
-  const least = Number(at("least-weight").value || 0) / 100;
-  const rows = Array.from(at("component-table").tBodies[0].rows);
-  let shown = 0;
-  for (const row of rows) {
-    const fits = Number(row.cells[1].dataset.key) >= least && row.textContent.toLowerCase().includes(wanted);
-    row.hidden = !fits;
-    shown += fits ? 1 : 0;
-  }
-  at("component-count").textContent = `${shown} of ${rows.length} components shown`;
-}
-
-at("component-controls").hidden = false;
-at("find-component").addEventListener("input", filterComponents);
-at("least-weight").addEventListener("input", filterComponents);
-filterComponents();

@@ -13,7 +13,7 @@ function drawTrace() {
   const power = (value) => (Number.isInteger(value) ? "1e" + String(value).replace("-", "−") : "");
   const whole = (value) => Math.round(value).toLocaleString("en").replace("-", "−");
   const wide = Math.max(...values) - Math.min(...values) > 20;
-  const names = { x: "iteration", y: trace.isGap ? "nats below the end" : `${figures.name}, nats` };
+  const names = { x: "iteration", isCountX: true, y: trace.isGap ? "nats below the end" : `${figures.name}, nats` };
   names.tellY = trace.isGap ? power : wide ? whole : (value) => value.toFixed(2).replace("-", "−");
   const ranges = { x: [0, last], y: [Math.min(...values) - margin, Math.max(...values) + margin] };
   const words = `${figures.name} from ${short(figures.trace[0][1])} to ${short(end)} in ${last} iterations`;

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._typing import AnyArray, Array
+from ...._typing import AnyArray, Array
 
 __all__ = ["RATE", "JudgedRows", "judge"]
 

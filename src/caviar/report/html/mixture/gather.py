@@ -1,21 +1,24 @@
-"""Everything that a page shows, as one plain dictionary: no markup, no NumPy."""
+"""Everything that the page of a mixture shows, as one plain dictionary: no markup, no NumPy."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..._errors import ParameterError
-from ..._typing import AnyArray
-from ..tables import component_table
-from .fit import fit_facts, versions
-from .quality import quality_of, remembered_quality
+from ...._errors import ParameterError
+from ...._typing import AnyArray
+from ...tables import component_table
+from ..markup import number
+from ..quality import quality_of, remembered_quality
+from ..verdict import verdict_of
+from ..versions import versions
+from .fit import fit_facts
 from .rows import RATE, JudgedRows, judge
-from .verdict import findings_of, verdict_of
+from .verdict import findings_of
 from .views import chosen_rows, components_in_use, densities, ellipses, telling_columns
 
 __all__ = ["gather"]
@@ -40,7 +43,7 @@ def gather(estimator: Any, data: Any = None, *, source: str | None = None) -> di
     Raises
     ------
     ParameterError
-        If the estimator is no mixture of Gaussians or is not fitted, or there are data for one of rows with errors.
+        If there are data for a mixture of rows with errors.
 
     Examples
     --------
@@ -50,10 +53,6 @@ def gather(estimator: Any, data: Any = None, *, source: str | None = None) -> di
     >>> page["fit"]["kind"], page["fit"]["status"], page["rows"] is None
     ('Bayesian mixture of Gaussians', 'converged', True)
     """
-    if not hasattr(estimator, "posterior_") or not hasattr(estimator, "means_"):
-        raise ParameterError(
-            f"a report is of a fitted mixture of Gaussians; got {estimator!r}. Fit one by fit(X) first"
-        )
     if data is not None and "true" in estimator.posterior_.model.variables:
         raise ParameterError(
             "the mixture was fitted to rows with errors, which a report does not take: leave the data out"
@@ -80,6 +79,8 @@ def _gathered(estimator: Any, rows: Any, judged: JudgedRows | None, source: str 
     shown = None if points is None else _rows_at(rows, points)
     return {
         "fit": fit,
+        "facts": _facts(fit),
+        "has_data": judged is not None,
         "verdict": verdict_of(findings),
         "findings": findings,
         "components": _components(estimator, judged, told),
@@ -96,6 +97,24 @@ def _gathered(estimator: Any, rows: Any, judged: JudgedRows | None, source: str 
         "quality": remembered_quality(summary) if rows is None else quality_of(rows, names, summary),
         "versions": versions(),
     }
+
+
+def _facts(fit: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the figures at the head of the page."""
+    in_use = f"{len(fit['used'])} in use of " if len(fit["used"]) < fit["n_components"] else ""
+    facts = [
+        (
+            "Fitted to",
+            str(fit["source"] or ("the result of a query" if fit["query"] else "rows without a name")),
+        ),
+        ("Rows", "not recorded" if fit["rows"] is None else f"{fit['rows']:,}"),
+        ("Columns", f"{len(fit['columns']):,}"),
+        ("Components", f"{in_use}{fit['n_components']}"),
+        (f"{fit['objective']}, nats", number(fit["elbo"], 7)),
+    ]
+    if fit["covariance_type"]:
+        facts.insert(4, ("Covariances", str(fit["covariance_type"])))
+    return facts
 
 
 def _rows_at(rows: Any, numbers: AnyArray) -> Any:

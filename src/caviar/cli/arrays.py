@@ -1,0 +1,223 @@
+"""The arrays of a stated model, and counts of words, from the columns of a table or from a NumPy file."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import load_npz
+
+import caviar as cv
+
+from .speaking import complain, counted
+from .tables import read_for
+
+__all__ = ["arrays_for", "categories_of", "columns_of", "counts_for", "rows_for", "wanted_arrays"]
+
+_NPZ = ".npz"
+
+
+def rows_for(fitted: Any, model: Path, data: str | None, sql: str | None) -> Any:
+    """Return data as the methods of something fitted take them: a table, counts, or arrays by name."""
+    if isinstance(fitted, cv.Posterior):
+        return arrays_for(fitted, data, sql, needs_observed=True)
+    if isinstance(fitted, cv.LatentDirichletAllocation):
+        return counts_for(fitted, model, data, sql)
+    return read_for(fitted, model, data, sql).values
+
+
+def wanted_arrays(posterior: cv.Posterior) -> dict[str, bool]:
+    """Return the names of the arrays that a model takes: whether each is observed, rather than known."""
+    observed = {leaf.name: True for leaf in posterior.model.leaves}
+    known = {
+        node.name: False
+        for node in posterior.model.nodes
+        if isinstance(node, cv.Data) and not any(_is_within(plate, node.name) for plate in node.plates)
+    }
+    return {**observed, **known}
+
+
+def _is_within(plate: cv.Plate, name: str) -> bool:
+    """Whether an array of this name only says where each repetition of a nested plate belongs."""
+    return plate.within is not None and plate.within.name == name
+
+
+def columns_of(posterior: cv.Posterior) -> dict[str, list[str]]:
+    """Return the columns of a table that hold each array: those of the fit, where they had names, or name, name_0, ...
+
+    Examples
+    --------
+    >>> model = cv.models.linear_regression(2)
+    >>> columns_of(model.fit({"X": [[1, 0], [1, 1], [1, 2]], "y": [1.0, 3.1, 4.9]}))
+    {'y': ['y'], 'X': ['X_0', 'X_1']}
+    """
+    kept = (posterior.data_summary or {}).get("arrays", {})
+    found = {}
+    for name in wanted_arrays(posterior):
+        shape = kept.get(name, {}).get("shape", [1])
+        told = kept.get(name, {}).get("columns")
+        if told is not None:
+            found[name] = [str(column) for column in told]
+        elif len(shape) == 2:
+            found[name] = [f"{name}_{number}" for number in range(shape[1])]
+        elif len(shape) == 1:
+            found[name] = [name]
+    return found
+
+
+def categories_of(posterior: cv.Posterior) -> dict[str, list[str]]:
+    """Return the names of the categories of each array of them, where the fit kept names."""
+    kept = (posterior.data_summary or {}).get("arrays", {})
+    return {name: own["categories"] for name, own in kept.items() if "categories" in own}
+
+
+def arrays_for(
+    posterior: cv.Posterior, data: str | None, sql: str | None, *, needs_observed: bool = False
+) -> dict[str, Any]:
+    """Return the arrays of a model by name, as far as the data have them.
+
+    Parameters
+    ----------
+    posterior
+        Of the model.
+    data
+        A table, whose columns are those of :func:`columns_of`; or a NumPy file ``.npz`` with an array for each name.
+    sql
+        Query, for a table.
+    needs_observed
+        Whether what was observed must be there too, besides what is known.
+
+    Raises
+    ------
+    DataError
+        If an array that must be there is not, or only some columns of one are.
+    """
+    is_file = data is not None and data.lower().endswith(_NPZ)
+    found = _of_file(Path(str(data)), posterior) if is_file else _of_table(posterior, data, sql)
+    for name, is_observed in wanted_arrays(posterior).items():
+        if name not in found and (needs_observed or not is_observed):
+            columns = "" if is_file else f", in {_columns_in_words(columns_of(posterior).get(name, [name]))}"
+            raise cv.DataError(
+                f"the data lack '{name}', which the model {'observes' if is_observed else 'takes as known'}{columns}"
+            )
+    return found
+
+
+def _columns_in_words(columns: Sequence[str]) -> str:
+    return f"column{'s' * (len(columns) != 1)} {_listed(columns)}"
+
+
+def _of_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dict[str, Any]:
+    """Return the arrays of a model that a table has the columns of."""
+    there = cv.scan(data, sql=sql).columns
+    wanted = columns_of(posterior)
+    chosen = {name: _found(name, columns, there) for name, columns in wanted.items()}
+    chosen = {name: columns for name, columns in chosen.items() if columns}
+    if not chosen:
+        listed = "; ".join(f"{name}: {_listed(columns)}" for name, columns in wanted.items())
+        raise cv.DataError(
+            f"the data have none of the columns that hold the arrays of the model ({listed}); they have "
+            f"{_listed(there)}. Rename them by --sql 'SELECT a AS X_0, ... FROM data', or give a NumPy file .npz"
+        )
+    names = list(dict.fromkeys(column for columns in chosen.values() for column in columns))
+    categories = {name: values for name, values in categories_of(posterior).items() if name in names}
+    if categories:
+        _tell_unknown(data, categories, sql)
+        sql = cv.data.category_query(names, categories, sql=sql)
+    table = cv.data.read_table(data, columns=names, sql=sql, missing_ok=True)
+    shapes = (posterior.data_summary or {}).get("arrays", {})
+    found = {}
+    for name, columns in chosen.items():
+        values = table.values[:, [names.index(column) for column in columns]]
+        found[name] = values if len(shapes.get(name, {}).get("shape", [1])) == 2 else values[:, 0]
+    return found
+
+
+def _tell_unknown(data: str | None, categories: Mapping[str, Sequence[str]], sql: str | None) -> None:
+    """Say which values the model has not seen: it gives them no probability, so that they tell as little as a hole."""
+    for name, (values, n_rows) in cv.data.unknown_values(data, categories, sql=sql).items():
+        complain(
+            "warning",
+            f"column {name} has values that the model was not fitted to, which count as missing (in "
+            f"{counted(n_rows, 'row')}): {_listed(values)}; it knows {_listed(categories[name])}",
+        )
+
+
+def _found(name: str, columns: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Return the columns of an array that are there: all or none."""
+    missing = [column for column in columns if column not in there]
+    if not missing:
+        return list(columns)
+    if len(missing) < len(columns):
+        raise cv.DataError(
+            f"the data have some columns of '{name}', but not {_listed(missing)}; they have {_listed(there)}"
+        )
+    return []
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
+
+
+def _of_file(path: Path, posterior: cv.Posterior) -> dict[str, Any]:
+    """Return the arrays of a NumPy file that a model takes."""
+    arrays = _opened(path)
+    wanted = wanted_arrays(posterior)
+    found = {name: arrays[name] for name in wanted if name in arrays}
+    if not found:
+        raise cv.DataError(
+            f"{path} has the arrays {_listed(list(arrays))}, and none of those of the model: {_listed(list(wanted))}"
+        )
+    return found
+
+
+def _opened(path: Path) -> Mapping[str, Any]:
+    """Return the arrays of a NumPy file, of which nothing can run."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise cv.DataError(f"{path} holds one array without a name; save arrays by numpy.savez")
+            return {name: file[name] for name in file.files}
+    except FileNotFoundError as error:
+        raise cv.DataError(f"there is no file {path}") from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise cv.DataError(f"cannot read {path}, which is to be a NumPy file: {error}") from error
+
+
+def counts_for(lda: cv.LatentDirichletAllocation, model: Path, data: str | None, sql: str | None) -> Any:
+    """Return counts of words, documents x words, from a table with a column for each word, or a sparse matrix.
+
+    Parameters
+    ----------
+    lda
+        A fitted estimator.
+    model
+        File that it came from.
+    data
+        A table, or what ``scipy.sparse.save_npz`` wrote.
+    sql
+        Query, for a table.
+
+    Raises
+    ------
+    DataError
+        If the data have other words.
+    """
+    if data is None or not data.lower().endswith(_NPZ):
+        return read_for(lda, model, data, sql).values
+    try:
+        counts = load_npz(data)
+    except FileNotFoundError as error:
+        raise cv.DataError(f"there is no file {data}") from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise cv.DataError(
+            f"cannot read {data}, which is to be a sparse matrix as scipy.sparse.save_npz writes it: {error}"
+        ) from error
+    if counts.shape[1] != lda.n_features_in_:
+        raise cv.DataError(
+            f"{model} was fitted to {lda.n_features_in_:,} words; {data} has counts of {counts.shape[1]:,}"
+        )
+    return counts

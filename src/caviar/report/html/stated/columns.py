@@ -1,0 +1,116 @@
+"""The quality of the arrays of a model: of the data that are given, or what was kept of those of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...._typing import AnyArray
+from ....language import Data
+from ..quality import quality_of
+from .subject import Subject
+
+__all__ = ["columns_of"]
+
+_MOST_COLUMNS = 100
+
+
+def columns_of(subject: Subject) -> list[dict[str, Any]]:
+    """Return figures and remarks for each column of each array, the first hundred."""
+    arrays = (subject.posterior.data_summary or {}).get("arrays", {})
+    if subject.data is None:
+        found = [] if subject.words else [line for name in arrays for line in _remembered(name, arrays[name])]
+        return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
+    if subject.words:
+        return _of_documents(subject.data["word"])
+    found = []
+    nodes = {node.name: node for node in subject.posterior.model.nodes}
+    for name, value in subject.data.items():
+        columns = _table(value)
+        if columns is not None:
+            names = getattr(value, "columns", arrays.get(name, {}).get("columns"))
+            lines = quality_of(columns, _column_names(name, names, columns.shape[1]), {})
+            found += [_as_stated(line, nodes[name]) if name in nodes else line for line in lines]
+    return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
+
+
+def _without_places(line: dict[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line; of a column of words without the figures of their places, which mean nothing."""
+    if "categories" not in kept:
+        return line
+    remarks = [
+        told for told in line["remarks"] if told.startswith(("constant", "no value")) or "missing" in told
+    ]
+    return {**line, **dict.fromkeys(("mean", "sd", "min", "median", "max")), "remarks": remarks}
+
+
+def _as_stated(line: dict[str, Any], node: Any) -> dict[str, Any]:
+    """Return a line without remarks on what the model knows: a column of ones, categories, counts."""
+    is_intercept = isinstance(node, Data) and line["min"] == line["max"] == 1
+    is_label = isinstance(node, Data) and len(node.plates) == 1 and line["mean"] is not None
+    is_discrete = type(node).__name__ in ("Bernoulli", "Categorical", "Poisson", "Multinomial")
+    remarks = [
+        remark
+        for remark in line["remarks"]
+        if not (is_intercept and remark.startswith("constant"))
+        and not ((is_discrete or is_label) and "distinct values" in remark)
+    ]
+    return {**line, "remarks": remarks}
+
+
+def _table(value: Any) -> AnyArray | None:
+    """Return an array as rows and columns of numbers; None of what is none."""
+    if isinstance(value, Mapping) or hasattr(value, "indptr") or np.ndim(value) == 0:
+        return None
+    try:
+        rows = np.ma.filled(np.ma.asarray(value, dtype=np.float64), np.nan)
+    except (TypeError, ValueError):
+        return None
+    return rows.reshape(len(rows), -1)[:, :_MOST_COLUMNS] if len(rows) else None
+
+
+def _column_names(name: str, names: Any, n_columns: int) -> Sequence[str]:
+    if names is not None and len(names) >= n_columns:
+        return [f"{name}: {column}" for column in names][:n_columns]
+    return [name] if n_columns == 1 else [f"{name} {number}" for number in range(n_columns)]
+
+
+def _remembered(name: str, kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what was kept of an array: missing entries of all, mean and standard deviation of each column."""
+    means, deviations = (np.ravel(kept.get(figure, [])) for figure in ("mean", "standard_deviation"))
+    n_columns = len(means)
+    columns = kept.get("columns") or (
+        [""] if n_columns == 1 else [str(number) for number in range(n_columns)]
+    )
+    size = max(1, int(np.prod(kept.get("shape", [1]))))
+    missing = kept.get("missing", 0) / size
+    return [
+        {
+            "name": f"{name} {column}".strip(),
+            "missing": missing if n_columns == 1 else None,
+            "mean": float(mean),
+            "sd": float(deviation),
+            "min": None,
+            "median": None,
+            "max": None,
+            "remarks": ["constant: it tells no rows apart"] if deviation == 0 else [],
+        }
+        for column, mean, deviation in zip(columns, means[:_MOST_COLUMNS], deviations, strict=False)
+    ]
+
+
+def _of_documents(counts: Any) -> list[dict[str, Any]]:
+    """Return the lengths of documents and how often words occur, with remarks on empty ones."""
+    lengths, totals = np.asarray(counts.sum(axis=1)).ravel(), np.asarray(counts.sum(axis=0)).ravel()
+    per_document, per_word = quality_of(lengths[:, np.newaxis], ["tokens of a document"], {}) + quality_of(
+        totals[:, np.newaxis], ["occurrences of a word"], {}
+    )
+    for line, empty, what in (
+        (per_document, int((lengths == 0).sum()), "documents without any word"),
+        (per_word, int((totals == 0).sum()), "words that never occur"),
+    ):
+        # counts differ by orders of magnitude as a rule
+        line["remarks"] = [f"{empty:,} {what}"] if empty else []
+    return [per_document, per_word]

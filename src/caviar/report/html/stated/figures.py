@@ -1,0 +1,184 @@
+"""Mean, spread and interval of every entry of every global variable, with what its places are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...._summary import marginals
+from ...._typing import Array
+from ....language import Data, MarkovChain
+from ....language.algebra import Diagonal, Predictor
+from .subject import Subject
+
+__all__ = ["LEVEL", "SIMPLEX", "Figures", "figures_of"]
+
+LEVEL = 0.95
+SIMPLEX = ("Dirichlet", "StickBreaking")
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Figures of a global variable, or of one part of it.
+
+    Attributes
+    ----------
+    name
+        Of the variable; of a joint factor with ``.mean`` or ``.precision``.
+    family
+        Name of that of the variable.
+    plates
+        Names of the first axes.
+    labels
+        What the places along each axis are called.
+    are_named
+        Which axes have names, rather than numbers.
+    event
+        What an entry of one value is called.
+    mean, sd, lower, upper
+        Of shape (plates..., event...); without what the factor does not give.
+    """
+
+    name: str
+    family: str
+    plates: tuple[str, ...]
+    labels: tuple[Sequence[str], ...]
+    are_named: tuple[bool, ...]
+    event: str
+    mean: Array
+    sd: Array | None
+    lower: Array | None
+    upper: Array | None
+
+    @property
+    def n_event(self) -> int:
+        """Axes of one value."""
+        return self.mean.ndim - len(self.plates)
+
+    def places(self, most: int) -> tuple[list[tuple[int, ...]], int]:
+        """Return the index of each entry, of more than ``most`` of the largest in size, and how many are left out.
+
+        Of symmetric matrices the entries of the lower triangle count.
+        """
+        shape = self.mean.shape
+        kept = np.tril(np.ones(shape[-2:], dtype=bool)) if self.n_event == 2 else np.ones((), dtype=bool)
+        flat = np.flatnonzero(np.broadcast_to(kept, shape))
+        chosen = flat
+        if len(flat) > most:
+            size = np.abs(self.mean.ravel()[flat])
+            chosen = np.sort(flat[np.argsort(-size, kind="stable")[:most]])
+        indices = np.stack(np.unravel_index(chosen, shape), axis=-1) if shape else np.zeros((1, 0), dtype=int)
+        return [tuple(index) for index in indices.tolist()], len(flat) - len(chosen)
+
+    def label(self, index: tuple[int, ...]) -> str:
+        """Return what the place of an entry is called."""
+        words = []
+        for axis, number in enumerate(index):
+            own = self.labels[axis][number]
+            is_plate = axis < len(self.plates)
+            words.append(f"{self.plates[axis]} {own}" if is_plate and not self.are_named[axis] else own)
+        return ", ".join(words)
+
+    def at(self, index: tuple[int, ...]) -> tuple[float | None, float | None, float | None, float | None]:
+        """Return mean, standard deviation and ends of an entry, None for what there is not."""
+        mean, sd, low, high = (_entry(array, index) for array in (self.mean, self.sd, self.lower, self.upper))
+        return mean, sd, low, high
+
+
+def _entry(array: Array | None, index: tuple[int, ...]) -> float | None:
+    return None if array is None or not np.isfinite(array[index]) else float(array[index])
+
+
+def figures_of(subject: Subject) -> list[Figures]:
+    """Return the figures of all global variables, in the order of the posterior."""
+    posterior = subject.posterior
+    along = _names(subject)
+    found = []
+    for name in posterior:
+        variable = posterior.model.variables[name]
+        plates = tuple(plate.name for plate in variable.plates)
+        event = _event_name(posterior.model, variable)
+        for part in marginals(posterior[name], LEVEL):
+            own = plates[:-1] if part.is_shared else plates
+            shape = np.shape(part.mean)
+            keys = [*own, *[f"{name}[]"] * (len(shape) - len(own))]
+            named = [key in along and len(along[key]) == size for key, size in zip(keys, shape, strict=True)]
+            labels = tuple(
+                along[key] if is_named else [str(number) for number in range(size)]
+                for key, size, is_named in zip(keys, shape, named, strict=True)
+            )
+            ends = (part.sd, part.lower, part.upper)
+            sd, low, high = (None if end is None else np.asarray(end) for end in ends)
+            mean = np.asarray(part.mean, dtype=np.float64)
+            found.append(
+                Figures(
+                    name + part.part,
+                    type(variable).__name__,
+                    own,
+                    labels,
+                    tuple(named),
+                    event,
+                    mean,
+                    sd,
+                    low,
+                    high,
+                )
+            )
+    return found
+
+
+def _names(subject: Subject) -> dict[str, Sequence[str]]:
+    """Return names along axes: by the name of a plate, or of a variable with [] for the axes of one value."""
+    if subject.words:
+        return {"topics[]": subject.words}
+    model = subject.posterior.model
+    arrays: Mapping[str, Any] = (subject.posterior.data_summary or {}).get("arrays", {})
+    columns = {name: list(own["columns"]) for name, own in arrays.items() if "columns" in own}
+    along: dict[str, Sequence[str]] = {}
+    for node in model.nodes:
+        if node.name in columns and len(node.plates) == 2:
+            along[node.plates[1].name] = columns[node.name]
+    for leaf in model.leaves:
+        if leaf.name in columns and len(leaf.plates) == 1:
+            along.update({f"{above}[]": columns[leaf.name] for above in _direct_parents(leaf)})
+    for leaf in model.leaves:
+        if "categories" in arrays.get(leaf.name, {}):
+            along.update({f"{above}[]": arrays[leaf.name]["categories"] for above in _direct_parents(leaf)})
+    for variable in model.variables.values():
+        for vector, covariates in _dot_products(variable):
+            if covariates.name in columns:
+                along[f"{vector.name}[]"] = columns[covariates.name]
+    return along
+
+
+def _event_name(model: Any, variable: Any) -> str:
+    """Return what an entry of one value is called: by the plate on the diagonal of its precision, if there is one."""
+    diagonals = [stated.node for stated in variable.stated.values() if isinstance(stated, Diagonal)]
+    if diagonals and diagonals[0].plates:
+        return diagonals[0].plates[-1].name
+    if type(variable).__name__ not in SIMPLEX:
+        return "entry"
+    chains = (own for own in model.variables.values() if isinstance(own, MarkovChain))
+    is_transition = any(chain.slots["transition"].node is variable for chain in chains)
+    return f"next {variable.plates[0].name}" if is_transition and variable.plates else "category"
+
+
+def _direct_parents(leaf: Any) -> Iterator[str]:
+    """Yield the names of the variables that stand by themselves, chosen or not, in the slots of a leaf."""
+    for stated in leaf.stated.values():
+        node = getattr(stated, "node", stated)
+        if not isinstance(stated, Predictor) and hasattr(node, "name"):
+            yield node.name
+
+
+def _dot_products(variable: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the vectors that are multiplied by known columns, with these."""
+    for stated in variable.stated.values():
+        for addend in getattr(getattr(stated, "predictor", stated), "addends", ()):
+            for pair in addend.dots:
+                first, second = (getattr(vector, "node", vector) for vector in pair)
+                if isinstance(first, Data) != isinstance(second, Data):
+                    yield (second, first) if isinstance(first, Data) else (first, second)

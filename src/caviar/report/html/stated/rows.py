@@ -1,0 +1,238 @@
+"""What a posterior says of rows of data: hidden states and groups, hidden numbers, predictions beside observations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...._errors import CaviarError
+from ...._typing import AnyArray
+from ....families import Categorical, MarkovChain
+from ....language import Data
+from .subject import Subject
+
+__all__ = ["rows_of"]
+
+_MOST_POINTS = 2000
+_MOST_STEPS = 3000
+_MOST_STATES = 12
+_MOST_DOCUMENTS = 5
+_GROUPS = 10
+_WIDTH = 1.959963984540054
+"""Half of the central 95% interval of a Normal, in standard deviations."""
+
+
+def rows_of(subject: Subject) -> dict[str, Any] | None:
+    """Return what the posterior says of the data, as plain values; None without data.
+
+    Raises
+    ------
+    CaviarError
+        If the data are none of this model.
+    """
+    if subject.data is None:
+        return None
+    posterior, data = subject.posterior, subject.data
+    local = posterior.local(data) if subject.hidden else {}
+    local = {name: factor for name, factor in local.items() if name in subject.hidden}
+    found: dict[str, Any] = {"chains": [], "groups": [], "clouds": [], "predictions": [], "documents": []}
+    for name, factor in local.items():
+        if isinstance(factor, MarkovChain):
+            found["chains"].append(_chain(name, factor, subject))
+        elif isinstance(factor, Categorical) and not subject.words:
+            found["groups"].append(_groups(name, factor.probabilities))
+        elif not subject.words and np.ndim(getattr(factor, "mean", 0.0)) == 2:
+            found["clouds"].append(_cloud(name, np.asarray(factor.mean)))
+    if subject.words:
+        found["documents"] = _documents(local["proportions"].mean)
+    found["predictions"] = _predictions(subject)
+    return found
+
+
+def _chain(name: str, chain: MarkovChain, subject: Subject) -> dict[str, Any]:
+    """Return the most probable path as runs, and the probabilities of the states, of the first steps."""
+    path, probabilities = np.asarray(chain.mode()), chain.probabilities
+    n_steps = min(len(path), _MOST_STEPS)
+    changes = np.flatnonzero(np.diff(path)) + 1
+    begins = np.concatenate([[0], changes])
+    lengths = np.diff(np.concatenate([begins, [len(path)]]))
+    in_use = [k for k in range(probabilities.shape[1]) if probabilities[:, k].max() > 0.01]
+    counts = np.bincount(path, minlength=probabilities.shape[1])
+    visits = np.bincount(path[begins], minlength=len(counts))
+    stays = np.bincount(path[begins], weights=lengths, minlength=len(counts))
+    drawn = begins < n_steps
+    return {
+        "name": name,
+        "steps": n_steps,
+        "of": len(path),
+        "runs": [[int(b), int(path[b])] for b in begins[drawn]],
+        "states": in_use[:_MOST_STATES],
+        "probabilities": {
+            str(k): probabilities[:n_steps, k].round(3).tolist() for k in in_use[:_MOST_STATES]
+        },
+        "lines": _lines(subject, n_steps),
+        "table": [
+            {
+                "k": k,
+                "steps": int(counts[k]),
+                "share": float(counts[k] / len(path)),
+                "visits": int(visits[k]),
+                "stay": float(stays[k] / visits[k]) if visits[k] else None,
+            }
+            for k in range(len(counts))
+        ],
+        "unsure": float((probabilities.max(axis=1) < 0.8).mean()),
+    }
+
+
+def _lines(subject: Subject, n_steps: int) -> list[dict[str, Any]]:
+    """Return up to three columns of what was observed, along the steps."""
+    leaf = subject.posterior.model.leaves[0]
+    values = _numbers((subject.data or {}).get(leaf.name))
+    if values is None:
+        return []
+    values = values[:n_steps].reshape(min(n_steps, len(values)), -1)
+    arrays = (subject.posterior.data_summary or {}).get("arrays", {})
+    columns = arrays.get(leaf.name, {}).get("columns")
+    names = columns if columns is not None and len(columns) == values.shape[1] else None
+    return [
+        {
+            "name": names[j] if names else f"{leaf.name} {j}" if values.shape[1] > 1 else leaf.name,
+            "values": [_digits(value) for value in values[:, j].tolist()],
+        }
+        for j in range(min(values.shape[1], 3))
+    ]
+
+
+def _groups(name: str, probabilities: AnyArray) -> dict[str, Any]:
+    """Return how many rows each group has, and how sure it is of them."""
+    flat = np.asarray(probabilities).reshape(-1, np.shape(probabilities)[-1])
+    labels, certainty = flat.argmax(axis=1), flat.max(axis=1)
+    return {
+        "name": name,
+        "n": len(labels),
+        "unsure": float((certainty < 0.8).mean()),
+        "table": [
+            {
+                "k": k,
+                "rows": int((labels == k).sum()),
+                "share": float(flat[:, k].mean()),
+                "certainty": float(certainty[labels == k].mean()) if (labels == k).any() else None,
+            }
+            for k in range(flat.shape[1])
+        ],
+    }
+
+
+def _cloud(name: str, mean: AnyArray) -> dict[str, Any]:
+    """Return the first two hidden numbers of each row."""
+    chosen = _spread(len(mean))
+    second = mean[chosen, 1] if mean.shape[1] > 1 else np.zeros(len(chosen))
+    return {
+        "x": f"{name} 0",
+        "y": f"{name} 1" if mean.shape[1] > 1 else "",
+        "points": np.column_stack([mean[chosen, 0], second]).tolist(),
+        "of": len(mean),
+        "diagonal": False,
+        "title": f"Expected {name} of each row",
+    }
+
+
+def _documents(proportions: AnyArray) -> list[dict[str, Any]]:
+    """Return, for each topic, its share and the documents that are most of it."""
+    return [
+        {
+            "k": k,
+            "share": float(own.mean()),
+            "most": [
+                [int(row), float(own[row])]
+                for row in np.argsort(-own, kind="stable")[:_MOST_DOCUMENTS].tolist()
+            ],
+        }
+        for k, own in enumerate(np.asarray(proportions).T)
+    ]
+
+
+def _predictions(subject: Subject) -> list[dict[str, Any]]:
+    """Return predictions beside observations, of each leaf that known columns predict."""
+    posterior, data = subject.posterior, dict(subject.data or {})
+    if not any(isinstance(node, Data) for node in posterior.model.nodes):
+        return []
+    found = []
+    for leaf in posterior.model.leaves:
+        observed = _numbers(data.get(leaf.name))
+        if observed is None or type(leaf).__name__ == "Categorical":
+            continue
+        rest = {name: value for name, value in data.items() if name != leaf.name}
+        try:
+            told = posterior.predict(rest)[leaf.name]
+        except CaviarError:
+            # its mean has no closed form
+            continue
+        if np.shape(told.mean) != observed.shape:
+            continue
+        found.append(_beside(leaf, observed.ravel(), told))
+    return found
+
+
+def _beside(leaf: Any, observed: AnyArray, told: Any) -> dict[str, Any]:
+    mean, sd = np.ravel(told.mean), np.ravel(told.standard_deviation)
+    seen = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
+    chosen = seen[_spread(len(seen))]
+    residual = observed[seen] - mean[seen]
+    is_normal = type(leaf).__name__ == "Normal"
+    is_probability = type(leaf).__name__ == "Bernoulli"
+    spread = float(np.sum((observed[seen] - observed[seen].mean()) ** 2)) if len(seen) else 0.0
+    points = np.column_stack([mean[chosen], observed[chosen]])
+    title = f"Predictions of {leaf.name} beside what was observed"
+    if is_probability:
+        points = _shares(mean[seen], observed[seen])
+        title = (
+            f"Predicted probability of {leaf.name} beside the observed share, in {len(points)} groups of rows"
+        )
+    return {
+        "x": f"predicted {leaf.name}",
+        "y": f"observed {leaf.name}",
+        "points": points.tolist(),
+        "of": len(seen),
+        "diagonal": True,
+        "grouped": is_probability,
+        "title": title,
+        "name": leaf.name,
+        "n": len(seen),
+        "is_probability": is_probability,
+        "right": float(((mean[seen] > 0.5) == (observed[seen] > 0.5)).mean()) if len(seen) else None,
+        "rmse": float(np.sqrt(np.mean(residual**2))) if len(seen) else None,
+        "explained": 1 - float(np.sum(residual**2)) / spread if spread > 0 else None,
+        "covered": float((np.abs(residual) <= _WIDTH * sd[seen]).mean()) if is_normal and len(seen) else None,
+    }
+
+
+def _shares(probability: AnyArray, observed: AnyArray) -> AnyArray:
+    """Return mean probability and share of ones of groups of rows with similar probabilities, (groups, 2)."""
+    groups = np.array_split(
+        np.argsort(probability, kind="stable"), max(1, min(_GROUPS, len(probability) // 10))
+    )
+    return np.array(
+        [[probability[rows].mean(), observed[rows].mean()] for rows in groups if len(rows)]
+    ).reshape(-1, 2)
+
+
+def _numbers(values: Any) -> AnyArray | None:
+    """Return an array of numbers, NaN where they are missing; None of what is no such array."""
+    if values is None or isinstance(values, Mapping) or hasattr(values, "indptr"):
+        return None
+    try:
+        return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+    except (TypeError, ValueError):
+        return None
+
+
+def _spread(n_rows: int) -> AnyArray:
+    return np.linspace(0, n_rows - 1, min(n_rows, _MOST_POINTS)).round().astype(np.int64)
+
+
+def _digits(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None

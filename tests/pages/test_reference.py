@@ -1,0 +1,63 @@
+"""The reference has every public name, and shows docstrings as they are meant."""
+
+import re
+
+import pytest
+from build_examples import DOCS
+
+import caviar as cv
+
+griffe = pytest.importorskip("griffe", reason="pages of the reference are built with the extra docs")
+
+MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
+SHOWN = [
+    name
+    for page in sorted((DOCS / "api").glob("*.md"))
+    for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.fixture(scope="module")
+def package():
+    from sphinx_markup import SphinxMarkup
+
+    return griffe.load(
+        "caviar",
+        search_paths=[DOCS.parent / "src"],
+        extensions=griffe.load_extensions(SphinxMarkup),
+        resolve_aliases=True,
+    )
+
+
+def test_every_public_name_stands_in_the_reference_once():
+    top = {f"caviar.{name}" for name in cv.__all__} - {"caviar.__version__"}
+    below = {f"caviar.{module}.{name}" for module in MODULES for name in getattr(cv, module).__all__}
+    twice = {
+        f"caviar.{module}.{name}"
+        for module in MODULES
+        for name in getattr(cv, module).__all__
+        if name in cv.__all__ and getattr(cv, name) is getattr(getattr(cv, module), name)
+    }
+    assert sorted(SHOWN) == sorted(top | (below - twice))
+    assert "`caviar.__version__`" in (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+
+
+def test_what_is_shown_is_what_has_the_name(package):
+    """Functions and classes have docstrings in which no markup of Sphinx is left; no module covers a function."""
+    for name in SHOWN:
+        found = package[name.removeprefix("caviar.")]
+        assert found.docstring is not None, name
+        assert found.is_class or found.is_function or found.is_attribute, f"{name} is a {found.kind}"
+        left = re.search(r":[a-z]+:`|^ *\.\. math::|::$", found.docstring.value, re.MULTILINE)
+        assert left is None, f"{name}: {left and left[0]}"
+
+
+def test_markup_of_sphinx_becomes_markdown():
+    from sphinx_markup import markdown
+
+    text = "Mean :math:`x\n+ 1`; see :meth:`fit`, :class:`~caviar.Normal`.\n\n.. math:: a\n    b\n\nEnd::\n\n    code"
+    assert markdown(text) == (
+        "Mean \\(x + 1\\); see `fit`, "
+        '<autoref identifier="caviar.Normal" optional><code>Normal</code></autoref>.\n\n'
+        "\n\\[\na\nb\n\\]\n\nEnd:\n\n    code"
+    )

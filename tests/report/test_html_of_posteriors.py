@@ -1,0 +1,312 @@
+"""The page of a posterior says what was fitted, how far to trust it, and what it says of data: as the library does."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+
+import caviar as cv
+from caviar.report.html import gather, page_of
+
+OBS = cv.Plate("obs")
+HOSTILE = "<script>alert(1)</script>"
+
+
+def regression_data(n=120):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
+    return {"X": X, "y": X @ [1.0, 2.0, 0.0] + 0.5 * rng.normal(size=n)}
+
+
+@pytest.fixture(scope="module")
+def regression():
+    data = regression_data()
+    return cv.models.linear_regression(3).fit(data, seed=0), data
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    rng = np.random.default_rng(1)
+    path = np.arange(240) // 20 % 3
+    data = {"x": rng.normal(5.0 * path[:, None], 1.0, (240, 2))}
+    return cv.models.gaussian_hidden_markov_model(2, 3).fit(data, seed=0, n_restarts=6), data
+
+
+@pytest.fixture(scope="module")
+def topics():
+    corpus = cv.datasets.load_political_blogs()
+    with pytest.warns(cv.ConvergenceWarning):
+        fitted = cv.LatentDirichletAllocation(4, random_state=0, max_iter=10).fit(corpus.counts)
+    fitted.about_ = {"columns": list(corpus.words), "source": "blogs"}
+    return fitted, corpus
+
+
+def titles(page):
+    return {finding["title"]: finding["level"] for finding in page["findings"]}
+
+
+def test_every_entry_is_that_of_the_summary(regression):
+    posterior, data = regression
+    page = gather(posterior, data)
+    expected = posterior.summary(max_rows=None).rows
+    assert [entry["variable"] for entry in page["entries"]] == [row.variable for row in expected]
+    for entry, row in zip(page["entries"], expected, strict=True):
+        assert (entry["mean"], entry["sd"], entry["low"], entry["high"]) == (
+            row.mean,
+            row.sd,
+            row.lower,
+            row.upper,
+        )
+    assert page["fit"]["elbo"] == posterior.elbo
+    assert sum(term["value"] for term in page["fit"]["terms"]) == pytest.approx(posterior.elbo)
+    json.dumps(page, allow_nan=False)
+
+
+def test_the_statement_tells_roles_constants_and_sizes(regression):
+    lines = {line["name"]: line for line in gather(regression[0])["statement"]}
+    assert lines["y"] == {
+        "name": "y", "role": "observed", "law": "Normal(mean = dot(X, w), precision = tau)", "over": "120 of obs",
+    }  # fmt: skip
+    assert lines["X"]["role"] == "known"
+    assert lines["w"]["law"] == "MultivariateNormal(mean = 0, precision = 0.01 × identity)"
+
+
+def test_distance_and_calibration_are_told_with_the_data(regression):
+    posterior, data = regression
+    page = gather(posterior, data)
+    assert titles(page) == dict.fromkeys(
+        ["Converged", "Never fell", "Distance to the true posterior", "Predictions are calibrated"], "good"
+    )
+    k = posterior.diagnose(data, n_draws=1000, seed=0).pareto_k
+    assert any(f"Pareto k of 1,000 draws is {k:.2f}" in finding["text"] for finding in page["findings"])
+    told = posterior.predict({"X": data["X"]})["y"]
+    own = page["rows"]["predictions"][0]
+    inside = np.abs(data["y"] - told.mean) <= 1.959964 * told.standard_deviation
+    assert own["covered"] == pytest.approx(inside.mean())
+    assert own["rmse"] == pytest.approx(np.sqrt(np.mean((data["y"] - told.mean) ** 2)))
+
+
+def test_rows_of_another_kind_are_noticed(regression):
+    posterior, data = regression
+    other = {"X": data["X"], "y": data["y"] + 5 * np.sign(data["X"][:, 2])}
+    page = gather(posterior, other)
+    assert titles(page)["Predictions are off"] == "note"
+    assert page["verdict"]["level"] == "note"
+
+
+def test_a_poor_approximation_is_noticed():
+    tau = cv.Gamma("tau", 1, 1)
+    x = cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=OBS)
+    data = {"x": [1.1, 0.3, 2.2, 1.0]}
+    posterior = cv.Model(x).fit(data)
+    assert posterior.diagnose(data, seed=0).verdict == "poor"
+    assert titles(gather(posterior, data))["Distance to the true posterior"] == "note"
+
+
+def test_missing_entries_are_left_out_and_told(regression, hidden):
+    posterior, data = regression
+    y = data["y"].copy()
+    y[:12] = np.nan
+    page = gather(posterior, {**data, "y": y})
+    assert page["rows"]["predictions"][0]["n"] == 108
+    assert page["quality"][-1]["missing"] == pytest.approx(0.1)
+    chain, rows = hidden
+    x = rows["x"].copy()
+    x[5:9] = np.nan
+    page = gather(chain, {"x": x})
+    assert page["rows"]["chains"][0]["lines"][0]["values"][4:10].count(None) == 4
+    json.dumps(page, allow_nan=False)
+
+
+def test_data_of_another_model_are_refused(regression):
+    posterior, data = regression
+    with pytest.raises(cv.DataError, match="the data lack 'y', which the model observes"):
+        gather(posterior, {"X": data["X"]})
+    with pytest.raises(cv.ParameterError, match="data of a posterior are a mapping"):
+        gather(posterior, data["X"])
+
+
+def test_without_arviz_the_distance_is_not_told(regression, monkeypatch):
+    def missing(*arguments, **keywords):
+        raise ImportError("no arviz")
+
+    monkeypatch.setattr(cv.Posterior, "diagnose", missing)
+    page = gather(*regression)
+    assert titles(page)["Distance to the true posterior"] == "info"
+    assert page["verdict"]["level"] == "good"
+
+
+def test_a_model_of_one_unknown_is_exact_from_any_start():
+    p = cv.Beta("p", 1, 1)
+    page = gather(cv.Model(cv.Bernoulli("x", p, plates=OBS)).fit({"x": [1, 1, 0]}))
+    assert titles(page)["One factor"] == "good"
+
+
+def test_an_unfinished_fit_is_not_to_be_relied_on(hidden):
+    _, data = hidden
+    posterior = cv.models.gaussian_hidden_markov_model(2, 3).fit(data, seed=0, max_iter=1)
+    page = gather(posterior)
+    assert page["verdict"]["level"] == "bad"
+    assert titles(page)["One start only"] == "note"
+
+
+def test_hidden_states_are_those_of_the_chain(hidden):
+    posterior, data = hidden
+    page = gather(posterior, data)
+    chain, own = posterior.local(data)["s"], page["rows"]["chains"][0]
+    path = np.empty(240, dtype=int)
+    for (begin, state), end in zip(own["runs"], [*(b for b, _ in own["runs"][1:]), 240], strict=True):
+        path[begin:end] = state
+    np.testing.assert_array_equal(path, chain.mode())
+    for k, shares in own["probabilities"].items():
+        np.testing.assert_allclose(shares, chain.probabilities[:, int(k)], atol=5e-4)
+    assert sum(line["steps"] for line in own["table"]) == 240
+    assert {own["name"] for own in page["pictures"]["cells"]} == {"mean", "transition"}
+    transition = next(own for own in page["pictures"]["cells"] if own["name"] == "transition")
+    assert (transition["line"], transition["column"]) == ("state", "next state")
+    np.testing.assert_allclose(transition["values"], posterior["transition"].mean)
+
+
+def test_groups_of_a_stated_mixture_are_counted():
+    rng = np.random.default_rng(0)
+    data = {"x": np.concatenate([rng.normal(m, 1, (n, 2)) for m, n in ((-5, 30), (5, 70))])}
+    posterior = cv.models.gaussian_mixture(2, 2).fit(data, seed=0, n_restarts=2)
+    page = gather(posterior, data)
+    own = page["rows"]["groups"][0]
+    assert sorted(line["rows"] for line in own["table"]) == [30, 70]
+    assert titles(page)["z is clear"] == "good"
+
+
+def test_hidden_numbers_are_drawn_and_loadings_named_by_their_plate():
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=(90, 2)) @ rng.normal(size=(2, 5)) + 0.2 * rng.normal(size=(90, 5))}
+    posterior = cv.models.probabilistic_pca(5, 2).fit(data, seed=0, max_iter=100)
+    page = gather(posterior, data)
+    np.testing.assert_allclose(page["rows"]["clouds"][0]["points"], posterior.local(data)["z"].mean)
+    cells = next(own for own in page["pictures"]["cells"] if own["name"] == "loadings")
+    assert (cells["line"], cells["column"]) == ("feature", "factor")
+
+
+def test_names_of_columns_reach_coefficients_and_features():
+    pandas = pytest.importorskip("pandas")
+    data = regression_data()
+    frame = pandas.DataFrame(data["X"], columns=["intercept", "dose", HOSTILE])
+    posterior = cv.models.linear_regression(3).fit({"X": frame, "y": data["y"]}, seed=0)
+    entries = gather(posterior)["entries"]
+    assert [entry["at"] for entry in entries if entry["variable"] == "w"] == ["intercept", "dose", HOSTILE]
+    rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    page = gather(cv.models.factor_analysis(3, 1).fit({"x": rows}, seed=0, max_iter=20))
+    assert [entry["at"] for entry in page["entries"] if entry["variable"] == "mean"] == ["a", "b", "c"]
+
+
+def test_topics_are_told_by_their_words(topics):
+    fitted, corpus = topics
+    page = gather(fitted, corpus.counts)
+    mean = fitted.components_ / fitted.components_.sum(axis=1, keepdims=True)
+    for topic in page["pictures"]["topics"]:
+        best = np.argsort(-mean[topic["k"]])[:12]
+        assert [word[0] for word in topic["words"]] == [corpus.words[v] for v in best]
+        assert [word[1] for word in topic["words"]] == pytest.approx(mean[topic["k"]][best].tolist())
+    shares = [topic["share"] for topic in page["pictures"]["topics"]]
+    assert sum(shares) == pytest.approx(1)
+    assert shares == sorted(shares, reverse=True)
+    proportions = fitted.transform(corpus.counts)
+    for own in page["rows"]["documents"]:
+        assert own["most"][0][1] == pytest.approx(proportions[:, own["k"]].max())
+    assert len(page["entries"]) == 300
+    text = page_of(fitted, corpus.counts)
+    assert f"{4 * 2632 - 300:,} more are not" in text
+    assert len(text.encode()) < 5_000_000
+
+
+def test_empty_documents_and_absent_words_are_told(topics):
+    fitted, corpus = topics
+    counts = corpus.counts.toarray()
+    counts[3] = 0
+    counts[:, 7] = 0
+    remarks = [line["remarks"] for line in gather(fitted, counts)["quality"]]
+    assert remarks == [["1 documents without any word"], ["1 words that never occur"]]
+
+
+def test_the_same_fit_is_made_by_what_the_page_says(hidden, tmp_path):
+    posterior, data = hidden
+    call = gather(posterior)["fit"]["call"]
+    posterior.save(tmp_path / "MODEL.caviar")
+    words = call.replace("MODEL.caviar", str(tmp_path / "MODEL.caviar"))
+    words = re.sub(r"data = .*", "", words)
+    names = {"data": data}
+    exec(words, names)
+    assert names["posterior"].elbo == posterior.elbo
+    page = gather(cv.load(tmp_path / "MODEL.caviar"))
+    assert page["fit"]["fitted_with"] == {"caviar": cv.__version__}
+
+
+def test_names_from_outside_are_text_and_nothing_else():
+    w = cv.MultivariateNormal(HOSTILE, [0, 0], np.eye(2))
+    y = cv.Normal("</script>", cv.dot(cv.Data("'\"&", plates=OBS), w), 1.0, plates=OBS)
+    data = {"'\"&": [[1.0, 2.0], [2.0, 0.5], [0.0, 1.0]], "</script>": [1.0, 2.0, 3.0]}
+    text = page_of(cv.Model(y).fit(data), data, source=HOSTILE)
+    assert HOSTILE not in text
+    assert text.count("<script") == 2
+    assert text.count("</script>") == 2
+
+
+def test_large_posteriors_stay_below_five_megabytes():
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=(3000, 60)) + 6 * rng.integers(0, 12, size=(3000, 1))}
+    posterior = cv.models.diagonal_mixture(60, 12).fit(data, seed=0, max_iter=3)
+    assert len(page_of(posterior, data).encode()) < 5_000_000
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_model_has_a_page(name):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(0), 40)
+    posterior = case.fit(data, max_iter=20)
+    for given in (None, data):
+        page = gather(posterior, given)
+        json.dumps(page, allow_nan=False)
+        text = page_of(posterior, given)
+        assert all(f'<section id="{name}"' in text for name in ("trust", "statement", "variables", "quality"))
+    assert "No data were given" not in text
+    own = {name for name, variable in posterior.model.variables.items() if variable.stated_with is variable}
+    assert {line["name"] for line in page["statement"]} >= own
+
+
+def test_answers_are_judged_by_their_shares_and_links_hide_nothing():
+    data = regression_data(200)
+    data["y"] = (data["y"] > 1).astype(float)
+    posterior = cv.models.logistic_regression(3).fit(data)
+    page = gather(posterior, data)
+    assert page["fit"]["kind"] == "Regression of y on X"
+    assert "One start only" not in titles(page)
+    assert [line["name"] for line in page["statement"]] == ["y", "X", "w"]
+    told = posterior.predict({"X": data["X"]})["y"].mean
+    own = page["rows"]["predictions"][0]
+    order = np.argsort(told, kind="stable").reshape(10, 20)
+    expected = np.column_stack([told[order].mean(axis=1), data["y"][order].mean(axis=1)])
+    np.testing.assert_allclose(own["points"], expected)
+    assert own["right"] == pytest.approx(np.mean((told > 0.5) == (data["y"] > 0.5)))
+    assert [column["remarks"] for column in page["quality"]] == [[]] * 4
+
+
+def test_of_many_entries_the_largest_are_shown():
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=(50, 70)) + np.linspace(0, 3, 70)}
+    posterior = cv.models.factor_analysis(70, 1).fit(data, seed=0, max_iter=5)
+    own = next(own for own in gather(posterior)["pictures"]["intervals"] if own["name"] == "mean")
+    mean = posterior["mean"].mean
+    wanted = np.sort(np.argsort(-np.abs(mean), kind="stable")[:60])
+    assert own["labels"] == [f"feature {j}" for j in wanted]
+    assert own["mean"] == mean[wanted].tolist()
+    assert own["left_out"] == 10
+
+
+def test_sequences_and_real_states_have_a_page():
+    data = {"x": np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)}
+    posterior = cv.models.linear_dynamical_system(2, 1).fit(data, seed=0, max_iter=20)
+    page = gather(posterior, data)
+    assert page["rows"]["clouds"][0]["of"] == 60
+    json.dumps(page, allow_nan=False)
