@@ -212,7 +212,7 @@ def bind(
     # a step of a chain that was not observed still lies between its neighbours
     if rows is not None and not any(variable.summed for variable in latent):
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
-        if not any(block.any() for _, block in blocks_of(weights)):
+        if not any_of(weights):
             raise DataError("all values are missing (NaN) in the rows whose weight is not zero")
     return Binding(
         tuple(nodes), sizes, plate, values, weights, masks, labels, seen, gaps=gaps, known=repetitions
