@@ -19,8 +19,6 @@ __all__ = [
     "StoredRows",
     "blocks_of",
     "in_memory",
-    "largest_of",
-    "total_of",
 ]
 
 BLOCK_ROWS = 8_192
@@ -176,13 +174,3 @@ def blocks_of(rows: Any, size: int = BLOCK_ROWS) -> Iterator[tuple[int, AnyArray
 def in_memory(rows: Any) -> Any:
     """Return lazy rows as an array, anything else as it is."""
     return rows.to_numpy() if isinstance(rows, LazyRows) else rows
-
-
-def largest_of(rows: Any) -> float:
-    """Return the largest size of an entry, block by block."""
-    return max((float(np.max(np.abs(block), initial=0.0)) for _, block in blocks_of(rows)), default=0.0)
-
-
-def total_of(weights: Any) -> float:
-    """Return the sum of weights, block by block: the same bits wherever they are held."""
-    return float(sum(float(np.sum(block, dtype=np.float64)) for _, block in blocks_of(weights)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._lazy import LazyRows, total_of
+from .._block_map import total_of
+from .._lazy import LazyRows
 from .._typing import AnyArray, Array
 
 __all__ = ["ArrayRows"]
@@ -75,6 +77,12 @@ class ArrayRows:
         return slice(self.first + start, self.first + stop) if self.order is None else self.order[start:stop]
 
     @property
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """The columns, and the weights where there are any."""
+        weights = () if self.row_weights is None else (self.row_weights,)
+        return *self.columns.values(), *weights
+
+    @property
     def rows_together(self) -> int:
         """Rows that are read at the cost of one: those of the largest piece that a column is stored in."""
         return max((rows.together for rows in self.columns.values() if isinstance(rows, LazyRows)), default=1)
@@ -82,6 +90,11 @@ class ArrayRows:
     @property
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows where there are none."""
+        return self._total_weight
+
+    @cached_property
+    def _total_weight(self) -> float:
+        # asked for in every pass, and weights may be read in blocks
         return float(self.n_rows) if self.row_weights is None else total_of(self.row_weights)
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._errors import DataError
+from .._graph_rows import GraphRows
 from .._typing import AnyArray
 from .pieces import PieceRows
 
-__all__ = ["dask_rows"]
+__all__ = ["DaskRows", "dask_rows"]
 
 
-def dask_rows(value: Any) -> PieceRows:
+def dask_rows(value: Any) -> DaskRows:
     """Return a Dask array, DataFrame or Series as rows.
 
     Chunks whose numbers of rows are unknown, as those of DataFrames, are computed once to find out.
@@ -34,19 +38,18 @@ def dask_rows(value: Any) -> PieceRows:
     )
 
 
-def _array_rows(value: Any) -> PieceRows:
+def _array_rows(value: Any) -> DaskRows:
     if value.ndim == 0 or value.dtype.kind not in "biuf":
         raise DataError(
             f"a Dask array of data must hold numbers, rows first; got {value.ndim} axes of {value.dtype}"
         )
     if any(np.isnan(size) for sizes in value.chunks for size in sizes):
         value = value.compute_chunk_sizes()
-    return PieceRows(
-        _DaskPieces(value, tuple(map(int, value.chunks[0])), value.shape[1:], value.dtype, is_array=True)
-    )
+    whole = _Collection(value, is_array=True)
+    return DaskRows(_DaskPieces(whole, tuple(map(int, value.chunks[0])), value.shape[1:], value.dtype))
 
 
-def _frame_rows(value: Any) -> PieceRows:
+def _frame_rows(value: Any) -> DaskRows:
     is_table = value.ndim == 2
     kinds = dict(value.dtypes.items()) if is_table else {str(value.name): value.dtype}
     for name, kind in kinds.items():
@@ -56,47 +59,215 @@ def _frame_rows(value: Any) -> PieceRows:
                 f"the column {name!r} of the Dask DataFrame does not hold numbers: its type is {kind}. Choose columns "
                 f"of numbers, ddf[[...]]"
             )
-    lengths = tuple(int(length) for length in value.map_partitions(len).compute(**_scheduler()))
+    whole = _Collection(value, is_array=False)
+    lengths = tuple(int(length) for length in value.map_partitions(len).compute(**whole.scheduler()))
     single = all(getattr(kind, "itemsize", 8) == 4 and kind.kind == "f" for kind in kinds.values())
     dtype = np.dtype(np.float32 if single else np.float64)
-    return PieceRows(_DaskPieces(value, lengths, (len(kinds),) if is_table else (), dtype, is_array=False))
+    return DaskRows(_DaskPieces(whole, lengths, (len(kinds),) if is_table else (), dtype))
 
 
-def _scheduler() -> dict[str, str]:
-    """Return where a chunk is computed: in the thread that wants it, unless a cluster holds what it needs."""
+class DaskRows(PieceRows, GraphRows):
+    """Rows of a Dask collection: they are computed here, or on a cluster that keeps them."""
+
+    def __init__(self, pieces: _DaskPieces, start: int = 0, stop: int | None = None) -> None:
+        super().__init__(pieces, start, stop)
+        self.graph, self._join = pieces.whole, pieces.joined(start, start + self.shape[0])
+
+    def needed(self) -> tuple[range, _Join]:
+        first, several = self._join.first, math.prod(self._join.grid)
+        return range(first * several, (first + len(self._join.lengths)) * several), self._join
+
+
+class _Collection:
+    """A collection, shared by all rows of it.
+
+    Parameters
+    ----------
+    value
+        A Dask array, DataFrame or Series.
+    is_array
+        Whether it is an array.
+    """
+
+    def __init__(self, value: Any, *, is_array: bool) -> None:
+        self.value, self.is_array = value, is_array
+
+    def part(self, first: int, last: int) -> _Collection:
+        """Return chunks by themselves, with no more of the graph than they need."""
+        own = self.value
+        return _Collection(
+            own.blocks[first:last] if self.is_array else own.partitions[first:last], is_array=self.is_array
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _collection, (self.value, self.is_array)
+
+    @cached_property
+    def owner(self) -> Any:
+        """The client through which chunks were persisted; None if none is held by a cluster."""
+        for task in dict(self.value.__dask_graph__()).values():
+            if _is_future(_own(task)):
+                return _own(task).client
+        return None
+
+    def client(self) -> Any:
+        """Return the client of the cluster that holds it, or that Dask would ask; None if there is none."""
+        return self.owner if self.owner is not None else getattr(_chosen(), "__self__", None)
+
+    def scheduler(self) -> dict[str, Any]:
+        """Return where a chunk is computed: in the thread that wants it, unless a cluster holds what it needs."""
+        if self.owner is not None:
+            return {"scheduler": self.owner}
+        return {} if _chosen() is not None else {"scheduler": "synchronous"}
+
+    def compute(self, number: int) -> Any:
+        """Return a chunk."""
+        return self.part(number, number + 1).value.compute(**self.scheduler())
+
+    def futures(self, client: Any) -> list[Any]:
+        """Have a cluster compute all chunks; return a future of each, those of the same rows after one another."""
+        theirs, ours = (_address(own) for own in (self.owner or client, client))
+        if theirs != ours:
+            raise DataError(
+                f"the Dask collection was persisted on the cluster at {theirs}, and the executor works on the one at "
+                f"{ours}; fit with the client it was persisted through, executor=cv.DaskExecutor(client), or give the "
+                f"collection that it was made from"
+            )
+        if self.owner is client and all(map(_is_future, held := self._held())):
+            return held
+        delayed = self.value.to_delayed()
+        return client.compute(delayed.ravel().tolist() if self.is_array else list(delayed))
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Number of chunks along each axis but the rows."""
+        return tuple(map(len, self.value.chunks[1:])) if self.is_array else ()
+
+    def _held(self) -> list[Any]:
+        """Return what stands for each chunk in the graph."""
+        keys, graph = self.value.__dask_keys__(), dict(self.value.__dask_graph__())
+        for _ in self.grid:
+            keys = [key for several in keys for key in several]
+        held = [graph[key] for key in keys]
+        while any(hasattr(task, "target") for task in held):
+            # other names of the same
+            held = [graph[task.target] if hasattr(task, "target") else task for task in held]
+        return list(map(_own, held))
+
+
+def _collection(value: Any, is_array: bool) -> _Collection:
+    return _Collection(value, is_array=is_array)
+
+
+def _own(task: Any) -> Any:
+    """Return what a graph holds: newer versions wrap what is no task."""
+    return getattr(task, "value", task)
+
+
+def _is_future(value: Any) -> bool:
+    return type(value).__module__ == "distributed.client" and hasattr(value, "client")
+
+
+def _chosen() -> Any:
     base = sys.modules.get("dask.base")
-    chosen = None if base is None else base.get_scheduler()
-    return {} if chosen is not None else {"scheduler": "synchronous"}
+    return None if base is None else base.get_scheduler()
+
+
+def _address(client: Any) -> str:
+    return str(getattr(getattr(client, "scheduler", None), "address", "an unknown address"))
 
 
 @dataclass(frozen=True, eq=False)
 class _DaskPieces:
-    """The chunks of a collection along its rows."""
+    """Successive chunks of a collection along its rows; the first is number ``first`` of all."""
 
-    collection: Any
+    whole: _Collection
+    lengths: tuple[int, ...]
+    event_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    first: int = 0
+    label: str = "the Dask collection"
+
+    def decode(self, number: int) -> AnyArray:
+        found = self.whole.compute(self.first + number)
+        # a copy: the graph may hold the very array
+        return np.array(self.joined(0, self.lengths[number], number)([found]))
+
+    def part(self, first: int, last: int) -> _DaskPieces:
+        return _DaskPieces(
+            self.whole, self.lengths[first:last], self.event_shape, self.dtype, self.first + first
+        )
+
+    def joined(self, start: int, stop: int, only: int | None = None) -> _Join:
+        """Return how rows are made from all chunks, or from one."""
+        first, lengths, grid = self.first, self.lengths, self.whole.grid
+        if only is not None:
+            first, lengths, grid = first + only, lengths[only : only + 1], ()
+        return _Join(lengths, self.event_shape, self.dtype, self.whole.is_array, grid, first, start, stop)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = self.whole.part(self.first, self.first + len(self.lengths))
+        return _DaskPieces, (own, self.lengths, self.event_shape, self.dtype)
+
+
+@dataclass(frozen=True)
+class _Join:
+    """Rows from ``start`` to ``stop`` of successive chunks, as one array.
+
+    Attributes
+    ----------
+    lengths
+        Rows of each chunk.
+    event_shape, dtype
+        Of a row.
+    is_array
+        Whether chunks are arrays, not tables.
+    grid
+        Number of parts of a chunk along each axis but the rows.
+    first
+        Number of the first chunk, for messages.
+    start, stop
+        Which rows, from the first of these chunks on.
+    """
+
     lengths: tuple[int, ...]
     event_shape: tuple[int, ...]
     dtype: np.dtype[Any]
     is_array: bool
-    label: str = "the Dask collection"
+    grid: tuple[int, ...]
+    first: int
+    start: int
+    stop: int
 
-    def decode(self, number: int) -> AnyArray:
-        own = self.collection
-        found = (own.blocks[number] if self.is_array else own.partitions[number]).compute(**_scheduler())
-        # a copy: the graph may hold the very array
-        values = np.array(found if self.is_array else _numbers(found), dtype=self.dtype)
-        expected = (self.lengths[number], *self.event_shape)
-        if values.shape != expected:
+    def __call__(self, values: Sequence[Any]) -> AnyArray:
+        """Return the rows; they are a view of a chunk where that has them as they are wanted."""
+        found, before, several = [], 0, math.prod(self.grid)
+        for number, length in enumerate(self.lengths):
+            start, stop = max(self.start - before, 0), min(self.stop - before, length)
+            if start < stop:
+                found.append(
+                    self._rows(number, values[number * several : (number + 1) * several], start, stop)
+                )
+            before += length
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate(found) if found else np.empty((0, *self.event_shape), self.dtype)
+
+    def _rows(self, number: int, parts: Sequence[Any], start: int, stop: int) -> AnyArray:
+        """Return some rows of a chunk, cut before they are converted: nothing else of the chunk is held."""
+        cut = [own[start:stop] if self.is_array else _numbers(own.iloc[start:stop]) for own in parts]
+        for axis in range(len(self.grid), 0, -1):
+            n = self.grid[axis - 1]
+            if n > 1:
+                cut = [np.concatenate(cut[at : at + n], axis=axis) for at in range(0, len(cut), n)]
+        lengths, expected = {len(own) for own in parts}, (self.lengths[number], *self.event_shape)
+        if lengths != {expected[0]} or cut[0].shape[1:] != self.event_shape:
+            shape = (*lengths, *cut[0].shape[1:])
             raise DataError(
-                f"chunk {number} of the Dask collection has shape {values.shape}, where its plan says {expected}; what "
-                f"is read must not change meanwhile"
+                f"chunk {self.first + number} of the Dask collection has shape {shape}, where its plan says "
+                f"{expected}; what is read must not change meanwhile"
             )
-        return values
-
-    def part(self, first: int, last: int) -> _DaskPieces:
-        own = self.collection
-        chosen = own.blocks[first:last] if self.is_array else own.partitions[first:last]
-        return _DaskPieces(chosen, self.lengths[first:last], self.event_shape, self.dtype, self.is_array)
+        return np.ascontiguousarray(cut[0], dtype=self.dtype)
 
 
 def _numbers(frame: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -79,15 +79,15 @@ class PieceRows(LazyRows):
             return found[0]
         return np.concatenate(found)
 
-    def between(self, start: int, stop: int) -> PieceRows:
+    def between(self, start: int, stop: int) -> Self:
         start, stop = start + self._start, stop + self._start
         first = int(np.searchsorted(self._ends, start, side="right"))
         last = int(np.searchsorted(self._ends, max(stop - 1, start), side="right")) + 1
         before = int(self._ends[first - 1]) if first else 0
-        return PieceRows(self.pieces.part(first, last), start - before, stop - before)
+        return type(self)(self.pieces.part(first, last), start - before, stop - before)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PieceRows, (self.pieces, self._start, self._start + self.shape[0])
+        return type(self), (self.pieces, self._start, self._start + self.shape[0])
 
     def __repr__(self) -> str:
         return f"<{' x '.join(f'{size:,}' for size in self.shape)} numbers ({self.dtype}) of {self.label}>"

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._block_map import any_of, map_blocks
 from .._errors import DataError, PlateError
-from .._lazy import Computed, LazyRows, blocks_of, in_memory
+from .._lazy import Computed, LazyRows, in_memory
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
@@ -211,7 +212,7 @@ def bind(
     # a step of a chain that was not observed still lies between its neighbours
     if rows is not None and not any(variable.summed for variable in latent):
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
-        if not any(block.any() for _, block in blocks_of(weights)):
+        if not any_of(weights):
             raise DataError("all values are missing (NaN) in the rows whose weight is not zero")
     return Binding(
         tuple(nodes), sizes, plate, values, weights, masks, labels, seen, gaps=gaps, known=repetitions
@@ -501,8 +502,7 @@ def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
         return of(value)
     if getattr(of, "__func__", None) is Variable.problem_with:
         return ""
-    for start, block in blocks_of(value):
-        problem = of(block)
+    for start, problem in map_blocks(of, value):
         if problem:
             return problem if start == 0 else f"{problem}, counted from row {start}"
     return ""
@@ -543,16 +543,22 @@ def as_plain(value: Any, dtype: Any = None) -> Any:
         return np.asarray(value, dtype=dtype)
     if dtype is None or value.dtype == dtype:
         return value
-    return Computed(_in_type(dtype), (value,), value.shape[1:], dtype)
+    return Computed(_InType(dtype), (value,), value.shape[1:], dtype)
 
 
-def _in_type(dtype: Any) -> Callable[[AnyArray], AnyArray]:
-    return lambda block: block.astype(dtype)
+@dataclass(frozen=True, eq=False)
+class _InType:
+    """A block in another type."""
+
+    dtype: Any
+
+    def __call__(self, block: AnyArray) -> AnyArray:
+        return block.astype(self.dtype)
 
 
 def _any(value: Any) -> bool:
     if isinstance(value, LazyRows):
-        return any(bool(block.any()) for _, block in blocks_of(value))
+        return any_of(value)
     return bool(np.any(value))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._lazy import largest_of
+from .._block_map import largest_of
 from .._linalg import inverse
 from .._typing import AnyArray, Array
 from ..language import Indexed, Slot, Variable

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._lazy import LazyRows, total_of
+from .._block_map import total_of
+from .._lazy import LazyRows
 from .._typing import AnyArray, Array
 from ..language import Constant, Node, Variable
 from .binding import Binding

@@ -7,12 +7,13 @@ each block that is read, as NaN says there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._block_map import map_blocks
 from .._errors import DataError, PlateError
-from .._lazy import Computed, LazyRows, StoredRows, blocks_of
+from .._lazy import Computed, LazyRows, StoredRows
 from .._typing import AnyArray, Array
 from ..language import MultivariateNormal, Node, Plate, Variable
 from .missing import mean_of_observed, refuse_known_missing, refuse_partial, weighted_means
@@ -89,21 +90,16 @@ def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | Non
     if rows.dtype.kind != "f":
         return LazyValues(rows, None, rows)
     n_missing, first = 0, None
-    for start, block in blocks_of(rows):
-        # a sum is finite only if its terms are, and costs less than a look at each; else each is looked at
-        with np.errstate(over="ignore", invalid="ignore"):
-            if first is not None and np.isfinite(block.sum(dtype=np.float64)):
-                continue
-        _refuse_infinite(node, start, block)
-        missing = np.isnan(block)
-        gone = np.asarray(missing.any(axis=tuple(range(block.ndim - event_rank, block.ndim))))
-        if gone.any():
+    for start, found in map_blocks(_Look(event_rank), rows):
+        if found.infinite is not None:
+            _refuse_infinite(node, start + found.infinite)
+        if found.missing is not None:
             n_missing += 1
             if isinstance(rows, StoredRows) and isinstance(node, MultivariateNormal):
                 return None
-            _refuse_missing(node, start, missing, gone, event_rank)
-        if first is None and not gone.all():
-            first = block[~gone][0]
+            _refuse_missing(node, start, found)
+        if first is None:
+            first = found.first
     if not n_missing:
         return LazyValues(rows, None, rows)
     if first is None:
@@ -117,23 +113,76 @@ def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | Non
     return LazyValues(Computed(_Filled(fill), (rows,), rows.shape[1:], rows.dtype), mask, rows)
 
 
-def _refuse_infinite(node: Node, start: int, block: AnyArray) -> None:
-    infinite = np.isinf(block)
-    if infinite.any():
-        row = start + int(np.argwhere(infinite)[0][0])
-        raise DataError(
-            f"'{node.name}' has an infinity in row {row}; drop or impute such rows before the fit"
-        )
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a block has: all that is asked about it, without its numbers.
+
+    Attributes
+    ----------
+    first
+        The first value that was observed; None if none was.
+    infinite
+        The first row with an infinity.
+    missing, in_part
+        Index of the first entry that is missing, and of the first value that is missing in part.
+    ndim
+        Axes of the block.
+    """
+
+    first: AnyArray | None = None
+    infinite: int | None = None
+    missing: AnyArray | None = None
+    in_part: AnyArray | None = None
+    ndim: int = 1
 
 
-def _refuse_missing(node: Node, start: int, missing: AnyArray, gone: AnyArray, event_rank: int) -> None:
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """A look at a block of values with so many axes each."""
+
+    event_rank: int
+
+    def __call__(self, block: AnyArray) -> _Found:
+        # a sum is finite only if its terms are, and costs less than a look at each; else each is looked at
+        with np.errstate(over="ignore", invalid="ignore"):
+            if block.size and np.isfinite(block.sum(dtype=np.float64)):
+                return _Found(block[(0,) * (block.ndim - self.event_rank)].copy())
+        infinite = np.isinf(block)
+        if infinite.any():
+            return _Found(infinite=int(np.argwhere(infinite)[0][0]))
+        missing = np.isnan(block)
+        event = tuple(range(block.ndim - self.event_rank, block.ndim))
+        gone = np.asarray(missing.any(axis=event))
+        first = None if gone.all() else block[~gone][0]
+        if not gone.any():
+            return _Found(first)
+        in_part = gone & ~missing.all(axis=event)
+        return _Found(first, None, np.argwhere(missing)[0], _first_of(in_part), block.ndim)
+
+
+def _first_of(wanted: AnyArray) -> AnyArray | None:
+    return np.argwhere(wanted)[0] if wanted.any() else None
+
+
+def _moved(index: AnyArray, start: int) -> AnyArray:
+    """Return the index among all rows of an entry of a block."""
+    moved = index.copy()
+    moved[0] += start
+    return moved
+
+
+def _refuse_infinite(node: Node, row: int) -> NoReturn:
+    raise DataError(f"'{node.name}' has an infinity in row {row}; drop or impute such rows before the fit")
+
+
+def _refuse_missing(node: Node, start: int, found: _Found) -> None:
+    assert found.missing is not None
     if not isinstance(node, Variable):
-        refuse_known_missing(node, np.argwhere(missing)[0] + [start, *[0] * (missing.ndim - 1)])
-    in_part = gone & ~missing.all(axis=tuple(range(missing.ndim - event_rank, missing.ndim)))
-    if not in_part.any():
+        refuse_known_missing(node, _moved(found.missing, start))
+    if found.in_part is None:
         return
-    place = np.argwhere(in_part)[0] + [start, *[0] * (gone.ndim - 1)]
-    if isinstance(node, MultivariateNormal) and missing.ndim == 2:
+    place = _moved(found.in_part, start)
+    if isinstance(node, MultivariateNormal) and found.ndim == 2:
         raise DataError(
             f"'{node.name}' has a vector that is missing in part (NaN), first in row {place[0]}: such rows are brought "
             f"together by which entries they lack, for which all must be in memory; pass table.to_numpy() if they fit, "
@@ -173,14 +222,13 @@ def lazy_weights(weights: LazyRows, n_rows: int, limits: tuple[float, float]) ->
     if weights.shape != (n_rows,):
         raise DataError(f"sample_weight must have shape ({n_rows},), one weight a row; got {weights.shape}")
     largest, smallest_allowed, largest_allowed = 0.0, *limits
-    for start, block in blocks_of(weights):
-        wrong = ~(np.isfinite(block) & (block >= 0))
-        if wrong.any():
-            place = int(np.argmax(wrong))
+    for start, (own, wrong) in map_blocks(_look_at_weights, weights):
+        if wrong is not None:
+            place, value = wrong
             raise DataError(
-                f"sample_weight must be finite and not negative; got {block[place]:g} in row {start + place}"
+                f"sample_weight must be finite and not negative; got {value:g} in row {start + place}"
             )
-        largest = max(largest, float(block.max()))
+        largest = max(largest, own)
     if not largest:
         raise DataError("every sample_weight is zero; nothing is left to fit")
     if largest > largest_allowed:
@@ -190,6 +238,15 @@ def lazy_weights(weights: LazyRows, n_rows: int, limits: tuple[float, float]) ->
             f"the largest sample_weight is {largest:g}, of which sums have no digits; multiply all weights by a number"
         )
     return weights if weights.dtype == np.float64 else Computed(as_double, (weights,), (), np.float64)
+
+
+def _look_at_weights(block: AnyArray) -> tuple[float, tuple[int, float] | None]:
+    """Return the largest weight, and the place and value of the first that is none."""
+    wrong = ~(np.isfinite(block) & (block >= 0))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        return 0.0, (place, float(block[place]))
+    return float(block.max()), None
 
 
 def as_double(block: AnyArray) -> Array:

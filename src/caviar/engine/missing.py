@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .._block_map import all_of, largest_of, map_blocks
 from .._errors import DataError
-from .._lazy import Computed, LazyRows, blocks_of, in_memory, largest_of
+from .._lazy import Computed, LazyRows, in_memory
 from .._typing import AnyArray, Array
 from ..language import Data, Node, Plate, Variable
 
@@ -92,12 +93,17 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
 def mean_of_observed(rows: Any, observed: Any) -> Array:
     """Return the mean of the values that were observed, wherever in the plates, of the shape of an event."""
     total, count = np.zeros(()), 0
-    for start, block in blocks_of(rows):
-        seen = block[observed[start : start + len(block)]]
+    for _, (own, n_seen) in map_blocks(_sum_of_observed, rows, observed):
         with np.errstate(over="ignore", invalid="ignore"):
-            total = total + seen.sum(axis=0, dtype=np.float64)
-        count += len(seen)
+            total = total + own
+        count += n_seen
     return total / count
+
+
+def _sum_of_observed(block: AnyArray, observed: AnyArray) -> tuple[Any, int]:
+    seen = block[observed]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return seen.sum(axis=0, dtype=np.float64), len(seen)
 
 
 def refuse_known_missing(node: Node, place: AnyArray) -> NoReturn:
@@ -169,18 +175,27 @@ def weighted_means(rows: Any, observed: Any, weights: Any) -> Array:
     """
     largest = 1.0 if weights is None else largest_of(weights) or 1.0
     total = count = np.zeros(())
-    for start, block in blocks_of(rows):
-        known = observed[start : start + len(block)]
-        known = known.reshape(known.shape + (1,) * (block.ndim - known.ndim))
-        share = np.ones(len(block)) if weights is None else weights[start : start + len(block)] / largest
-        share = known * share.reshape(-1, *(1,) * (block.ndim - 1))
+    for _, (own, share) in map_blocks(_WeightedSum(largest), rows, observed, weights):
         with np.errstate(over="ignore", invalid="ignore"):
-            total = total + np.einsum(
-                "n...,n...->...", share, block.astype(np.float64, order="C", copy=False)
-            )
-        count = count + share.sum(axis=0)
+            total = total + own
+        count = count + share
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return total / count
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedSum:
+    """Sum of the observed entries of a block times their weight, and of these weights, in units of the largest."""
+
+    largest: float
+
+    def __call__(self, block: AnyArray, known: AnyArray, weights: Array | None) -> tuple[Array, Array]:
+        known = known.reshape(known.shape + (1,) * (block.ndim - known.ndim))
+        share = np.ones(len(block)) if weights is None else weights / self.largest
+        share = known * share.reshape(-1, *(1,) * (block.ndim - 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.einsum("n...,n...->...", share, block.astype(np.float64, order="C", copy=False))
+        return own, share.sum(axis=0)
 
 
 def _in_row(where: AnyArray) -> str:
@@ -226,7 +241,7 @@ def observed_rows(
     given = [_turned(masks[leaf], leaf, plate) for leaf in along]
     given += [_turned(own >= 0, node, plate) for node, own in labels.items()]
     seen = of_blocks(_any_of_row, given, (), np.float64)
-    return None if all(block.all() for _, block in blocks_of(seen)) else seen
+    return None if all_of(seen) else seen
 
 
 def of_blocks(
@@ -285,7 +300,7 @@ def seen_latents(
         own_plates = (plate, *(own for own in below[0].plates if own is not plate))
         sizes = tuple(given[0].shape[own_plates.index(own)] for own in kept[1:])
         by_row = of_blocks(_HasAny(tuple(axes)), given, sizes, np.bool_)
-        if any(_is_empty(block, rows, start) for start, block in blocks_of(by_row)):
+        if any(is_empty for _, is_empty in map_blocks(_is_empty, by_row, rows)):
             if not isinstance(by_row, LazyRows):
                 by_row = np.moveaxis(by_row, 0, variable.plates.index(plate))
             found[variable] = by_row
@@ -319,11 +334,11 @@ def _axes_over(plates: Sequence[Plate], kept: Sequence[Plate]) -> tuple[tuple[in
     return others, tuple(present.index(plate) for plate in kept)
 
 
-def _is_empty(block: AnyArray, rows: Any, start: int) -> bool:
+def _is_empty(block: AnyArray, rows: Any) -> bool:
     """Whether a row of a block that counts has a repetition of a latent without an observation."""
     empty = ~block.reshape(len(block), -1).all(axis=1)
     if rows is not None:
-        empty &= rows[start : start + len(block)] > 0
+        empty &= rows > 0
     return bool(empty.any())
 
 

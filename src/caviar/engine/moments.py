@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._lazy import total_of
+from .._blas import one_blas_thread
+from .._block_map import map_blocks, total_of
 from .._typing import Array
 
 __all__ = ["Moments", "moments"]
@@ -32,6 +32,7 @@ class Moments:
     largest: Array
 
 
+@one_blas_thread()
 def moments(rows: Any, weights: Any) -> Moments:
     """Return the moments over the first axis, in float64; rows of weight zero count nothing.
 
@@ -47,15 +48,14 @@ def moments(rows: Any, weights: Any) -> Moments:
     total = float(len(rows)) if weights is None else total_of(weights)
     mean = np.zeros(rows.shape[1:])
     largest = np.zeros(rows.shape[1:])
-    for block, weight in _blocks(rows, weights):
-        mean += _weighted_sum(weight / total, block)
-        np.maximum(largest, np.maximum.reduce(np.abs(block), axis=0, initial=0.0), out=largest)
+    for _, (own, size) in map_blocks(_First(total), rows, weights, size=_BLOCK_ROWS):
+        mean += own
+        np.maximum(largest, size, out=largest)
     unit = largest + (largest == 0)
     variance, rest = np.zeros(rows.shape[1:]), np.zeros(rows.shape[1:])
-    for block, weight in _blocks(rows, weights):
-        deviation = (block - mean) / unit
-        rest += _weighted_sum(weight / total, deviation)
-        variance += _weighted_sum(weight / total, np.square(deviation))
+    for _, (own, square) in map_blocks(_Second(total, mean, unit), rows, weights, size=_BLOCK_ROWS):
+        rest += own
+        variance += square
     # what rounding left of the mean: a constant column is measured from its very value, and has no spread
     spread = np.sqrt(np.maximum(variance - rest**2, 0.0))
     return Moments(mean + rest * unit, spread * unit, largest)
@@ -68,12 +68,38 @@ def _weighted_sum(weights: Array, rows: Array) -> Array:
     return np.dot(weights[None], columns).reshape(rows.shape[1:])
 
 
-def _blocks(rows: Any, weights: Any) -> Iterator[tuple[Array, Array]]:
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        # BLAS adds up strided numbers in another order: the same values give the same bits however they lie
-        block = np.ascontiguousarray(rows[start : start + _BLOCK_ROWS], dtype=np.float64)
-        if weights is None:
-            yield block, np.ones(len(block))
-            continue
-        weight = weights[start : start + _BLOCK_ROWS]
-        yield (block, weight) if weight.all() else (block[weight > 0], weight[weight > 0])
+@dataclass(frozen=True, eq=False)
+class _First:
+    """Of a block, its part of the mean and the largest sizes."""
+
+    total: float
+
+    def __call__(self, rows: Array, weights: Array | None) -> tuple[Array, Array]:
+        block, weight = _counting(rows, weights)
+        return _weighted_sum(weight / self.total, block), np.maximum.reduce(
+            np.abs(block), axis=0, initial=0.0
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Second:
+    """Of a block, its parts of the mean deviation and the mean squared deviation in units of their own."""
+
+    total: float
+    mean: Array
+    unit: Array
+
+    def __call__(self, rows: Array, weights: Array | None) -> tuple[Array, Array]:
+        block, weight = _counting(rows, weights)
+        deviation = (block - self.mean) / self.unit
+        share = weight / self.total
+        return _weighted_sum(share, deviation), _weighted_sum(share, np.square(deviation))
+
+
+def _counting(rows: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Return the rows of a block that count, and their weights."""
+    # BLAS adds up strided numbers in another order: the same values give the same bits however they lie
+    block = np.ascontiguousarray(rows, dtype=np.float64)
+    if weights is None:
+        return block, np.ones(len(block))
+    return (block, weights) if weights.all() else (block[weights > 0], weights[weights > 0])

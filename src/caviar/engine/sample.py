@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
+from .._block_map import is_cut, map_runs
 from .._typing import AnyArray, Array
 from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name
@@ -74,33 +75,88 @@ class Sample:
 
 def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     """Return up to ``largest`` distinct rows: those with the smallest hashes. One pass, O(``largest``) memory."""
-    hashes = np.empty(0, dtype=np.uint64)
-    places = np.empty(0, dtype=np.int64)
-    weights: Array = np.empty(0)
-    is_part = False
-    for start in range(0, source.n_rows, _HASH_ROWS):
-        stop = min(start + _HASH_ROWS, source.n_rows)
-        own = source.weights(start, stop)
-        block_weights = np.ones(stop - start) if own is None else own
-        block = _hash_rows(source.read(start, stop))
-        # rows beyond the present largest hash can never be among the smallest
-        small = block <= hashes[-1] if len(hashes) == largest else np.ones(len(block), dtype=bool)
-        kept = (block_weights > 0) & small
-        is_part = is_part or bool(np.any((block_weights > 0) & ~small))
-        hashes = np.concatenate([hashes, block[kept]])
-        places = np.concatenate([places, np.arange(start, stop)[kept]])
-        weights = np.concatenate([weights, block_weights[kept]])
+    found = _Distinct(largest)
+    smallest = _Smallest(largest, is_cut(source))
+    for first, (hashes, places, weights, is_part) in map_runs(smallest, source, source.n_rows, _HASH_ROWS):
+        found.add(hashes, places + first, weights)
+        found.is_part |= is_part
+    columns = _gather(source, found.places)
+    order = _order_of_values(columns)
+    columns, weights = {name: rows[order] for name, rows in columns.items()}, found.weights[order]
+    scale = source.total_weight / float(weights.sum())
+    return Sample(columns, weights if scale == 1.0 else weights * scale, found.is_part)
+
+
+class _Distinct:
+    """The rows with the smallest hashes of those that were added, equal ones merged.
+
+    Attributes
+    ----------
+    hashes, places, weights
+        Of each row: its hash, in ascending order, the place where it stood first, and its total weight.
+    is_part
+        Whether there were other rows than these.
+    """
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self.hashes = np.empty(0, dtype=np.uint64)
+        self.places = np.empty(0, dtype=np.int64)
+        self.weights: Array = np.empty(0)
+        self.is_part = False
+
+    def among(self, hashes: AnyArray) -> AnyArray:
+        """Return which rows may be among the smallest: none that is beyond the present largest hash."""
+        if len(self.hashes) == self._largest:
+            return hashes <= self.hashes[-1]
+        return np.ones(len(hashes), dtype=bool)
+
+    def add(self, hashes: AnyArray, places: AnyArray, weights: Array) -> None:
+        """Add rows with weight, later ones than before; their weights are summed up in this order."""
+        small = self.among(hashes)
+        self.is_part = self.is_part or not small.all()
+        hashes = np.concatenate([self.hashes, hashes[small]])
+        places = np.concatenate([self.places, places[small]])
+        weights = np.concatenate([self.weights, weights[small]])
         hashes, first, group = np.unique(hashes, return_index=True, return_inverse=True)
         merged = np.zeros(len(hashes))
         np.add.at(merged, group, weights)
-        is_part = is_part or len(hashes) > largest
-        weights = merged[:largest]
-        hashes, places = hashes[:largest], places[first][:largest]
-    columns = _gather(source, places)
-    order = _order_of_values(columns)
-    columns, weights = {name: rows[order] for name, rows in columns.items()}, weights[order]
-    scale = source.total_weight / float(weights.sum())
-    return Sample(columns, weights if scale == 1.0 else weights * scale, is_part)
+        self.is_part = self.is_part or len(hashes) > self._largest
+        self.weights = merged[: self._largest]
+        self.hashes, self.places = hashes[: self._largest], places[first][: self._largest]
+
+
+@dataclass(frozen=True, eq=False)
+class _Smallest:
+    """Of a run of rows those that may be in the sample: (hashes, places, weights, whether there are others).
+
+    Equal rows are merged, but those of one run of several are not where that would round: sums of weights are made in
+    the order of all rows.
+    """
+
+    largest: int
+    is_one_of_several: bool
+
+    def __call__(self, source: RowSource, n_rows: int) -> tuple[AnyArray, AnyArray, Array, bool]:
+        found, rounds = _Distinct(self.largest), False
+        apart: list[tuple[AnyArray, AnyArray, Array]] = []
+        for start in range(0, n_rows, _HASH_ROWS):
+            stop = min(start + _HASH_ROWS, n_rows)
+            own = source.weights(start, stop)
+            weights = np.ones(stop - start) if own is None else own
+            counts = weights > 0
+            hashes = _hash_rows(source.read(start, stop))[counts]
+            places, weights = np.arange(start, stop)[counts], weights[counts]
+            if self.is_one_of_several and own is not None:
+                rounds = rounds or bool(np.any(weights != np.rint(weights)))
+                small = found.among(hashes)
+                apart.append((hashes[small], places[small], weights[small]))
+            found.add(hashes, places, weights)
+        if not rounds:
+            return found.hashes, found.places, found.weights, found.is_part
+        hashes, places, weights = (np.concatenate(several) for several in zip(*apart, strict=True))
+        small = found.among(hashes)
+        return hashes[small], places[small], weights[small], found.is_part
 
 
 def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
@@ -120,15 +176,42 @@ def _gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
     """Return the rows at ``places``, read one by one: a subsample is small."""
     order = np.argsort(places, kind="stable")
     found: dict[str, list[AnyArray]] = {}
-    for start in range(0, source.n_rows, _HASH_ROWS):
-        stop = min(start + _HASH_ROWS, source.n_rows)
-        inside = order[np.searchsorted(places[order], start) : np.searchsorted(places[order], stop)]
-        if len(inside):
-            for name, rows in source.read(start, stop).items():
-                found.setdefault(name, []).append(rows[places[inside] - start])
+    for _, parts in map_runs(_read, _Chosen(source, places[order]), source.n_rows, _HASH_ROWS):
+        for name, several in parts.items():
+            found.setdefault(name, []).extend(several)
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
     return {name: _stacked(rows)[back] for name, rows in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """Some rows of a source, by their places in ascending order."""
+
+    source: Any
+    places: AnyArray
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the source is made of."""
+        return getattr(self.source, "arrays", ())
+
+    def between(self, start: int, stop: int) -> _Chosen:
+        """Return the chosen rows of a run, as a source of their own."""
+        first, last = np.searchsorted(self.places, (start, stop))
+        return _Chosen(self.source.between(start, stop), self.places[first:last] - start)
+
+
+def _read(chosen: _Chosen, n_rows: int) -> dict[str, list[AnyArray]]:
+    """Return the chosen rows of every column, in parts."""
+    found: dict[str, list[AnyArray]] = {}
+    for start in range(0, n_rows, _HASH_ROWS):
+        stop = min(start + _HASH_ROWS, n_rows)
+        first, last = np.searchsorted(chosen.places, (start, stop))
+        if first < last:
+            for name, rows in chosen.source.read(start, stop).items():
+                found.setdefault(name, []).append(rows[chosen.places[first:last] - start])
+    return found
 
 
 def _stacked(parts: list[AnyArray]) -> AnyArray:

@@ -6,16 +6,20 @@ whether a row of weight 2 stands there once or twice; and they follow a change o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from .._blas import one_blas_thread
+from .._block_map import map_blocks
 from .._errors import DataError
 from .._typing import AnyArray, Array
 
 __all__ = ["DataScale", "scale_of"]
+
+T = TypeVar("T")
 
 _BLOCK_ROWS = 65_536
 _ROUNDING = 4 * np.finfo(np.float64).eps
@@ -57,6 +61,7 @@ class DataScale:
         return 0.5 * (inverse + inverse.T) / np.outer(self.unit, self.unit)
 
 
+@one_blas_thread()
 def scale_of(X: Any, weights: Any = None) -> DataScale:
     """Return location and scale of the columns of a table of finite numbers, of which some may be missing (NaN).
 
@@ -83,20 +88,19 @@ def scale_of(X: Any, weights: Any = None) -> DataScale:
     (array([3., 5.]), array([1.633, 1.633]))
     """
     total, lowest, highest = 0.0, np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
-    for block, share in _blocks(X, weights):
-        total += float(share.sum())
-        np.fmin(lowest, np.fmin.reduce(block, axis=0), out=lowest)
-        np.fmax(highest, np.fmax.reduce(block, axis=0), out=highest)
+    for own, least, most in _mapped(_range, X, weights):
+        total += own
+        np.fmin(lowest, least, out=lowest)
+        np.fmax(highest, most, out=highest)
     _refuse_empty_columns(lowest)
-    observed = np.sum([share @ ~np.isnan(block) for block, share in _blocks(X, weights)], axis=0)
+    observed = np.sum(list(_mapped(_observed, X, weights)), axis=0)
     middle, half = lowest / 2 + highest / 2, highest / 2 - lowest / 2
     varies = half > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
     half = np.where(varies, half, np.inf)
-    mean = sum(share @ _known((block - middle) / half) for block, share in _blocks(X, weights)) / observed
+    mean = sum(_mapped(_Deviation(middle, half), X, weights)) / observed
     scatter = np.zeros((X.shape[1],) * 2)
-    for block, share in _blocks(X, weights):
-        deviation = _known((block - middle) / half - mean)
-        scatter += (deviation * share[:, None]).T @ deviation
+    for own in _mapped(_Scatter(middle, half, mean), X, weights):
+        scatter += own
     spread = np.sqrt(np.diagonal(scatter) / observed)
     relative = np.where(varies, spread, np.inf) * np.sqrt(observed)
     correlation = scatter / np.outer(relative, relative) * (total / (total + X.shape[1]))
@@ -118,16 +122,56 @@ def _refuse_empty_columns(lowest: Array) -> None:
         )
 
 
-def _blocks(X: Any, weights: Any) -> Iterator[tuple[Array, Array]]:
-    """Yield blocks of the rows that have a weight and a value, and their weights."""
-    for start in range(0, len(X), _BLOCK_ROWS):
-        block = np.ascontiguousarray(X[start : start + _BLOCK_ROWS], dtype=np.float64)
-        share = np.ones(len(block)) if weights is None else weights[start : start + _BLOCK_ROWS]
+def _mapped(function: Callable[[Array, Array], T], X: Any, weights: Any) -> Iterator[T]:
+    """Yield a function of the rows of each block that have a weight and a value, and of their weights."""
+    for _, found in map_blocks(_OfThoseThatCount(function), X, weights, size=_BLOCK_ROWS):
+        if found is not None:
+            yield found
+
+
+@dataclass(frozen=True, eq=False)
+class _OfThoseThatCount:
+    function: Callable[[Array, Array], Any]
+
+    def __call__(self, rows: AnyArray, weights: Array | None) -> Any:
+        block = np.ascontiguousarray(rows, dtype=np.float64)
+        share = np.ones(len(block)) if weights is None else weights
         counts = (share > 0) & ~np.isnan(block).all(axis=1)
         if counts.all():
-            yield block, share
-        elif counts.any():
-            yield block[counts], share[counts]
+            return self.function(block, share)
+        return self.function(block[counts], share[counts]) if counts.any() else None
+
+
+def _range(block: Array, share: Array) -> tuple[float, Array, Array]:
+    return float(share.sum()), np.fmin.reduce(block, axis=0), np.fmax.reduce(block, axis=0)
+
+
+def _observed(block: Array, share: Array) -> Array:
+    return share @ ~np.isnan(block)
+
+
+@dataclass(frozen=True, eq=False)
+class _Deviation:
+    """Sum of the deviations of a block from the middle."""
+
+    middle: Array
+    half: Array
+
+    def __call__(self, block: Array, share: Array) -> Array:
+        return share @ _known((block - self.middle) / self.half)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scatter:
+    """Sum of the products of the deviations of a block from the mean."""
+
+    middle: Array
+    half: Array
+    mean: Array
+
+    def __call__(self, block: Array, share: Array) -> Array:
+        deviation = _known((block - self.middle) / self.half - self.mean)
+        return (deviation * share[:, None]).T @ deviation
 
 
 def _units(spread: Array, varies: AnyArray, total: float) -> Array:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from .._block_map import map_blocks
 from .._errors import DataError
-from .._lazy import Computed, LazyRows, StoredRows, blocks_of, in_memory
+from .._lazy import Computed, LazyRows, StoredRows, in_memory
 from .._typing import AnyArray
 from ..data import as_rows, column_names
 from ..engine.binding import as_weights
@@ -40,17 +41,22 @@ def checked_rows(estimator: Any, X: Any, rows: LazyRows, *, reset: bool) -> Lazy
             f"X must be a table, shape (N, D); got a column of shape {rows.shape}: table[['a']] instead of table['a']"
         )
     validate_data(estimator, X=_header(X, rows.shape[1]), reset=reset, skip_check_array=True)
-    for start, block in blocks_of(rows, _BLOCK_ROWS):
-        with np.errstate(over="ignore", invalid="ignore"):
-            # a sum is finite only if its terms are
-            if np.isfinite(block.sum(dtype=np.float64)):
-                continue
-        infinite = np.isinf(block).any(axis=1)
-        if infinite.any():
+    for start, infinite in map_blocks(_first_infinite, rows, size=_BLOCK_ROWS):
+        if infinite is not None:
             raise DataError(
-                f"X has an infinity in row {start + int(np.argmax(infinite))}; drop or impute such rows before the fit"
+                f"X has an infinity in row {start + infinite}; drop or impute such rows before the fit"
             )
     return rows
+
+
+def _first_infinite(block: AnyArray) -> int | None:
+    """Return the first row of a block with an infinity; None if there is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # a sum is finite only if its terms are
+        if np.isfinite(block.sum(dtype=np.float64)):
+            return None
+    infinite = np.isinf(block).any(axis=1)
+    return int(np.argmax(infinite)) if infinite.any() else None
 
 
 def _header(X: Any, n_columns: int) -> Any:
@@ -87,7 +93,11 @@ def checked_weights(sample_weight: Any, X: Any) -> Any:
 
 def is_all_missing(X: Any) -> bool:
     """Whether rows hold nothing but NaN."""
-    return X.dtype.kind == "f" and all(bool(np.isnan(block).all()) for _, block in blocks_of(X))
+    return X.dtype.kind == "f" and all(found for _, found in map_blocks(_is_missing, X))
+
+
+def _is_missing(block: AnyArray) -> bool:
+    return bool(np.isnan(block).all())
 
 
 def whole(X: Any, what: str) -> Any:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _errors as errors
+from .._block_map import map_blocks
 from .._errors import DataError
 from .._lazy import LazyRows, blocks_of
 from .._model import Model
@@ -82,7 +83,7 @@ class RowsToFit:
         """Number of rows with weight."""
         if self.weights is None:
             return len(self.X)
-        return sum(int(np.count_nonzero(block)) for _, block in blocks_of(self.weights))
+        return sum(int(found) for _, found in map_blocks(np.count_nonzero, self.weights))
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):

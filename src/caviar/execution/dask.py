@@ -12,9 +12,11 @@ from itertools import count
 from typing import Any, Self, TypeVar
 
 from .._errors import ClusterError, ParameterError
+from .._graph_rows import is_graph
+from .assembled import Assembled
 from .connection import Connection, is_client
 from .on_worker import Found, Share, end_session, join, sum_share
-from .placement import Placement, Slot, whereabouts
+from .placement import Lost, Placement, Slot, whereabouts
 from .threads import Threads, usable_cores
 
 __all__ = ["DaskExecutor"]
@@ -36,9 +38,10 @@ _SMALL = 1 << 20
 class DaskExecutor:
     """Map blocks of rows over the workers of a Dask cluster.
 
-    Each chunk of the rows is sent to one worker once; then only coefficients go out and sums come back. They are added
-    along the tree that threads add them along, so that results are the same bits, also where workers were lost on the
-    way. What has fewer than two chunks, such as the subsample that starts are made from, is summed in this process.
+    Each chunk of the rows is sent to one worker once, or made there where Dask computes the rows; then only
+    coefficients go out and sums come back. They are added along the tree that threads add them along, so that results
+    are the same bits, also where workers were lost on the way. What has fewer than two chunks, such as the subsample
+    that starts are made from, is summed in this process.
 
     Parameters
     ----------
@@ -162,10 +165,6 @@ def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequ
     return len(chunks) > 1 or chunks[0].bounds[-1][1] - chunks[0].bounds[0][0] < source.n_rows
 
 
-class _Lost(Exception):  # noqa: N818 (no error: what was lost is sent again)
-    """Workers, and what they held, were lost."""
-
-
 class _Shipped:
     """What stays the same from pass to pass, on the workers."""
 
@@ -264,7 +263,11 @@ class _Cluster:
 
     def _placement(self, source: Any) -> Placement:
         if id(source) not in self._placements:
-            self._placements[id(source)] = Placement(self.client, source, self.connection.direct)
+            self._placements[id(source)] = (
+                Assembled(self.connection, source)
+                if is_graph(source)
+                else Placement(self.client, source, self.connection.direct)
+            )
         return self._placements[id(source)]
 
     def _ship(self, work: Any) -> _Shipped:
@@ -280,7 +283,7 @@ class _Cluster:
             self._restore(own, placement, [chunks[at] for at in found.missing])
             found = self._try(own, placement, chunks)
         if found.missing:
-            raise _Lost("local factors could not be made again")
+            raise Lost("local factors could not be made again")
         return found
 
     def _restore(self, own: _Pass, placement: Placement, chunks: Sequence[Any]) -> None:
@@ -299,7 +302,7 @@ class _Cluster:
         for generation in reversed(generations):
             for made_by, several in generation.items():
                 if self._try(made_by, placement, several).missing:
-                    raise _Lost("local factors were lost while they were made again")
+                    raise Lost("local factors were lost while they were made again")
         # what only led to others
         passed = {made_by for generation in generations for made_by in generation if not made_by.is_wanted}
         self._unwanted += [made_by.name for made_by in passed]
@@ -374,7 +377,7 @@ class _Cluster:
             except TimeoutError:
                 gone = addresses.difference(self.connection.ask())
                 if gone:
-                    raise _Lost(f"no longer there: {', '.join(sorted(gone))}") from None
+                    raise Lost(f"no longer there: {', '.join(sorted(gone))}") from None
             else:
                 return
 
@@ -415,4 +418,4 @@ def _is_loss(error: Exception) -> bool:
     from distributed import KilledWorker
     from distributed.comm.core import CommClosedError
 
-    return isinstance(error, (_Lost, CancelledError, KilledWorker, CommClosedError))
+    return isinstance(error, (Lost, CancelledError, KilledWorker, CommClosedError))

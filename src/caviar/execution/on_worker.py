@@ -7,20 +7,18 @@ They are no results of the cluster: its scheduler would have to remember, for ea
 from __future__ import annotations
 
 import copy
-import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
+from .._blas import one_blas_thread
 from .._errors import CaviarError
+from .._graph_rows import unpacked
 from .._pairwise import subtree_sums
-from .._version import __version__
-from .threads import blas_controller
+from .._version import versions
 
-__all__ = ["Found", "Piece", "Share", "end_session", "join", "sum_share", "versions"]
+__all__ = ["Found", "Piece", "Share", "assemble", "end_session", "join", "sum_share", "versions"]
 
 _kept: dict[str, dict[int, Any]] = {}
 """Name of a pass -> number of a chunk -> what the pass has left of it."""
@@ -102,6 +100,11 @@ class Found:
     error: CaviarError | None = None
 
 
+def assemble(packed: bytes, chunk: Any, computed: Sequence[Any]) -> Piece:
+    """Return a chunk whose source was packed without the rows that this cluster computes, with these."""
+    return Piece(unpacked(packed, computed), chunk)
+
+
 def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) -> Found:
     """Return the sums over the chunks of a share; their local factors stay here."""
     for name in share.forgotten:
@@ -127,7 +130,7 @@ def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) 
         return sums
 
     try:
-        with _one_blas_thread():
+        with one_blas_thread():
             sums = subtree_sums(share.n_chunks, value)
     except CaviarError as error:
         return Found(error=error)
@@ -156,30 +159,3 @@ def end_session(session: str) -> None:
 def _session_of(name: str) -> str:
     """Return the session of a pass, which its name begins with."""
     return name.rpartition("-")[0]
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what the bits of a result depend on."""
-    return {"caviar": __version__, **{name: version(name) for name in ("numpy", "scipy")}}
-
-
-_limiting = threading.Lock()
-_n_limiting = 0
-_limit: Any = None
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread as long as any thread of this process is here: more would change the bits."""
-    global _n_limiting, _limit
-    with _limiting:
-        if _n_limiting == 0:
-            _limit = blas_controller().limit(limits=1)
-        _n_limiting += 1
-    try:
-        yield
-    finally:
-        with _limiting:
-            _n_limiting -= 1
-            if _n_limiting == 0:
-                _limit.restore_original_limits()

@@ -8,10 +8,14 @@ from typing import Any
 
 from .on_worker import Piece
 
-__all__ = ["Placement", "Slot", "whereabouts"]
+__all__ = ["Lost", "Placed", "Placement", "Slot", "piece_of", "whereabouts"]
 
 _MESSAGE_BYTES = 32 << 20
 """Bytes of data that are sent to a worker at once."""
+
+
+class Lost(Exception):  # noqa: N818 (no error: what was lost is sent again)
+    """Workers, and what they held, were lost."""
 
 
 @dataclass(frozen=True, order=True)
@@ -23,7 +27,9 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class _Placed:
+class Placed:
+    """A chunk, the thread that works on it, and what stands for its rows."""
+
     chunk: Any
     slot: Slot
     future: Any
@@ -46,7 +52,7 @@ class Placement:
         self.client = client
         self.source = source
         self._direct = direct
-        self._placed: dict[int, _Placed] = {}
+        self._placed: dict[int, Placed] = {}
 
     def place(self, chunks: Iterable[Any], slots: Sequence[Slot]) -> None:
         """Send the chunks that do not lie on a worker yet: neighbours to the same thread, as many rows to each."""
@@ -54,8 +60,7 @@ class Placement:
         wanted: dict[int, Slot] = {}
         new = []
         for chunk in chunks:
-            before = self._placed.get(chunk.number)
-            if before is None or before.chunk != chunk:
+            if self.lacks(chunk):
                 middle = (chunk.bounds[0][0] + chunk.bounds[-1][1]) // 2
                 wanted[chunk.number] = slots[min(middle * len(slots) // n_rows, len(slots) - 1)]
                 new.append(chunk)
@@ -85,6 +90,11 @@ class Placement:
             wanted[number] = slot
         self._send(lost, wanted)
 
+    def lacks(self, chunk: Any) -> bool:
+        """Whether a chunk was not sent yet."""
+        before = self._placed.get(chunk.number)
+        return before is None or before.chunk != chunk
+
     def at(self, chunk: Any) -> tuple[Slot, Any]:
         """Return the thread that a chunk belongs to, and the future of its rows."""
         placed = self._placed[chunk.number]
@@ -110,7 +120,7 @@ class Placement:
             ):
                 self._scatter(batch, slots)
                 batch = []
-            batch.append((chunk, _piece(self.source, chunk)))
+            batch.append((chunk, piece_of(self.source, chunk)))
         if batch:
             self._scatter(batch, slots)
 
@@ -122,10 +132,10 @@ class Placement:
         for (chunk, _), future in zip(batch, futures, strict=True):
             if chunk.number in self._placed:
                 self._placed[chunk.number].future.release()
-            self._placed[chunk.number] = _Placed(chunk, slots[chunk.number], future)
+            self._placed[chunk.number] = Placed(chunk, slots[chunk.number], future)
 
 
-def _piece(source: Any, chunk: Any) -> Piece:
+def piece_of(source: Any, chunk: Any) -> Piece:
     """Return the rows of a chunk as a source of their own, and the chunk with its bounds there."""
     first, last = chunk.bounds[0][0], chunk.bounds[-1][1]
     own = replace(chunk, bounds=tuple((start - first, stop - first) for start, stop in chunk.bounds))

@@ -9,11 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from threadpoolctl import ThreadpoolController
-
+from .._blas import blas_controller
 from .._pairwise import Additive, pairwise_sum
 
-__all__ = ["Threads", "blas_controller", "usable_cores"]
+__all__ = ["Threads", "usable_cores"]
 
 T = TypeVar("T")
 A = TypeVar("A", bound=Additive, covariant=True)
@@ -91,17 +90,6 @@ class Threads:
             return value
 
         return pairwise_sum(self.map(chunk, len(chunks))), after
-
-
-_cached_controller: ThreadpoolController | None = None
-
-
-def blas_controller() -> ThreadpoolController:
-    """Return the controller of this process's BLAS libraries; finding them costs milliseconds, so it is done once."""
-    global _cached_controller
-    if _cached_controller is None:
-        _cached_controller = ThreadpoolController()
-    return _cached_controller
 
 
 def usable_cores() -> int:
