@@ -391,6 +391,7 @@ class Model:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
         ends = keeper.ends
         with passes.executor.session(), reporter(progress) as callback, flushing(keeper):
+            passes.reach()
             for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue

@@ -200,8 +200,16 @@ def test_an_estimator_takes_an_executor(client):
     assert pickle.loads(pickle.dumps(ours)).executor.client == client.scheduler.address
 
 
-def test_small_data_stay_here():
-    executor = cv.DaskExecutor("tcp://127.0.0.1:1")
+def test_small_data_stay_here(monkeypatch: pytest.MonkeyPatch):
+    """No workers are started for them."""
+    monkeypatch.setattr(dask, "Connection", None)
     rows = np.random.default_rng(11).normal(size=(500, 2))
-    fits = [cv.models.gaussian_mixture(2, 2).fit({"x": rows}, seed=0, executor=e) for e in (1, executor)]
-    assert_same_bits(*fits)
+    model = cv.models.gaussian_mixture(2, 2)
+    assert_same_bits(*(model.fit({"x": rows}, seed=0, executor=e) for e in (1, cv.DaskExecutor())))
+
+
+def test_a_scheduler_that_cannot_be_reached_is_told_with_small_data_too():
+    with pytest.raises(cv.ClusterError, match="no scheduler answers"):
+        cv.models.gaussian_mixture(2, 2).fit(
+            {"x": np.zeros((500, 2))}, executor=cv.DaskExecutor("tcp://127.0.0.1:1", timeout=0.5)
+        )

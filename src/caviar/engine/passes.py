@@ -31,7 +31,8 @@ class Executor(Protocol):
 
     An executor that moves blocks to a device says so by attributes that others need not have: ``moves_blocks`` (True),
     ``is_single`` (whether it works in float32 until a pass has to be exact), ``block_rows(rows)``, the rows of a block
-    for a plan's :class:`RowPass`, and ``host``, an executor of this process for small samples.
+    for a plan's :class:`RowPass`, and ``host``, an executor of this process for small samples. One that leads to other
+    machines has ``reach()``, which fails where they cannot be reached, whether or not a fit is large enough for them.
     """
 
     def session(self) -> AbstractContextManager[None]:
@@ -121,6 +122,16 @@ class Passes:
         """
         if getattr(self.executor, "moves_blocks", False):
             refuse_what_no_device_takes(plan.rows)
+
+    def reach(self) -> None:
+        """See that the executor's machines, if it has others than this one, can be reached.
+
+        Raises
+        ------
+        ClusterError
+            If not.
+        """
+        getattr(self.executor, "reach", lambda: None)()
 
     def refine(self) -> bool:
         """From now on take sums in float64; return whether that changes anything."""

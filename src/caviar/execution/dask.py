@@ -125,6 +125,17 @@ class DaskExecutor:
                 if not self._is_held:
                     self._close()
 
+    def reach(self) -> None:
+        """Connect to the scheduler that was named; nothing is started where none was.
+
+        Raises
+        ------
+        ClusterError
+            If it cannot be reached, has no workers, or these have other versions.
+        """
+        if self.client is not None:
+            self._connected()
+
     def map(self, function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
         """Yield ``function(0), function(1), ...`` in order, computed by threads of this process."""
         return self._threads.map(function, n_tasks)
