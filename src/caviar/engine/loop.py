@@ -153,6 +153,9 @@ def ascend(
             change = (after.elbo - moment.state.elbo) / per_row
             trace.append(after.elbo)
             memory, settled = _judged(settings, memory, change)
+            if settled is not None and passes.settle(after.plan):
+                # local factors that begin anew stop short of their optimum alike in each pass
+                settled = None
             why = stopped or settled
             moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why)
             if passes.is_rough and change < settings.tol:

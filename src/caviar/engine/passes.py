@@ -184,6 +184,12 @@ class Passes:
         self.put_back(held)
         self._anew = False
 
+    def settle(self, plan: Plan) -> bool:
+        """Have passes from now on start from the local factors of the last; return whether that changes anything."""
+        changes = self.begins_anew(plan)
+        self._anew = False
+        return changes
+
     def held(self, batch: int | None) -> Held:
         """Return the sums that are kept of a batch, None for no batch, and the local factors of all."""
         sums = None if self._memoized is None or batch is None else self._memoized.of(batch)
