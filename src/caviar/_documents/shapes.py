@@ -144,7 +144,8 @@ def _check_value(
     batch: Sequence[int] | None,
     sizes: Sizes,
 ) -> None:
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "bif" or not np.isfinite(value).all():
+    kinds = "bif" if variable.family.__name__ in ("Bernoulli", "Categorical") else "if"
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds or not np.isfinite(value).all():
         raise TypeError(f"a point of '{variable.name}' that is no array of finite numbers")
     own = batch_of(variable, plates, value.shape, sizes) if batch is None else tuple(batch)
     wanted = (*own, *(variable.dimension,) * rank)

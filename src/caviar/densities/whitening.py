@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._errors import ImproperError
 from .._linalg import cholesky
 from .._typing import Array
 
@@ -44,6 +45,8 @@ def inverse_of_triangular(matrices: Array) -> Array:
            [-5.e+149,  1.e+150]])
     """
     if np.triu(matrices, 1).any():
+        if np.tril(matrices, -1).any():
+            raise ImproperError("a root of a covariance is not triangular: its parameters are not finite")
         return inverse_of_triangular(matrices.swapaxes(-1, -2)).swapaxes(-1, -2)
     result = np.zeros(matrices.shape)
     for i in range(matrices.shape[-1]):

@@ -115,6 +115,8 @@ class Saveable(BaseEstimator):
         for name, value in document["attributes"].items():
             if not _ATTRIBUTE.fullmatch(name):
                 raise ValueError(f"an attribute {name!r:.40}")
+            if isinstance(value, np.ndarray) and value.dtype == np.bool_:
+                raise TypeError(f"the attribute {name!r:.40} holds no numbers")
             setattr(self, name, self._attribute_of_plain(name, value))
         self._keep(posterior_of_document(document["posterior"]))
         self._check_restored()
