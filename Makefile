@@ -87,7 +87,7 @@ lint: $(VENV)/.installed-test
 test: lint
 	$(call step,pytest,$(PYTEST))
 
-test-all: lint $(VENV)/axe.min.js
+test-all: lint $(VENV)/axe.min.js $(VENV)/.has-torch
 	$(call step,pytest with the slow tests,$(PYTEST) -m "")
 
 # What the tests of the report check accessibility with; without npm, or without a network, they skip that.
@@ -97,6 +97,15 @@ $(VENV)/axe.min.js: | $(VENV)/.installed-test
 	@folder=$$(mktemp -d) && { (cd $$folder && npm pack --silent axe-core@$(AXE_VERSION) >/dev/null \
 	  && tar -xzf axe-core-*.tgz package/axe.min.js) && cp $$folder/package/axe.min.js $@ \
 	  || echo "axe-core cannot be had; the checks of accessibility are skipped" >&2; rm -rf $$folder; }
+
+# torch on the processor, for the tests of devices; its own index has packages without CUDA, which are a tenth of the size.
+$(VENV)/.has-torch: | $(VENV)/.installed-test
+	@$(BIN)/python -c 'import torch, array_api_compat' 2>/dev/null || { echo "==> torch"; \
+	  $(BIN)/python -m pip install --quiet array-api-compat && \
+	  { $(BIN)/python -m pip install --quiet --index-url https://download.pytorch.org/whl/cpu torch 2>/dev/null \
+	    || $(BIN)/python -m pip install --quiet torch; }; } \
+	  || echo "torch cannot be had; its tests are skipped" >&2
+	@touch $@
 
 docs: $(VENV)/.installed-docs
 	$(call step,mkdocs build,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet)
