@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -212,6 +213,56 @@ def test_the_bound_never_falls(schedule: object, accelerate: bool) -> None:
         fit = model().fit(data, seed=seed, max_iter=60, tol=0, accelerate=accelerate, schedule=schedule)
         assert np.diff(fit.elbo_trace).min() > -1e-9 * abs(fit.elbo)
         assert len(fit.elbo_trace) > 20
+
+
+def followed(patch: pytest.MonkeyPatch, useless_after: float = np.inf) -> list[bool]:
+    """Whether each pass over a block begins anew; after some that do, such passes leave documents where they began."""
+    passes: list[bool] = []
+    plain = DocumentPass._ascend
+
+    def ascend(self, counts, words, before, scratch):
+        passes.append(before is None)
+        is_useless = before is None and sum(passes) > useless_after
+        own = self.with_effort(replace(self.effort, first=0)) if is_useless else self
+        return plain(own, counts, words, before, scratch)
+
+    patch.setattr(DocumentPass, "_ascend", ascend)
+    return passes
+
+
+def test_documents_begin_anew_until_nothing_changes_and_then_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = followed(monkeypatch)
+    data = {"word": sparse.csr_array(counts_of(0, documents=60))}
+    fit = model().fit(data, seed=0, max_iter=500, tol=1e-7, accelerate=False, schedule="batch")
+    assert fit.converged
+    settling = passes.index(False)
+    assert settling > 5
+    assert not any(passes[settling:])
+    assert np.diff(fit.elbo_trace).min() > -1e-9 * abs(fit.elbo)
+
+
+@pytest.mark.parametrize("schedule", ["batch", cv.Incremental(3)])
+def test_passes_that_lower_the_bound_are_taken_back(
+    schedule: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where beginning anew is made useless, the fit is the one that always goes on from the last pass."""
+    data = {"word": sparse.csr_array(counts_of(1, documents=60))}
+    topics = cv.families.Dirichlet(np.random.default_rng(0).gamma(5.0, 0.2, (TOPICS, WORDS)))
+    settings = {
+        "init": {"topics": topics},
+        "max_iter": 8,
+        "tol": 0,
+        "accelerate": False,
+        "schedule": schedule,
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(DocumentPass, "begins_anew", False)
+        passes = followed(patch)
+        wanted = model().fit(data, **settings).elbo_trace
+    n_first = sum(passes)
+    again = followed(monkeypatch, useless_after=n_first)
+    np.testing.assert_array_equal(model().fit(data, **settings).elbo_trace, wanted)
+    assert sum(again) > n_first
 
 
 def test_the_bound_lies_below_the_exact_evidence() -> None:

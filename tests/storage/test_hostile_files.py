@@ -26,12 +26,19 @@ def assert_harmless(folder: Path, first: int, count: int) -> None:
     *wrong, tally = [json.loads(line) for line in done.stdout.splitlines()]
     assert wrong == []
     # the rest is what says nothing of a model, or states another one that works
-    assert tally["refused"] > 0.6 * count
-    assert tally["loaded"] > 0
+    if count > 1:
+        assert tally["refused"] > 0.6 * count
+        assert tally["loaded"] > 0
 
 
 def test_two_thousand_mutants(tmp_path):
     assert_harmless(tmp_path, 0, 2_000)
+
+
+@pytest.mark.parametrize("number", [6443, 9253, 17788])
+def test_mutants_that_once_did_harm(tmp_path, number):
+    """Infinite roots of covariances in a report, and weights that are true or false."""
+    assert_harmless(tmp_path, number, 1)
 
 
 @pytest.mark.slow
