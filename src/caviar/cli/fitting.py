@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 import caviar as cv
+from caviar.data.naming import listed
 
 from .ending import end_told
 from .files import require_writable
@@ -46,7 +47,7 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     with other_choice_told(request.non_numeric, others="drop, one-hot, or categorical"):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=is_auto)
     if KINDS[request.model].one_column and len(table.columns) != 1:
-        names = ", ".join(table.columns)
+        names = listed(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
     with resumptions_told(quiet=request.quiet):
         estimator = fitted(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import caviar as cv
+from caviar.data.naming import listed
 
 from .files import require_writable
 from .non_numeric import same_numbers
@@ -121,7 +122,7 @@ def read_for(estimator: Any, model: object, data: str | None, sql: str | None) -
     if len(table.columns) != len(names):
         raise cv.DataError(
             f"{model} was fitted to {len(names)} columns without names; the data have {len(table.columns)}: "
-            f"{', '.join(table.columns)}. Choose by --sql 'SELECT ... FROM data'"
+            f"{listed(table.columns)}. Choose by --sql 'SELECT ... FROM data'"
         )
     return table
 
