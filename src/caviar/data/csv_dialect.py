@@ -113,7 +113,8 @@ def records_of(lines: IO[str], dialect: CsvDialect) -> Iterator[tuple[int, list[
     """
     for _ in range(dialect.blank_lines):
         lines.readline()
-    records = csv.reader(lines, delimiter=dialect.delimiter)
+    # DuckDB, too, takes a quote after a blank for one that opens an entry
+    records = csv.reader(lines, delimiter=dialect.delimiter, skipinitialspace=True)
     for record in records:
         if record or len(dialect.names) == 1:
             yield dialect.blank_lines + records.line_num, record or [""]
