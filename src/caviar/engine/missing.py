@@ -21,9 +21,11 @@ from ..language import Data, Node, Plate, Variable
 
 __all__ = [
     "OBSERVED",
+    "any_observed",
     "as_unmasked",
     "at_column_means",
     "filled",
+    "is_above",
     "is_mask_name",
     "mask_name",
     "mean_of_observed",
@@ -238,10 +240,23 @@ def observed_rows(
     along = [leaf for leaf in observed if plate in leaf.plates]
     if plate is None or not along or not all(leaf in masks for leaf in along):
         return None
-    given = [_turned(masks[leaf], leaf, plate) for leaf in along]
-    given += [_turned(own >= 0, node, plate) for node, own in labels.items()]
-    seen = of_blocks(_any_of_row, given, (), np.float64)
+    seen = any_observed(along, masks, labels, plate)
     return None if all_of(seen) else seen
+
+
+def any_observed(
+    leaves: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    plate: Plate,
+) -> Any:
+    """Return 1 for each row in which anything of some leaves was observed, or a label is known, and 0 for the others.
+
+    All of these have missing entries; the labels are -1 where they are unknown.
+    """
+    given = [_turned(masks[leaf], leaf, plate) for leaf in leaves]
+    given += [_turned(own >= 0, node, plate) for node, own in labels.items()]
+    return of_blocks(_any_of_row, given, (), np.float64)
 
 
 def of_blocks(
@@ -277,14 +292,14 @@ def seen_latents(
     """Return for latents of the rows which of them have an observation below, or a known label; where all have, none.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
-    observation of its parents that was never made, and must be left out of the sums. In ``rows`` with nothing
-    observed (0) everything is left out already.
+    observation of its parents that was never made, and must be left out of the sums. In ``rows`` that do not count
+    (0) everything is left out already.
     """
     found: dict[Variable, Any] = {}
     for variable in latent:
         if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
-        below = [leaf for leaf in observed if _is_above(variable, leaf)]
+        below = [leaf for leaf in observed if is_above(variable, leaf)]
         if not below or not all(leaf in masks and set(variable.plates) <= set(leaf.plates) for leaf in below):
             continue
         assert plate is not None
@@ -352,7 +367,7 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
     """
     by_row = np.moveaxis(in_memory(seen), variable.plates.index(plate), 0)
     row = np.argmin(by_row.reshape(len(by_row), -1).all(axis=1))
-    names = ", ".join(f"'{leaf.name}'" for leaf in observed if _is_above(variable, leaf))
+    names = ", ".join(f"'{leaf.name}'" for leaf in observed if is_above(variable, leaf))
     raise DataError(
         f"row {row} leaves the latent '{variable.name}' without an observation below it: all its entries of {names} "
         f"are missing. It would count as data for its parents, and other hidden values of the row depend on it, so "
@@ -360,6 +375,7 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
     )
 
 
-def _is_above(variable: Variable, leaf: Variable) -> bool:
+def is_above(variable: Variable, leaf: Variable) -> bool:
+    """Whether a variable is a parent of another, or a parent of its parents."""
     parents = [parent for parent in leaf.parents if isinstance(parent, Variable)]
-    return variable in parents or any(_is_above(variable, parent) for parent in parents)
+    return variable in parents or any(is_above(variable, parent) for parent in parents)
