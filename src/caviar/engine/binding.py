@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
+from .descendants import seen_globals
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
 from .known_repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of
 from .lazy_values import LazyValues, lazy_values, lazy_weights, rows_first
@@ -65,7 +66,8 @@ class Binding:
     known
         Of global variables that are known in part, the repetitions that are.
     seen
-        Of latents of the rows that must count only where something below them was observed, where: shape (plates...).
+        Of latents that must count only where something below them was observed, where: shape (plates...). Of those of
+        the rows, and of global ones.
     gaps
         Of observed vectors that are missing in part, which entries were observed.
     beliefs
@@ -220,9 +222,11 @@ def bind(
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
         if not any_of(weights):
             raise DataError("all values are missing (NaN) in the rows whose weight is not zero")
-    return Binding(
+    bound = Binding(
         tuple(nodes), sizes, plate, values, weights, masks, labels, seen, gaps=gaps, known=repetitions
     )
+    of_globals = seen_globals(bound)
+    return replace(bound, seen={**seen, **of_globals}) if of_globals else bound
 
 
 def _steps_of(
@@ -235,7 +239,8 @@ def _steps_of(
 ) -> dict[Variable, AnyArray]:
     """Return which steps count of each chain that has some that do not."""
     found = {}
-    for chain in chains if plate is not None else ():
+    for chain in chains:
+        assert plate is not None
         counted = counted_steps(chain, observed, masks, labels, values, plate)
         if counted is not None:
             found[chain] = counted

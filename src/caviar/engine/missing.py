@@ -35,6 +35,7 @@ __all__ = [
     "refuse_known_missing",
     "refuse_partial",
     "refuse_unseen",
+    "rows_first",
     "seen_latents",
     "weighted_means",
 ]
@@ -254,8 +255,8 @@ def any_observed(
 
     All of these have missing entries; the labels are -1 where they are unknown.
     """
-    given = [_turned(masks[leaf], leaf, plate) for leaf in leaves]
-    given += [_turned(own >= 0, node, plate) for node, own in labels.items()]
+    given = [rows_first(masks[leaf], leaf, plate) for leaf in leaves]
+    given += [rows_first(own >= 0, node, plate) for node, own in labels.items()]
     return of_blocks(_any_of_row, given, (), np.float64)
 
 
@@ -276,7 +277,7 @@ def _any_of_row(*given: AnyArray) -> Array:
     return seen.astype(np.float64)
 
 
-def _turned(array: Any, node: Node, plate: Plate) -> Any:
+def rows_first(array: Any, node: Node, plate: Plate) -> Any:
     """Return an array over the plates of a node, that of the rows first; lazy ones have it there."""
     return array if isinstance(array, LazyRows) else np.moveaxis(array, node.plates.index(plate), 0)
 
@@ -305,12 +306,12 @@ def seen_latents(
         assert plate is not None
         # rows first, for blocks of them
         kept = (plate, *(own for own in variable.plates if own is not plate))
-        given = [_turned(masks[leaf], leaf, plate) for leaf in below]
+        given = [rows_first(masks[leaf], leaf, plate) for leaf in below]
         axes = [
             _axes_over((plate, *(own for own in leaf.plates if own is not plate)), kept) for leaf in below
         ]
         if variable in labels:
-            given.append(_turned(labels[variable] >= 0, variable, plate))
+            given.append(rows_first(labels[variable] >= 0, variable, plate))
             axes.append(((), tuple(range(len(kept)))))
         own_plates = (plate, *(own for own in below[0].plates if own is not plate))
         sizes = tuple(given[0].shape[own_plates.index(own)] for own in kept[1:])

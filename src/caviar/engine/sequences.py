@@ -198,7 +198,7 @@ def given_sequences(
 
 
 def _steps_of(chain: ChainFactor, rows: Rows) -> slice | AnyArray:
-    """Return where in a block of whole sequences the steps that count are; each sequence begins with one or has none."""
+    """Return where in a block the steps that count are; of each sequence the first ones, or none."""
     seen = chain.seen(rows.columns)
     return slice(None) if seen is None or seen.all() else np.flatnonzero(seen)
 

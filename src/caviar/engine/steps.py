@@ -51,7 +51,7 @@ def counted_steps(
     below = [leaf for leaf in observed if is_above(chain, leaf)]
     if not all(leaf in masks for leaf in below):
         return None
-    own = {chain: labels[chain]} if chain in labels else {}
+    own: dict[Node, AnyArray] = {chain: labels[chain]} if chain in labels else {}
     seen = np.asarray(in_memory(any_observed(below, masks, own, plate)), dtype=bool)
     starts = np.zeros(len(seen), dtype=bool)
     if "starts" in chain.slots:
