@@ -262,6 +262,11 @@ class Posterior:
         plan, passes = self._evaluator.bind(data)
         return local_distributions(plan, self._factors, passes, anew=anew)
 
+    def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
+        """Return which repetitions of global variables count for these data, of those with some that do not."""
+        plan, _ = self._evaluator.bind(data)
+        return {variable.name: seen for variable, seen in plan.binding.seen.items() if variable in plan.order}
+
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
         r"""Return predictions of the observed variables that new rows lack, and the factors of their local variables.
 

@@ -72,8 +72,13 @@ def simulate(
     return {variable.name: values[variable.name] for variable in variables}
 
 
-def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
-    """Return the log density of values of all variables, each family's own; a flat prior has density 1."""
+def log_joint(
+    nodes: Sequence[Node], values: Mapping[str, Any], counted: Mapping[str, AnyArray] | None = None
+) -> float:
+    """Return the log density of values of all variables, each family's own; a flat prior has density 1.
+
+    Of a variable that is ``counted`` the repetitions that are marked, shape (plates...).
+    """
     if not isinstance(values, Mapping):
         raise ParameterError(
             f"values is a mapping from the name of each variable to its value; got {values!r}"
@@ -95,7 +100,9 @@ def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
     for variable in nodes:
         if isinstance(variable, Variable) and not variable.is_flat:
             member = _over_plates(variable, conditional(variable, read), sizes)
-            total += float(np.sum(member.log_density(read[variable.name])))
+            density = np.asarray(member.log_density(read[variable.name]))
+            marked = (counted or {}).get(variable.name)
+            total += float(np.sum(density if marked is None else density[marked]))
     return total
 
 

@@ -64,7 +64,13 @@ class ChainFactor(LocalFactor):
     starts: Starts
 
     @abstractmethod
-    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> Path:
+    def path(
+        self,
+        natural: Array,
+        starts: AnyArray,
+        sums: Mapping[Hashable, Array],
+        counted: AnyArray | None = None,
+    ) -> Path:
         """Return the distribution of the states of whole sequences.
 
         Parameters
@@ -75,6 +81,9 @@ class ChainFactor(LocalFactor):
             Whether a sequence begins at each row, shape (B,).
         sums
             (variable, statistic summed over its rows) -> its natural parameter.
+        counted
+            Which rows lead to an observation, shape (B,); None if all do. The others, at the end of a sequence or all
+            of it, are forecast: each state follows from the one before it, and says nothing of that.
         """
 
     def smoothing(
@@ -128,7 +137,7 @@ def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
 
 
 def check_chains(binding: Binding) -> None:
-    """Check that chains are hidden, run along the data plate, and that every step counts once.
+    """Check that chains are hidden and run along the data plate.
 
     Raises
     ------
@@ -145,9 +154,4 @@ def check_chains(binding: Binding) -> None:
             plate = "none" if binding.data_plate is None else f"'{binding.data_plate.name}'"
             raise ModelError(
                 f"{kind} '{node.name}' runs along plate '{node.plates[0].name}', but the data plate is {plate}"
-            )
-        if binding.row_weights is not None and np.any(binding.row_weights != 1):
-            raise DataError(
-                f"sample_weight is impossible with {kind} '{node.name}': a step of a sequence counts once; "
-                f"leave it out, or repeat whole sequences"
             )

@@ -31,9 +31,16 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         self._transition = None if "residual_xx" not in variable.summed else known
 
     def path(
-        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]
+        self,
+        natural: Array,
+        starts: AnyArray,
+        sums: Mapping[Hashable, Array],
+        counted: AnyArray | None = None,
     ) -> families.LinearGaussianChain:
-        """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
+        """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B).
+
+        A forecast moves by the expected transition, with noise of the expected precision.
+        """
         size = self._size
         shapes = {"first_x": (size,)}
         of = {
@@ -49,7 +56,8 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         else:
             noise_precision = -2.0 * symmetric_part(of["next_xx"])
             transition = of["pairs"].T / noise_precision.diagonal()[:, None]
-            information[:-1][~starts[1:]] += _spread_of_rows(
+            within = ~starts[1:] if counted is None else ~starts[1:] & counted[1:]
+            information[:-1][within] += _spread_of_rows(
                 -2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition
             )
         return families.LinearGaussianChain(

@@ -262,18 +262,25 @@ class Passes:
         return sums
 
     def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
-        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made."""
+        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
+
+        States after the last observation of their sequence are forecast.
+        """
         natural = np.empty((chain.n_rows, self.source.n_rows))
-        starts = np.empty(self.source.n_rows, dtype=bool)
+        starts, counted = np.empty((2, self.source.n_rows), dtype=bool)
 
         def block(rows: Rows) -> None:
             starts[rows.where] = chain.starts.among(rows.columns, rows.n_rows)
+            seen = chain.seen(rows.columns)
+            counted[rows.where] = True if seen is None else seen
+            if rows.weights is not None:
+                counted[rows.where] &= rows.weights > 0
             for _, own in tiles_of(plan.rows, rows):
                 natural[:, own.where] = plan.rows.natural_of(chain, own, coefficients, self._scratch)
 
         for _ in self._map_here(plan, self.source, block):
             pass
-        return chain.path(natural, starts, coefficients.parts)
+        return chain.path(natural, starts, coefficients.parts, None if counted.all() else counted)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""

@@ -61,11 +61,14 @@ class Plan:
         order: Sequence[Variable],
         point: frozenset[Variable],
     ) -> None:
-        self.binding = binding
+        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
+        # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
+        whole = self.point.union(binding.beliefs)
+        seen = {variable: own for variable, own in binding.seen.items() if variable not in whole}
+        self.binding = binding = replace(binding, seen=seen) if len(seen) < len(binding.seen) else binding
         self.frame = frame
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
         self._keys: dict[Variable, list[Hashable]] = {
             variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
         }
@@ -165,14 +168,19 @@ class Plan:
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
+        seen = self.binding.seen.get(variable)
         if isinstance(factor, PartlyKnown):
             names, known = variable.family.statistics, factor.statistics_of_known
             points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
-            return float(np.sum(factor.unknown.entropy_about_base())) + self._log_base(variable, points)
+            of_unknown = factor.unknown.entropy_about_base()
+            if seen is not None:
+                of_unknown = np.where(seen[~factor.is_known], of_unknown, 0.0)
+            return float(np.sum(of_unknown)) + self._log_base(variable, points)
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
             return -np.inf if factor.n_categories is None else 0.0
-        return float(np.add.reduce(factor.entropy_about_base(), axis=None))
+        entropy = factor.entropy_about_base()
+        return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))
 
     def _log_base(self, variable: Variable, arrays: Arrays) -> float:
         """Return the log density of the family's own measure at points, which is linear in their statistics."""

@@ -67,7 +67,7 @@ def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array
         for position, factor in enumerate(term.contraction.factors):
             if isinstance(factor.key, tuple) and factor.key[0] is variable:
                 statistic = variable.family.statistics.index(factor.key[1])
-                total[statistic] = total[statistic] + term.contraction.derivative(position)(arrays)
+                total[statistic] = total[statistic] + term.derivative(position)(arrays)
     return tuple(total)
 
 

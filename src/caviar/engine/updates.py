@@ -58,7 +58,7 @@ class GlobalUpdate:
             self.terms.append(number)
             _, name = term.contraction.keys[position]  # type: ignore[misc]
             statistic = statistics.index(name)
-            derivative = term.contraction.derivative(position)
+            derivative = term.derivative(position)
             if len(term.contraction.keys) == 1:
                 self.fixed[statistic] = self.fixed[statistic] + derivative({})
             else:
