@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights
+from ._diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from ._documents import document_of_posterior
 from ._errors import DataError, ModelError, ParameterError
 from ._prediction import predicted
 from ._randomness import generator
 from ._summary import Summary, summary_of
-from ._typing import Array
+from ._typing import AnyArray, Array
 from ._version import __version__
 from .engine.beliefs import Beliefs
 from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
@@ -576,7 +576,7 @@ class Posterior:
             return False
 
     def _is_own_elbo(self, elbo: float) -> bool:
-        """Whether an objective of the same factors is that of the data of the fit: it is to rounding, and else never."""
+        """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
 
     def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
@@ -609,6 +609,88 @@ class Posterior:
         if self.row_marks is None:
             return float("nan")
         return share_seen(self.row_marks, self.model._row_names, passes.source)
+
+    def cross_validate(
+        self,
+        data: Mapping[str, Any],
+        *,
+        n_folds: int = 10,
+        seed: int | np.random.Generator | None = 0,
+        sample_weight: Any = None,
+    ) -> Iterator[tuple[AnyArray, Posterior]]:
+        """Yield for each fold its rows, and the posterior of all rows but these: what it says of them is a test.
+
+        What a fit says of the rows that it has seen, in-sample, flatters it: intervals hold more of them than of new
+        rows, and fewer of them are outliers. Each posterior is found by coordinate ascent from this one.
+
+        Parameters
+        ----------
+        data
+            Those of the fit.
+        n_folds
+            Parts of the rows, at random and of equal size, each of which is left out once; the number of rows for
+            leave-one-out.
+        seed
+            Of the parts.
+        sample_weight
+            As for the fit.
+
+        Yields
+        ------
+        rows
+            Numbers of the rows that were left out.
+        posterior
+            Of the others.
+
+        Raises
+        ------
+        DataError
+            If the data are not those of the fit.
+        ModelError
+            If rows cannot be left out one by one: they are steps of a sequence, or lie within others.
+        ParameterError
+            If there are fewer rows than folds.
+
+        Notes
+        -----
+        As a generator it does the work of a fold when this is asked for. The ascent begins at the posterior of all rows
+        and so stays in its mode. Priors stay as they are, even if they were made from all rows, as those of the
+        estimators are.
+
+        Examples
+        --------
+        With as many columns as half the rows, an interval holds fewer new observations than of those fitted to:
+
+        >>> import numpy as np, caviar as cv
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 50))
+        >>> data = {"X": X, "y": X @ rng.normal(size=50) + rng.normal(size=100)}
+        >>> posterior = cv.models.linear_regression(50).fit(data)
+        >>> def covered(posterior, rows):
+        ...     told = posterior.predict({"X": X[rows]})["y"]
+        ...     return np.abs(data["y"][rows] - told.mean) < 1.96 * told.standard_deviation
+        >>> print(covered(posterior, np.arange(100)).mean())
+        1.0
+        >>> print(np.concatenate([covered(q, rows) for rows, q in posterior.cross_validate(data)]).mean())
+        0.92
+        """
+        _check_count("n_folds", n_folds)
+        if not self.is_fit_of(data, sample_weight=sample_weight):
+            raise DataError(
+                "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
+                "data (and sample_weight=) of the fit; rows that the fit has not seen are a test as they are"
+            )
+        plan, passes = self._evaluator.bind(data, sample_weight)
+        weights = (
+            np.ones(passes.source.n_rows) if sample_weight is None else np.array(sample_weight, dtype=float)
+        )
+
+        def bind(weights: Array) -> tuple[Plan, Passes]:
+            return self._evaluator.bind(data, weights)
+
+        for left in results_without(bind, plan, self._factors, weights, n_folds, generator(seed)):
+            result = left.result
+            yield left.rows, Posterior(self.model, result, self._evaluator, [result.elbo], [result.trace])
 
     def to_arviz(
         self,

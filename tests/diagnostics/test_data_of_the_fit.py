@@ -1,4 +1,4 @@
-"""Weights of draws are taken of the data of the fit alone; which rows a fit has seen is known later, from a file too."""
+"""Weights of draws are taken of the data of the fit alone; a saved fit, too, knows which rows it has seen."""
 
 import numpy as np
 import pytest

@@ -15,12 +15,12 @@ from ..engine.passes import Passes
 from ..engine.plan import Plan
 from ..engine.point import PointMass
 from .draws import draws_of
-from .tail import Tail, log_mean_of, tail_of
+from .tail import GOOD, Tail, log_mean_of, tail_of
 
 __all__ = ["GOOD", "USABLE", "Diagnosis", "diagnosis_of", "refuse_what_has_no_weights"]
 
-GOOD, USABLE = 0.5, 0.7
-"""Where the weights cease to have a variance; and where so many draws as are practical cease to correct q."""
+USABLE = 0.7
+"""Shape from which on no practical number of draws corrects q."""
 
 _FEWEST = 100
 """Draws below which the tail of the weights has too few for its shape to be told."""
@@ -126,8 +126,7 @@ def diagnosis_of(
         tail = Tail(0.0, 0.0, np.full(n_draws, -np.log(n_draws)))
     else:
         tail = tail_of(log_weights)
-        # a smaller k than that of the weights is found where the largest of them happen to be missing
-        evidence, error = log_mean_of(log_weights, max(GOOD, tail.k + tail.error))
+        evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
     return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo)
 

@@ -13,7 +13,10 @@ import numpy as np
 from .._typing import Array
 from .arviz import smoothed
 
-__all__ = ["Tail", "log_mean_of", "tail_of"]
+__all__ = ["GOOD", "Tail", "log_mean_and_error", "log_mean_of", "tail_of"]
+
+GOOD = 0.5
+"""Shape from which on weights have no variance."""
 
 _BATCHES = 20
 _FINER = 50
@@ -52,12 +55,17 @@ def tail_of(log_weights: Array) -> Tail:
     return Tail(k, error, weights)
 
 
-def log_mean_of(log_weights: Array, k: float) -> tuple[float, float]:
-    """Return the log of the mean weight, and its standard error if the tail has the shape k.
+def log_mean_of(log_weights: Array, tail: Tail) -> tuple[float, float]:
+    """Return the log of the mean weight, and its standard error.
 
-    The weights beyond the threshold count in the error with the moments that so heavy a tail has. Those of the draws
-    themselves are too small as a rule, for the largest weights are rare.
+    The error is that of weights whose tail is as heavy as it may well be: of the shape k + its error, or 0.5 if that is
+    more, for a smaller k is found where the largest weights happen to be missing.
     """
+    return log_mean_and_error(log_weights, max(GOOD, tail.k + tail.error))
+
+
+def log_mean_and_error(log_weights: Array, k: float) -> tuple[float, float]:
+    """Return the log of the mean weight, and its standard error if the tail has the shape k."""
     largest = float(log_weights.max())
     weights = np.sort(np.exp(log_weights - largest))
     n_tail = int(np.ceil(min(len(weights) / 5, 3 * np.sqrt(len(weights)))))

@@ -1,8 +1,8 @@
 """Marks of the rows of a fit, by which rows that come later are told from those that the fit has seen.
 
-A mark is 32 bits of a hash of a row. The 1,024 smallest are kept: of few rows that is all of them, and of many a sample
-of which it is known, for any row, whether it would be in it. No value can be read back from a mark, for 2^32 values of a
-column have the same one; but who guesses a row can tell whether it was probably there.
+A mark is 32 bits of a hash of a row. The 1,024 smallest are kept: of few rows that is all of them, and of many a
+sample of which it is known, for any row, whether it would be in it. No value can be read back from a mark, for 2^32
+values of a column have the same one; but who guesses a row can tell whether it was probably there.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RowMarks:
         if not isinstance(marks, np.ndarray) or marks.dtype != np.int64 or marks.ndim != 1:
             raise TypeError(f"marks of rows {marks!r:.40}")
         rises = (
-            bool(len(marks)) and bool(np.all(np.diff(marks) > 0)) and 0 <= marks[0] and marks[-1] < 2**_BITS
+            bool(len(marks)) and bool(np.all(np.diff(marks) > 0)) and marks[0] >= 0 and marks[-1] < 2**_BITS
         )
         if not rises or len(marks) > _MOST_MARKS or type(is_part) is not bool:
             raise ValueError(f"marks of rows that are none: {marks!r:.40}")
