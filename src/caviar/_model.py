@@ -34,6 +34,7 @@ from .engine.moment import Moment, Walk
 from .engine.passes import Executor, Passes
 from .engine.plan import Plan
 from .engine.priors import prior_start
+from .engine.row_marks import RowMarks, marks_of
 from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
 from .engine.start import data_start, given_start
@@ -41,7 +42,7 @@ from .engine.status import Status
 from .engine.stochastic import wander, wander_on
 from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
-from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from .language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 from .storage import document_of_statement, write_saved
 
 __all__ = ["Model"]
@@ -258,7 +259,21 @@ class Model:
             ends.elbos,
             ends.traces,
             summary_of_data(binding, data),
+            self._marks(passes, prior),
         )
+
+    def _marks(self, passes: Passes, prior: Posterior | None) -> RowMarks | None:
+        """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
+        found = marks_of(self._row_names, passes.source)
+        if prior is None or found is None:
+            return found
+        return None if prior.row_marks is None else prior.row_marks.and_those_of(found)
+
+    @property
+    def _row_names(self) -> list[str]:
+        """Names of what makes a row of data: what is observed of it, and what is known."""
+        known = [node for node in self.nodes if isinstance(node, Data)]
+        return [node.name for node in (*self.leaves, *known)]
 
     def simulate(
         self,
