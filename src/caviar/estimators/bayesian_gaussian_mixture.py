@@ -25,6 +25,7 @@ from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
 from ._mixture import RowsToFit, Statement
+from ._scale_prior import is_learnt, learnt_scale, without_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Move, Problem, search
@@ -206,7 +207,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         mean_prior: ArrayLike | None = None,
         mean_precision_prior: ArrayLike | None = None,
         degrees_of_freedom_prior: ArrayLike | None = None,
-        covariance_prior: ArrayLike | None = None,
+        covariance_prior: ArrayLike | str | None = "auto",
         fixed: Mapping[str, Any] | None = None,
         semi_supervised: bool = False,
         warm_start: bool = False,
@@ -285,7 +286,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_prior_ = prior.mean
         self.mean_precision_prior_ = prior.mean_precision
         self.degrees_of_freedom_prior_ = prior.df
-        self.covariance_prior_ = prior.inverse_scale
+        self.covariance_prior_ = None if prior.inverse_scale is None else prior.inverse_scale.known
         model = state(weights, self._form, prior, n_components, noise=noise)
         if not is_auto(self.n_components):
             return Statement(model, starts=self._starts(rows, scale, generator))
@@ -307,6 +308,10 @@ class BayesianGaussianMixture(GaussianEstimator):
             df=self.degrees_of_freedom_prior,
             covariance=self.covariance_prior,
         )
+
+    def _last_factors(self, n_features: int) -> dict[str, Any]:
+        factors = super()._last_factors(n_features)
+        return factors if is_learnt(self.covariance_prior) else without_scale(factors)
 
     def _refuse_one_per_component(self, scale: DataScale) -> None:
         """Refuse priors that are given for each component, where there is no telling how many there will be."""
@@ -379,6 +384,9 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _read_more(self, posterior: Posterior, found: Components) -> None:
         self.weight_concentration_ = self._weight_prior(self.n_components_).concentrations(posterior)
         self.mean_precision_ = found.mean_precision
+        scale = learnt_scale(posterior)
+        if scale is not None:
+            self.covariance_prior_ = self._structure.covariance_with(scale)
         # components that share their precision have one number
         df = None if found.df is None else np.asarray(found.df)
         self.degrees_of_freedom_ = df.item() if df is not None and df.ndim == 0 else df
