@@ -33,7 +33,7 @@ from .status import Status
 
 __all__ = ["brought_near", "given_start", "open_variables"]
 
-_FIRST_SWEEPS = Settings(max_iter=3, tol=1e-3)
+_FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
 
 _ROUNDS = 2
