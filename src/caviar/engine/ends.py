@@ -65,8 +65,8 @@ def _rank(result: Result) -> tuple[bool, float]:
 def distinct_ends(elbos: Sequence[float]) -> tuple[tuple[float, int], ...]:
     """Return the objectives at which starts ended, the highest first, and how many did at each.
 
-    Neighbours that differ by less than 0.1 nats, or a ten-millionth, count as one end, the highest of them. Ends without
-    a finite objective are left out.
+    Neighbours that differ by less than 0.1 nats, or a ten-millionth, count as one end, the highest of them. Ends
+    without a finite objective are left out.
 
     Examples
     --------
