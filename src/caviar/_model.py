@@ -22,12 +22,14 @@ from ._termination import terminating
 from .data import ArrayRows, as_rows
 from .engine.beliefs import Beliefs
 from .engine.binding import Binding
+from .engine.chance import chance_start, drawn_start
 from .engine.data_summary import summary_of_data
 from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
+from .engine.given_start import given_start
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.moment import Moment, Walk
@@ -37,7 +39,7 @@ from .engine.priors import prior_start
 from .engine.row_marks import RowMarks, marks_of
 from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
-from .engine.start import data_start, given_start
+from .engine.start import Start, data_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
 from .execution import DaskExecutor, Threads, is_client
@@ -52,6 +54,8 @@ _MAX_ITER = 500
 _MAX_PASSES = 10
 """The same of the stochastic schedule."""
 _MOST_RESTARTS = 1_000_000
+_MOST_SADDLES = 20
+"""Saddle points that a start leaves behind at most."""
 
 
 class Model:
@@ -227,6 +231,7 @@ class Model:
             n_restarts=n_restarts,
             accelerate=accelerate,
             n_batches=n_batches_of(schedule, plan, passes.source.n_rows, accelerate=accelerate),
+            most_saddles=_MOST_SADDLES,
         )
         belongs = {
             **fingerprints(self.nodes, plan, passes, init, seed, settings, schedule, checkpoint),
@@ -435,16 +440,22 @@ class Model:
         moment: Moment | Walk | None,
     ) -> Result:
         rng = np.random.default_rng(seed)
+
+        def from_data(plan: Plan) -> Start:
+            # the first start is the likeliest to lead far; the others are there to end elsewhere
+            start = chance_start if settings.restart else data_start
+            return start(plan, _sample(passes), passes, rng)
+
         if isinstance(moment, Walk) and isinstance(schedule, Stochastic):
             return wander_on(settings, schedule, moment, passes, rng)
         if isinstance(moment, Moment):
             return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
-            plan, q = given_start(plan, init, passes)
+            plan, q = given_start(plan, init, passes, lambda: from_data(plan))
         elif isinstance(init, str) and init == "prior":
-            q = prior_start(plan)
+            q = drawn_start(plan, rng) if settings.restart else prior_start(plan)
         elif isinstance(init, str) and init == "auto":
-            plan, q = data_start(plan, _sample(passes), passes, rng)
+            plan, q = from_data(plan)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         if isinstance(schedule, Stochastic) and plan.factors:

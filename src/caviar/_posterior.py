@@ -18,6 +18,7 @@ from ._summary import Summary, summary_of
 from ._typing import AnyArray, Array
 from ._version import __version__
 from .engine.beliefs import Beliefs
+from .engine.ends import distinct_ends, told_ends
 from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.known_globals import belongs_to_rows, refuse_missing_value
 from .engine.loop import Result
@@ -147,6 +148,19 @@ class Posterior:
     def data_plate(self) -> Plate | None:
         """The plate that runs over rows of data; None where there is none, or where the next data decide."""
         return self._evaluator.data_plate
+
+    @property
+    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
+        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
+
+        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
+        """
+        return distinct_ends(self.restart_elbos.tolist())
+
+    @property
+    def told_ends(self) -> str:
+        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
+        return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     @property
     def converged(self) -> bool:
@@ -775,6 +789,8 @@ class Posterior:
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
 
+        Above it stand the ELBO, why the fit ended, and of several starts where they ended.
+
         Parameters
         ----------
         level
@@ -799,7 +815,9 @@ class Posterior:
         title = f"ELBO {self.elbo:.6f} nats, {self.status.value} (iterations: {self.n_iter})"
         variables = self.model.variables
         plates = {name: [plate.name for plate in variables[name].plates] for name in self._factors}
-        return summary_of(title, self._factors, plates, level=level, max_rows=max_rows)
+        return summary_of(
+            title, self._factors, plates, restarts=self.told_ends, level=level, max_rows=max_rows
+        )
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook."""

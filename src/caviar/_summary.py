@@ -57,12 +57,18 @@ class Summary:
         Name of a variable -> entries beyond those that are shown.
     level
         Of the intervals.
+    restarts
+        Where several starts ended; empty after one.
     """
 
     title: str
     rows: tuple[SummaryRow, ...]
     left_out: Mapping[str, int]
     level: float
+    restarts: str = ""
+
+    def _heading(self) -> list[str]:
+        return [line for line in (self.title, self.restarts) if line]
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
         """Yield the header and the rows as text."""
@@ -88,12 +94,12 @@ class Summary:
             f"{name:<{widths[0]}}  {at:<{widths[1]}}  {mean:>{widths[2]}}  {sd:>{widths[3]}}  {interval}".rstrip()
             for name, at, mean, sd, interval in cells
         ]
-        return "\n".join([self.title, *lines])
+        return "\n".join([*self._heading(), *lines])
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
         header, *rows = (tuple(escape(cell) for cell in row) for row in self._cells())
-        lines = [f"<p>{escape(self.title)}</p>", "<table>"]
+        lines = [f"<p>{'<br>'.join(map(escape, self._heading()))}</p>", "<table>"]
         lines.append("<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>")
         lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
         return "\n".join([*lines, "</table>"])
@@ -120,6 +126,7 @@ def summary_of(
     factors: Mapping[str, Any],
     plates: Mapping[str, Sequence[str]],
     *,
+    restarts: str = "",
     level: float,
     max_rows: int | None,
 ) -> Summary:
@@ -133,6 +140,8 @@ def summary_of(
         Name -> distribution or point mass.
     plates
         Name -> names of the plates.
+    restarts
+        Where several starts ended.
     level
         Of the intervals.
     max_rows
@@ -148,7 +157,7 @@ def summary_of(
             total = _n_entries(part, len(own))
             if total > len(entries):
                 left_out[name + part.part] = total - len(entries)
-    return Summary(title, tuple(rows), left_out, level)
+    return Summary(title, tuple(rows), left_out, level, restarts)
 
 
 def _n_entries(part: Marginals, n_plates: int) -> int:

@@ -133,6 +133,8 @@ def print_mixed(console: Console, posterior: cv.Posterior) -> None:
     best = f" (the best of {starts} starts)" if starts > 1 else ""
     say(console, f"ELBO {posterior.elbo:.4f} nats after {counted(posterior.n_iter, 'iteration')}{best}")
     say(console, str(posterior.status))
+    if posterior.told_ends:
+        say(console, posterior.told_ends)
 
 
 def _print_components(console: Console, components: list[_Component]) -> None:

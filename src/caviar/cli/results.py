@@ -37,6 +37,7 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
         "elbo": _number(estimator.elbo_),
         "elbo_trace": [_number(value) for value in estimator.elbo_trace_.tolist()],
         "restart_elbos": [_number(value) for value in estimator.posterior_.restart_elbos.tolist()],
+        "distinct_ends": _ends(estimator.posterior_),
         "n_iter": estimator.n_iter_,
         "converged": bool(estimator.converged_),
         "covariance_type": getattr(estimator, "covariance_type", None),
@@ -80,11 +81,16 @@ def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
         "elbo_terms": {name: _number(term) for name, term in posterior.elbo_terms.items()},
         "elbo_trace": [_number(value) for value in posterior.elbo_trace.tolist()],
         "restart_elbos": [_number(value) for value in posterior.restart_elbos.tolist()],
+        "distinct_ends": _ends(posterior),
         "n_iter": posterior.n_iter,
         "converged": posterior.converged,
         "status": posterior.status.value,
         "rows": None if data is None else data["rows"],
     }
+
+
+def _ends(posterior: cv.Posterior) -> list[dict[str, float]]:
+    return [{"elbo": elbo, "starts": n_starts} for elbo, n_starts in posterior.distinct_ends]
 
 
 def _estimate(estimate: Any) -> dict[str, float | None]:
@@ -123,6 +129,8 @@ def print_results(console: Console, estimator: Any) -> None:
         f"{kind.objective} {estimator.elbo_:.4f} nats after {counted(estimator.n_iter_, 'iteration')}{best}",
     )
     say(console, str(estimator.posterior_.status))
+    if estimator.posterior_.told_ends:
+        say(console, estimator.posterior_.told_ends)
     _say_moves(console, getattr(estimator, "moves_", []))
 
 

@@ -20,6 +20,7 @@ from .frame import refuse_far_priors
 from .moment import Moment, Visits, Walk
 from .passes import Passes
 from .plan import Plan
+from .saddles import beyond_saddle
 from .state import (
     ROUNDING,
     Factors,
@@ -111,6 +112,8 @@ class Settings:
     """Batches of the rows after each of which the globals are updated; 0 to update them once a pass."""
     recorder: Callable[[Moment | Walk], None] | None = None
     """Told where the fit stands before the first iteration and after each."""
+    most_saddles: int = 0
+    """Saddle points that a fit which has settled leaves behind; of more it would not be known whether it ends."""
 
     @property
     def moves_further(self) -> bool:
@@ -157,17 +160,48 @@ def ascend(
                 # local factors that begin anew stop short of their optimum alike in each pass
                 settled = None
             why = stopped or settled
-            moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why)
+            moment = Moment(
+                after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why, moment.saddles
+            )
             if passes.is_rough and change < settings.tol:
                 # sums in float32 are as far as they lead: the end of a fit is in float64
                 moment = _refined(settings, moment, passes)
                 trace = moment.trace
+            if moment.status is Status.CONVERGED:
+                moment = _away_from_saddle(settings, moment, passes, settings.tol * per_row)
+                trace = moment.trace
             record(settings, moment)
-            tell(settings, moment.n_iter, after.elbo, change)
+            tell(settings, moment.n_iter, moment.state.elbo, change)
         return _ended(settings, moment, passes)
     except KeyboardInterrupt:
         moment = _refined(settings, moment, passes)
         return result_of(moment.state, moment.trace, Status.INTERRUPTED)
+
+
+def _away_from_saddle(settings: Settings, moment: Moment, passes: Passes, least: float) -> Moment:
+    """Return the moment after one more iteration, away from the saddle point that a fit has settled at.
+
+    It is the moment as it is where there is none, and one that has not settled where no iteration is left.
+    """
+    if moment.saddles >= settings.most_saddles:
+        return moment
+    found = beyond_saddle(moment.state, passes, least, moment.saddles)
+    if found is None:
+        return moment
+    if moment.n_iter >= settings.max_iter:
+        return replace(moment, status=None)
+    log.info(
+        "the fit had settled at a saddle point; it goes on %.4g nats higher", found.elbo - moment.state.elbo
+    )
+    return Moment(
+        found,
+        [*moment.trace, found.elbo],
+        moment.n_iter + 1,
+        np.inf,
+        Memory() if settings.moves_further else None,
+        passes.kept(),
+        saddles=moment.saddles + 1,
+    )
 
 
 def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
@@ -186,7 +220,8 @@ def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
         return moment
     state = with_optimal_locals(moment.state, passes)
     memory = Memory() if settings.moves_further else None
-    return Moment(state, [*moment.trace[:-1], state.elbo], moment.n_iter, np.inf, memory, passes.kept())
+    trace = [*moment.trace[:-1], state.elbo]
+    return Moment(state, trace, moment.n_iter, np.inf, memory, passes.kept(), saddles=moment.saddles)
 
 
 def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:

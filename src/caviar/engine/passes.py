@@ -25,6 +25,9 @@ __all__ = ["Executor", "Kept", "Passes"]
 
 T = TypeVar("T")
 
+_PLACES = 32
+"""Places of the source that a share of its rows comes from."""
+
 
 class Executor(Protocol):
     """Where blocks are mapped.
@@ -99,6 +102,7 @@ class Passes:
         """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
         self._anew = True
         self._static: tuple[Plan, Sums] | None = None
+        self._static_share: tuple[Plan, Sequence[Chunk], Sums] | None = None
         self._unchanging: tuple[Plan, Summary] | None = None
         self._n_batches = 0
         self._memoized: Memoized | None = None
@@ -227,21 +231,53 @@ class Passes:
             return self._chunks(plan)
         return chunks_of(plan, source)
 
-    def summarize_share(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Summary:
+    def summarize_share(
+        self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk], *, rounds: int = 0
+    ) -> Summary:
         """Return the sums over some chunks as if all rows were like theirs; nothing is carried over to another pass.
 
         Some of their rows must have a weight above zero.
+
+        Parameters
+        ----------
+        rounds
+            Sweeps over local factors that depend on each other, from where the last pass left those of these chunks; 0
+            to find them anew.
         """
         scale, nothing = self.source.total_weight / self.weight(chunks), [None] * len(chunks)
         work = InferBlocks(plan.rows, coefficients, self._scratch)
-        sums, _ = self.executor.sum(work, self.source, chunks, nothing)
+        before: list[Any] = [self.carried.get(chunk.number) for chunk in chunks] if rounds else nothing
+        sums, after = self.executor.sum(work, self.source, chunks, before)
+        for _ in range(rounds - 1 if plan.rows.keeps_locals else 0):
+            sums, after = self.executor.sum(work, self.source, chunks, after)
         whole = plan.rows.with_entropies(sums, coefficients).scaled(scale)
-        static = Sums.zero()
-        if plan.rows.has_static:
-            # of the same rows: beside those of all rows, a sum of squares would be less than what it consists of
-            own = SumStatic(plan.rows, self._scratch)
-            static = self.executor.sum(own, self.source, chunks, nothing)[0].scaled(scale)
-        return plan.rows.summary(whole, static, coefficients)
+        if (
+            self._static_share is None
+            or self._static_share[0] is not plan
+            or self._static_share[1] is not chunks
+        ):
+            static = Sums.zero()
+            if plan.rows.has_static:
+                # of the same rows: beside those of all rows, a sum of squares would be less than what it consists of
+                own = SumStatic(plan.rows, self._scratch)
+                static = self.executor.sum(own, self.source, chunks, nothing)[0].scaled(scale)
+            self._static_share = (plan, chunks, static)
+        return plan.rows.summary(whole, self._static_share[2], coefficients)
+
+    def spread(self, plan: Plan, n_rows: int) -> list[Chunk]:
+        """Return chunks from all over the source with about so many rows, all of them where there are no more.
+
+        Where a pass starts from the local factors of the last one, they are whole chunks of these passes.
+        """
+        if plan.rows.keeps_locals or self.source.n_rows <= n_rows:
+            chunks = self._chunks(plan)
+        else:
+            bounds = self.blocks(plan, n_rows // _PLACES)
+            chunks = [Chunk(number, (own,)) for number, own in enumerate(bounds)]
+        size = self.source.n_rows / max(len(chunks), 1)
+        wanted = min(len(chunks), max(1, round(n_rows / max(size, 1.0))))
+        chosen = [chunks[i] for i in np.linspace(0, len(chunks) - 1, wanted).round().astype(int)]
+        return [chunk for chunk in chosen if self.weight([chunk]) > 0]
 
     def weight(self, chunks: Sequence[Chunk]) -> float:
         """Return the weight of the rows of some chunks."""
@@ -317,9 +353,11 @@ class Passes:
         """Yield the natural parameters of every local factor, block by block."""
         yield from self._map_here(plan, source, lambda rows: self.infer(plan, rows, coefficients))
 
-    def infer(self, plan: Plan, rows: Rows, coefficients: Coefficients) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor for some rows."""
-        return plan.rows.infer(rows, coefficients, self._scratch)
+    def infer(
+        self, plan: Plan, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for some rows, but of those that are given."""
+        return plan.rows.infer(rows, coefficients, self._scratch, given)
 
     def sum_given(
         self, plan: Plan, source: RowSource, give: Callable[[Rows], LocalState], coefficients: Coefficients

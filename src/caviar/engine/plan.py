@@ -97,6 +97,10 @@ class Plan:
 
     def updating(self, variables: Sequence[Variable]) -> Plan:
         """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
+        if all(variable in self.updates for variable in variables):
+            other = copy(self)
+            other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
+            return other
         return Plan(self.binding, self.frame, self.factors, variables, self.point)
 
     def with_rows(self, rows: BlockPass) -> Plan:

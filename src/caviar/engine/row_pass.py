@@ -238,17 +238,26 @@ class RowPass:
         data = {} if self.is_fused else self.row_arrays(rows)
         return self._natural(factor, rows, coefficients, {}, data, scratch)
 
-    def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
-        return self._settle(rows, coefficients, {}, self.row_arrays(rows), scratch)
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for a block of rows: (E, B) each.
+
+        Parameters
+        ----------
+        given
+            Statistics (E, B) of factors that stay at these, and are left out of what is returned.
+        """
+        return self._settle(rows, coefficients, dict(given or {}), self.row_arrays(rows), scratch)
 
     def _settle(
         self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Scratch
     ) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor, found without a state to start from; fill the state."""
+        """Return the natural parameters of every local factor that is not in the state, and fill it with these."""
         natural: dict[LocalFactor, Array] = {}
+        unknown = [factor for factor in self.factors if factor not in state]
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
-            for factor in self.factors:
+            for factor in unknown:
                 natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
                 state[factor] = natural[factor].copy()
                 factor.infer(state[factor])

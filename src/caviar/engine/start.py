@@ -13,26 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import ImproperError, ParameterError
+from .._errors import ImproperError
 from .._typing import AnyArray, Array
-from ..families import ExponentialFamily
-from ..families._base import MeanPrecision
 from ..language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
-from ..language.roles import PRECISION, PRECISION_MATRIX
 from .clusters import location_points, partition, partitions
 from .documents.binding import DocumentBinding
-from .documents.start import drawn_topics, given_tokens
+from .documents.start import drawn_topics
 from .draws import drawn
 from .frame import refuse_far_priors
-from .given import GivenLocals, with_labels
-from .given_factors import refuse_other_factor
+from .given import with_labels
 from .label_matching import named_by_labels
 from .locals import CategoricalFactor, GatedFactor, LocalFactor
 from .matching import matched
-from .partly_known import PartlyKnown
 from .passes import Passes
 from .plan import Plan
-from .point import PointMass
 from .priors import prior_draw, prior_start
 from .ragged import outer_variables
 from .sample import Sample
@@ -42,7 +36,7 @@ from .sums import LocalState, Rows
 from .trials import Start, best_of
 from .work import RowSource
 
-__all__ = ["Start", "data_start", "given_start"]
+__all__ = ["Start", "data_start", "globals_from", "named"]
 
 _SHARE = 0.05
 """Share of each row that all components get where some have too few rows of their own."""
@@ -67,7 +61,7 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
 
     def start_from(labels: Mapping[LocalFactor, AnyArray]) -> Start:
         given = {
-            factor: with_labels(plan, factor, _named(plan, factor, own, sample), every)
+            factor: with_labels(plan, factor, named(plan, factor, own, sample), every)
             for factor, own in labels.items()
         }
         state = {**expected, **given}
@@ -75,7 +69,7 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
         def give(rows: Rows) -> LocalState:
             return {factor: values[:, rows.where].copy() for factor, values in state.items()}
 
-        return _globals_from(plan, q, give, sample, passes, frozenset())
+        return globals_from(plan, q, give, sample, passes, frozenset())
 
     starts = [start_from(labels) for labels in several]
     if outer_variables(plan.binding.nodes, plan.order):
@@ -99,7 +93,7 @@ def _labels(
     return [{factor: labels} for labels in found]
 
 
-def _named(plan: Plan, factor: LocalFactor, labels: AnyArray, sample: Sample) -> AnyArray:
+def named(plan: Plan, factor: LocalFactor, labels: AnyArray, sample: Sample) -> AnyArray:
     """Return clusters with the names of the components that known labels and locations tell."""
     if factor.labelled is not None:
         known = sample.columns[factor.labelled.name]
@@ -130,33 +124,7 @@ def _multiplied(plan: Plan) -> list[Variable]:
     return list(found)
 
 
-def given_start(plan: Plan, init: Mapping[str, Any], passes: Passes) -> Start:
-    """Return global factors from given values: of globals, as points or factors; of local variables, for all rows.
-
-    Raises
-    ------
-    ParameterError
-        If a name is unknown, or a value has the wrong shape.
-    """
-    by_name = {variable.name: variable for variable in plan.binding.latent}
-    unknown = [name for name in init if name not in by_name]
-    if unknown:
-        names = ", ".join(by_name)
-        raise ParameterError(f"init names '{unknown[0]}', which is no latent variable; those are {names}")
-    given = {by_name[name]: value for name, value in init.items()}
-    fixed = {v: _as_factor(plan, v, value) for v, value in given.items() if v in plan.order}
-    q = prior_start(plan, fixed)
-    labelled = {v: value for v, value in given.items() if v not in plan.order}
-    if not labelled:
-        return plan, q
-    if isinstance(plan.binding, DocumentBinding):
-        give = given_tokens(plan, plan.binding, labelled, fixed)
-    else:
-        give = GivenLocals(plan, q, labelled, passes)
-    return _globals_from(plan, q, give, passes.source, passes, frozenset(fixed))
-
-
-def _globals_from(
+def globals_from(
     plan: Plan,
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
@@ -228,52 +196,3 @@ def _softened(state: LocalState) -> LocalState:
                 everyone = view.sum(axis=axis, keepdims=True) / view.shape[axis]
                 view[...] = (1 - _SHARE) * view + _SHARE * everyone
     return state
-
-
-def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
-    """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
-    factor: Any = value
-    if not isinstance(value, ExponentialFamily | PartlyKnown | PointMass):
-        factor = _as_point(plan, variable, value)
-    refuse_other_factor(plan, variable, factor)
-    reference = plan.frame.of(variable)
-    moved = factor if reference is None else factor.translate(-reference)
-    return plan.with_known(variable, moved)
-
-
-def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass:
-    plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
-    if "precision" in variable.family.statistics:
-        return PointMass.of(variable, _as_pair(variable, value))
-    shape = plates + (variable.dimension or 1,) * variable.value_rank
-    try:
-        point = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
-    except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"init of '{variable.name}' must fit shape {shape}; got {value!r}") from None
-    problem = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
-    if problem:
-        raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {problem}")
-    return PointMass.of(variable, point)
-
-
-def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
-    """Return a given value of a joint factor as (mean, precision)."""
-    try:
-        mean, precision = (np.asarray(part, dtype=np.float64) for part in value)
-    except (TypeError, ValueError, OverflowError):
-        raise ParameterError(
-            f"init of '{variable.name}', a {type(variable).__name__}, is a distribution or a pair (mean, precision), "
-            f"each over its plates; got {value!r}"
-        ) from None
-    matrix = getattr(variable, "precision_rank", 0) == 2
-    n_tied = len(variable.plates) - len(variable.plates_of("precision"))
-    if precision.ndim != mean.ndim - variable.value_rank - n_tied + 2 * matrix:
-        problem = f"has shape {precision.shape} for a mean of shape {mean.shape}"
-    elif not np.isfinite(mean).all():
-        problem = "goes with a mean that must be finite"
-    else:
-        problem = (PRECISION_MATRIX if matrix else PRECISION).problem(precision)
-        problem = problem or ("" if np.any(precision) else "must be positive")
-    if problem:
-        raise ParameterError(f"the precision in init of '{variable.name}' {problem}; got {value!r}")
-    return MeanPrecision(mean, precision)

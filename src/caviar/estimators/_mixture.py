@@ -273,7 +273,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             ends.append(end)
             if end.status is Status.INTERRUPTED:
                 break
-        return max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
+        best = max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
+        # of starts that were given each was a fit of its own
+        best.restart_elbos = np.concatenate([end.restart_elbos for end in ends])
+        best.restart_traces = tuple(trace for end in ends for trace in end.restart_traces)
+        return best
 
     def _check_settings(self) -> None:
         self._check_n_components()
