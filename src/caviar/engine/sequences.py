@@ -13,9 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .._errors import ImproperError
+from .._errors import DataError, ImproperError
 from .._pairwise import pairwise_sum
 from .._typing import AnyArray
+from ..families.markov_chain import ImpossiblePathError
 from .block_pass import BlockPass
 from .chain import ChainFactor, Starts
 from .gaps import entries_name, order_of_patterns
@@ -159,10 +160,21 @@ def _smoothing(
     starts = _starts_of(chain, rows)
     try:
         return chain.smoothing(natural, starts, coefficients.parts, scratch)
+    except ImpossiblePathError as error:
+        raise DataError(_no_path(chain, rows, error)) from error
     except ImproperError as error:
         if isinstance(rows.where, slice) and rows.where.start:
             raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
         raise
+
+
+def _no_path(chain: ChainFactor, rows: Rows, error: ImpossiblePathError) -> str:
+    places = rows.where if not isinstance(rows.where, slice) else range(rows.where.start, rows.where.stop)
+    return (
+        f"the sequence that begins at row {places[error.begin]} is impossible: by the known probabilities of zero, no "
+        f"state of '{chain.name}' that row {places[error.row]} allows can be reached from the rows before it. Correct "
+        f"the values, leave the sequence out, or give what may happen a probability above 0"
+    )
 
 
 def given_sequences(

@@ -255,6 +255,9 @@ def _place(state: State) -> Place | None:
     expected = [
         np.broadcast_to(state.arrays[key], array.shape) for key, array in zip(keys, natural, strict=True)
     ]
+    if not all(np.isfinite(array).all() for array in natural):
+        # labels that are ruled out have the natural parameter minus infinity
+        return None
     place = Place(np.concatenate([a.ravel() for a in natural]), np.concatenate([a.ravel() for a in expected]))
     return place if np.isfinite(place.expected).all() else None
 
