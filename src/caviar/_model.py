@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._checkpointing import Keeper, fingerprints, flushing, keeper_of
-from ._errors import ImproperError, ModelError, ParameterError
+from ._errors import DataError, ImproperError, ModelError, ParameterError
 from ._fit_warnings import warn_about
 from ._posterior import Posterior
 from ._progress import reporter
@@ -30,6 +30,7 @@ from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
 from .engine.given_start import given_start
+from .engine.impossible import refuse_impossible
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.moment import Moment, Walk
@@ -224,6 +225,7 @@ class Model:
             init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
         passes.check(plan)
+        refuse_impossible(plan, passes.source)
         schedule = as_schedule(schedule)
         settings = Settings(
             _max_iter(max_iter, schedule),
@@ -244,6 +246,8 @@ class Model:
             ends = self._restarts(plan, passes, init, keeper, settings, progress, schedule)
         best = ends.best
         assert best is not None
+        if best.impossible:
+            raise DataError(_why_impossible(best.impossible))
         if not np.isfinite(best.elbo):
             raise ImproperError(
                 f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
@@ -578,6 +582,14 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
+
+
+def _why_impossible(name: str) -> str:
+    return (
+        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the data are "
+        f"impossible, or factors that depend on each other have excluded what is possible together. Give what may "
+        f"happen a probability above 0"
+    )
 
 
 def _seeds(

@@ -8,17 +8,19 @@ product. Otherwise it is contracted on its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
+from .._block_map import map_blocks
 from .._typing import Array
 from ..language import (
     Axis,
     Categorical,
+    Constant,
     Data,
     Node,
     Operand,
@@ -28,6 +30,7 @@ from ..language import (
     base_terms_of,
     plate_axes,
     terms_of,
+    zero_terms_of,
 )
 from .binding import Binding
 from .contraction import Contraction, Derivative, Factor
@@ -61,6 +64,8 @@ class Part:
     factor: LocalFactor | None
     stat: Key | None
     feature: Feature | None
+    n_locals: int = 0
+    """Local variables in it, joint ones counting once."""
 
     @property
     def rows(self) -> slice:
@@ -136,6 +141,8 @@ class Compiled:
         The known arrays along the data plate.
     users
         (local factor or None, key of a feature) -> the variables in whose terms the feature stands there.
+    zero_terms
+        Terms that count the known probabilities of zero that a state of everything latent meets, global side.
     """
 
     terms: tuple[GlobalTerm, ...]
@@ -144,6 +151,7 @@ class Compiled:
     tables: dict[LocalFactor | None, FeatureTable]
     sources: dict[Node, Source]
     users: dict[tuple[LocalFactor | None, Hashable], set[Variable]]
+    zero_terms: tuple[GlobalTerm, ...] = ()
 
 
 class _Side(NamedTuple):
@@ -173,7 +181,16 @@ class _Compiler:
         """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
         if owner in self.binding.beliefs:
             return self._believed(owner, self.binding.beliefs[owner])
-        terms: Sequence[Term] = (*terms_of(owner), *_base_terms(owner, self.binding))
+        return self._compiled(owner, (*terms_of(owner), *_base_terms(owner, self.binding)))
+
+    def zeros(self, owner: Variable) -> list[GlobalTerm]:
+        """Compile what counts the known probabilities of zero in a variable's density."""
+        if owner in self.binding.beliefs:
+            return []
+        terms = zero_terms_of(owner, lambda node: node.is_known)
+        return self._compiled(owner, [term for term in terms if _has_zeros(term, self.binding)])
+
+    def _compiled(self, owner: Variable, terms: Sequence[Term]) -> list[GlobalTerm]:
         if owner not in self.binding.gaps and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
         # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
@@ -385,7 +402,9 @@ class _Compiler:
         if part is None:
             self.used.setdefault(factor, {})[feature.key] = feature
             own = () if factor is None or stat is None else factor.shapes[stat]
-            part = self.parts[factor, stat, feature] = Part(own + feature.shape, factor, stat, feature)
+            n_locals = int(factor is not None)
+            part = Part(own + feature.shape, factor, stat, feature, n_locals)
+            self.parts[factor, stat, feature] = part
         return Factor(part, axes)
 
     def _unfused(
@@ -406,7 +425,7 @@ class _Compiler:
             factors = [*(factor for factor in factors if factor is not sparse), sparse]
         inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
         kept = tuple(axis for axis in inside if axis in elsewhere)
-        part = Part(tuple(self.binding.size(axis) for axis in kept), None, None, None)
+        part = Part(tuple(self.binding.size(axis) for axis in kept), None, None, None, len(local))
         self.parts[part] = part
         whole = Factor(part, kept)
         if sparse is None:
@@ -454,6 +473,9 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
     terms = tuple(
         term for node in binding.nodes if isinstance(node, Variable) for term in compiler.variable(node)
     )
+    zero_terms = tuple(
+        term for node in binding.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
+    )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(
         terms,
@@ -462,12 +484,33 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
         tables,
         {node: source for node, source in compiler.sources.items() if node in binding.values},
         compiler.users,
+        zero_terms,
     )
 
 
 def _base_terms(node: Variable, binding: Binding) -> Sequence[Term]:
     """An observed variable's density counts with its base measure; a latent one's cancels against its factor's."""
     return base_terms_of(node) if node in binding.values else ()
+
+
+def _has_zeros(term: Term, binding: Binding) -> bool:
+    """Whether the known probabilities that a term looks for zeros among have any."""
+    operand = next(operand for operand in term.operands if operand.slot is not None)
+    assert operand.slot is not None
+    node, any_zero = operand.node, _AnyOf(operand.slot.role.zeros[operand.statistic])
+    if isinstance(node, Constant):
+        return any_zero(node.value)
+    return any(found for _, found in map_blocks(any_zero, binding.values[node]))
+
+
+@dataclass(frozen=True, eq=False)
+class _AnyOf:
+    """Whether a function of some number of a block is not 0."""
+
+    function: Callable[[Array], Array]
+
+    def __call__(self, block: Array) -> bool:
+        return bool(self.function(np.asarray(block, dtype=np.float64)).any())
 
 
 def _ordered(used: dict[Hashable, Feature]) -> list[Feature]:

@@ -17,6 +17,7 @@ from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
 from .frame import refuse_far_priors
+from .impossible import impossible_variable
 from .moment import Moment, Visits, Walk
 from .passes import Passes
 from .plan import Plan
@@ -82,6 +83,8 @@ class Result:
         Rounding error of the objective (nats) that these sums leave.
     beliefs
         Of point masses, the distributions whose modes they are, measured from the user's origin.
+    impossible
+        A variable in whose density the factors meet known probabilities of zero, or empty.
     """
 
     plan: Plan
@@ -95,6 +98,7 @@ class Result:
     lost_in: str = ""
     lost: float = 0.0
     beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
+    impossible: str = ""
 
 
 @dataclass(frozen=True)
@@ -274,6 +278,7 @@ def result_of(state: State, trace: list[float], status: Status) -> Result:
         largest_in if lost > max(_TOLERATED_ERROR, ROUNDING * abs(state.elbo)) else "",
         lost,
         beliefs_of_points(state),
+        impossible_variable(state.plan, state.arrays),
     )
 
 

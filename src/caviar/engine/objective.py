@@ -9,6 +9,7 @@ import numpy as np
 
 from .._typing import Array
 from ..language import Variable
+from .impossible import impossible_variable
 from .plan import Plan
 from .sums import Summary
 
@@ -23,8 +24,10 @@ class Objective:
         self._terms = plan.compiled.terms
         self._values = np.zeros(len(self._terms))
         self._own: dict[Hashable, float] = {}
+        self._zeros = plan.compiled.zero_terms
+        self._is_impossible = False
         self.value = 0.0
-        """Sum of all terms and entropies."""
+        """Sum of all terms and entropies; minus infinity where factors meet a known probability of zero."""
         self._with_parts = [
             i
             for i, t in enumerate(self._terms)
@@ -56,6 +59,7 @@ class Objective:
         other = Objective.__new__(Objective)
         other.plan, other._terms, other._with_parts = self.plan, self._terms, self._with_parts
         other._values, other._own, other.value = self._values.copy(), dict(self._own), self.value
+        other._zeros, other._is_impossible = self._zeros, self._is_impossible
         return other
 
     def set_rows(self, arrays: Mapping[Hashable, Array], summary: Summary) -> float:
@@ -63,14 +67,14 @@ class Objective:
         for i in self._with_parts:
             self._values[i] = self._terms[i].contraction.value(arrays)
         self._own |= summary.entropies
-        return self._summed()
+        return self._summed(arrays)
 
     def set_factor(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> float:
         """Return the objective after the update of a global factor."""
         for i in self.plan.updates[variable].terms:
             self._values[i] = self._terms[i].contraction.value(arrays)
         self._own[variable] = self.plan.own_entropy(variable, factor)
-        return self._summed()
+        return self._summed(arrays)
 
     def set_all(self, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array], summary: Summary) -> float:
         """Return the objective, everything computed anew."""
@@ -78,9 +82,14 @@ class Objective:
             self._values[i] = term.contraction.value(arrays)
         self._own = {variable: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
         self._own |= summary.entropies
-        return self._summed()
+        return self._summed(arrays)
 
-    def _summed(self) -> float:
+    def _summed(self, arrays: Mapping[Hashable, Array] | None = None) -> float:
+        if self._zeros and arrays is not None:
+            self._is_impossible = bool(impossible_variable(self.plan, arrays))
+        if self._is_impossible:
+            self.value = -np.inf
+            return self.value
         # of a factor at the edge of its domain it is infinite or NaN: the loop's to judge, not a warning
         with np.errstate(over="ignore", invalid="ignore"):
             self.value = float(np.add.reduce(self._values)) + sum(self._own.values())

@@ -31,7 +31,7 @@ from .partly_known import PartlyKnown
 from .point import PointMass
 from .row_pass import RowPass
 from .sums import Arrays, Coefficients
-from .updates import updates_of
+from .updates import possible, updates_of
 
 __all__ = ["Plan"]
 
@@ -76,6 +76,7 @@ class Plan:
         self.compiled, by_hand = compiled_rows(binding, frame, self.factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
+        self._zeros = updates_of(self.order, self.compiled.zero_terms, binding)
         self.base_terms = {
             variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
         }
@@ -151,7 +152,7 @@ class Plan:
         """Return the natural parameters of the optimal factor of a global variable, and that factor."""
         # where a flat prior lets a precision grow without limit, its overflow is an improper factor, and no warning
         with np.errstate(over="ignore"):
-            natural = self.updates[variable].natural(arrays)
+            natural = possible(self._zeros[variable], self.updates[variable].natural(arrays), arrays)
             return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:

@@ -13,9 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .._errors import ImproperError
+from .._errors import DataError, ImproperError
 from .._pairwise import pairwise_sum
 from .._typing import AnyArray, Array
+from ..families.markov_chain import ImpossiblePathError
 from .block_pass import BlockPass
 from .chain import ChainFactor, Starts
 from .gaps import entries_name, order_of_patterns
@@ -165,6 +166,8 @@ def _inferred(
         pass
     try:
         smoothing = chain.smoothing(natural[:, steps], starts[steps], coefficients.parts, scratch)
+    except ImpossiblePathError as error:
+        raise DataError(_no_path(chain, rows, steps, error)) from error
     except ImproperError as error:
         if isinstance(rows.where, slice) and rows.where.start:
             raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
@@ -174,6 +177,16 @@ def _inferred(
         counted, expected = expected, np.zeros((chain.n_rows, rows.n_rows))
         expected[:, steps] = counted
     return expected, chain.sums(smoothing), smoothing.entropy
+
+
+def _no_path(chain: ChainFactor, rows: Rows, steps: slice | AnyArray, error: ImpossiblePathError) -> str:
+    where = rows.where if not isinstance(rows.where, slice) else np.arange(rows.where.start, rows.where.stop)
+    places = where[steps]
+    return (
+        f"the sequence that begins at row {places[error.begin]} is impossible: by the known probabilities of zero, no "
+        f"state of '{chain.name}' that row {places[error.row]} allows can be reached from the rows before it. Correct "
+        f"the values, leave the sequence out, or give what may happen a probability above 0"
+    )
 
 
 def given_sequences(

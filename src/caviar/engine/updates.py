@@ -11,8 +11,9 @@ from ..language import Axis, Variable
 from .binding import Binding
 from .compile import GlobalTerm
 from .contraction import Derivative
+from .locals import excluded_labels
 
-__all__ = ["GlobalUpdate", "updates_of"]
+__all__ = ["GlobalUpdate", "possible", "updates_of"]
 
 
 def updates_of(
@@ -73,3 +74,24 @@ class GlobalUpdate:
             # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
             total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
         return tuple(total)
+
+
+def possible(
+    zeros: GlobalUpdate, natural: tuple[Array, ...], arrays: Mapping[Hashable, Array]
+) -> tuple[Array, ...]:
+    """Return natural parameters of labels with minus infinity for those that known probabilities of zero rule out.
+
+    Parameters
+    ----------
+    zeros
+        Update from the terms that count such zeros: labels that meet more of them than another are ruled out.
+    natural
+        Of the labels; of another variable, which meets none, as they are.
+    arrays
+        Expected statistics, and sums over the rows.
+    """
+    if not zeros.terms:
+        return natural
+    (logits,), (met,) = natural, zeros.natural(arrays)
+    excluded = excluded_labels((*met.shape, 1), None, met[..., None])
+    return (np.where(excluded[..., 0], -np.inf, logits),)

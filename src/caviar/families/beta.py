@@ -74,7 +74,7 @@ class Beta(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x and log(1 - x); the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x and log(1 - x); the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), safe_log(1.0 - x)
 

@@ -90,7 +90,7 @@ class Dirichlet(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x; the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x; the logarithm of 0 is taken as that of the smallest positive number."""
         return (safe_log(as_value(value)),)
 
     @property

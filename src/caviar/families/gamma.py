@@ -79,7 +79,7 @@ class Gamma(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x and x; the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x and x; the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), x
 

@@ -88,7 +88,7 @@ class StickBreaking(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x and log s; the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x and log s; the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), safe_log(_sums_from_the_end(x))
 

@@ -121,9 +121,9 @@ class Wishart(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log|X| and X; no eigenvalue counts as less than the smallest normal number."""
+        """Return log|X| and X; no eigenvalue counts as less than the smallest positive number."""
         x = as_value(value)
-        lowest = x.shape[-1] * np.log(np.finfo(np.float64).tiny)
+        lowest = x.shape[-1] * np.log(np.finfo(np.float64).smallest_subnormal)
         return np.maximum(np.linalg.slogdet(x)[1], lowest), x
 
     @property

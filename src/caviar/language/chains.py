@@ -61,6 +61,7 @@ class MarkovChain(Variable):
     family = families.Categorical
     letters: ClassVar = {"x": "k", "first": "k", "pairs": "kl"}
     density = template((1, "initial.log_x[k] self.first[k]"), (1, "transition.log_x[l] self.pairs[kl]"))
+    zeros = template((1, "initial.zero_x[k] self.first[k]"), (1, "transition.zero_x[l] self.pairs[kl]"))
     summed = ("first", "pairs")
 
     def __init__(
