@@ -167,6 +167,8 @@ def softmax_inplace(logits: Array) -> Array:
     The largest logit of each column is subtracted only where the block's range needs it. Probabilities
     below exp(-300) come out as some number below that.
     """
+    if not logits.size:
+        return np.zeros((*logits.shape[:-2], logits.shape[-1]))
     highest = logits.max()
     top = None
     # a NaN fails both comparisons and takes the careful path
