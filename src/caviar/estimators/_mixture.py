@@ -80,10 +80,11 @@ class RowsToFit:
 
     @property
     def n_counting(self) -> int:
-        """Number of rows with weight."""
+        """Number of rows with weight; or what they weigh if that is more, for a weight of 2 is the row twice."""
         if self.weights is None:
             return len(self.X)
-        return sum(int(found) for _, found in map_blocks(np.count_nonzero, self.weights))
+        found = [own for _, own in map_blocks(_counted, self.weights)]
+        return int(max(sum(number for number, _ in found), sum(total for _, total in found)))
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
@@ -398,6 +399,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         require_whole("n_samples", n_samples, 1)
         generator = self._generator if random_state is None else as_generator(random_state)
         return self._predictive.sample(n_samples, generator)
+
+
+def _counted(weights: Array) -> tuple[int, float]:
+    """Return the number of weights above zero, and their sum."""
+    return int(np.count_nonzero(weights)), float(weights.sum())
 
 
 def _quiet(X: AnyArray) -> AnyArray:

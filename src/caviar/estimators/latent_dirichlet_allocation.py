@@ -56,9 +56,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     learning_method
         ``"batch"``: topics are updated after a pass over all documents; the bound rises to the end. ``"incremental"``:
         after each of 16 batches, the sums of the others kept, with the exact bound too. ``"online"``: steps of falling
-        size, each from ``batch_size`` documents. A weight of 2 is the document twice with ``"batch"``. With
-        ``"incremental"`` it is so at the end of a converged fit, but not before, and with ``"online"`` only where one
-        batch holds all documents: the way there depends on which documents share a batch.
+        size, each from ``batch_size`` documents. A weight of 2 is the document twice with ``"batch"``, the start
+        included. With the others it is so only where one batch holds all documents: elsewhere the way of the fit, and
+        so the optimum that it ends in, depends on which documents share a batch.
     learning_decay, learning_offset
         :math:`\kappa` (from 0.5 to 1) and :math:`\tau` of the size :math:`(t + \tau)^{-\kappa}` of online steps. Above
         0.5 they lead to a stationary point; at 0.5 they need not.
