@@ -199,7 +199,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
         posterior = self._best(statement, self._data(rows), rows.weights, generator, checkpointing)
-        if posterior.status in _UNFINISHED:
+        if posterior.status in _UNFINISHED and self.max_iter:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)

@@ -218,8 +218,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         posterior = self._fitted(
             self._stated(counts.shape[1]), counts, sample_weight, generator, schedule, max_iter=self.max_iter
         )
-        is_online = isinstance(schedule, StochasticSteps)
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and not is_online:
+        is_to_settle = self.max_iter > 0 and not isinstance(schedule, StochasticSteps)
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=2)
         self._keep(posterior)
