@@ -25,12 +25,14 @@ from ..engine.status import Status
 from ..families import Dirichlet
 from ..models import latent_dirichlet_allocation
 from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
+from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
 from ._perplexity import PerplexityWatch
 from ._saveable import Saveable
 
 __all__ = ["LatentDirichletAllocation"]
 
+_REMEDY = "Fit again, or add documents by partial_fit"
 _ENTRIES = 8_192
 """Counts above zero whose probabilities are found at once."""
 
@@ -140,6 +142,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
            [0. , 1. ],
            [0.5, 0.5]])
     """
+
+    components_: Any = Fitted(_REMEDY)
+    doc_topic_prior_: Any = Fitted(_REMEDY)
+    topic_word_prior_: Any = Fitted(_REMEDY)
+    elbo_: Any = Fitted()
+    elbo_trace_: Any = Fitted()
 
     def __init__(
         self,
@@ -254,13 +262,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         k = self.n_components
         priors = (self.doc_topic_prior, self.topic_word_prior)
         alpha, eta = (1 / k if prior is None else prior for prior in priors)
-        self.doc_topic_prior_ = as_broadcast("doc_topic_prior", alpha, (k,), "one for each topic", above=0)
-        self.topic_word_prior_ = as_broadcast(
-            "topic_word_prior", eta, (n_words,), "one for each word", above=0
-        )
-        return latent_dirichlet_allocation(
-            k, n_words, concentration=self.doc_topic_prior_, word_concentration=self.topic_word_prior_
-        )
+        alpha = as_broadcast("doc_topic_prior", alpha, (k,), "one for each topic", above=0)
+        eta = as_broadcast("topic_word_prior", eta, (n_words,), "one for each word", above=0)
+        keep(self, doc_topic_prior_=alpha, topic_word_prior_=eta)
+        return latent_dirichlet_allocation(k, n_words, concentration=alpha, word_concentration=eta)
 
     def _fitted(
         self,
@@ -474,10 +479,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return not np.allclose(self.components_, prior, rtol=1e-12, atol=0)
 
     def _keep(self, posterior: Posterior) -> None:
-        self.posterior_ = posterior
-        topics = posterior["topics"]
-        self.components_ = np.ascontiguousarray(topics.concentration)
-        self.elbo_, self.elbo_trace_ = posterior.elbo, posterior.elbo_trace
+        components = np.ascontiguousarray(posterior["topics"].concentration)
+        keep(self, posterior_=posterior, components_=components)
+        keep(self, elbo_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
         has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
         self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
 
