@@ -132,7 +132,7 @@ class Model:
         schedule: str | Schedule = "auto",
         prior: Posterior | None = None,
         executor: Executor | int | str | Any = None,
-        progress: bool | Callable[[Progress], None] = False,
+        progress: bool | Callable[[Progress], object] = False,
         accelerate: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -184,7 +184,8 @@ class Model:
             ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
             those of :class:`caviar.Device`, a GPU, agree to rounding.
         progress
-            True for a line an iteration, or a function that is called with each :class:`Progress`.
+            True for a line an iteration, or a function that is called with each :class:`Progress`; where that returns
+            True the start ends there, with the status ``"stopped"``.
         accelerate
             Whether an iteration may move the globals beyond their updates where that raises the objective further.
             It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
@@ -409,7 +410,7 @@ class Model:
         init: str | Mapping[str, Any],
         keeper: Keeper,
         settings: Settings,
-        progress: bool | Callable[[Progress], None],
+        progress: bool | Callable[[Progress], object],
         schedule: Schedule,
     ) -> Ends:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
@@ -463,7 +464,8 @@ class Model:
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         if isinstance(schedule, Stochastic) and plan.factors:
-            return wander(settings, schedule, plan, q, passes, _sample(passes), rng)
+            given = [v for v in plan.order if isinstance(init, Mapping) and v.name in init]
+            return wander(settings, schedule, plan, q, passes, _sample(passes), rng, given)
         return ascend(settings, plan, q, passes)
 
 

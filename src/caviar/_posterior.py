@@ -92,6 +92,8 @@ class Posterior:
         Why the fit stopped; prints as a sentence.
     n_iter
         Iterations of the kept start.
+    n_updates
+        Times that the globals of the kept start were updated; None for a posterior of a file.
     restart_elbos
         Objective that each start ended with.
     restart_traces
@@ -110,6 +112,7 @@ class Posterior:
     restart_traces: tuple[Array, ...] = ()
     saved_by: str | None = None
     row_marks: RowMarks | None = None
+    n_updates: int | None = None
 
     def __init__(
         self,
@@ -127,6 +130,7 @@ class Posterior:
         self.elbo_terms = result.terms
         self.status = result.status
         self.n_iter = result.n_iter
+        self.n_updates = result.n_updates
         self.restart_elbos = np.array(restart_elbos)
         self.restart_traces = tuple(restart_traces)
         self._evaluator = evaluator

@@ -374,7 +374,8 @@ def _check_axes(node: Node, array: Any, event_rank: int) -> None:
         raise PlateError(
             f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}{hint}"
         )
-    if array.size == 0:
+    # outer repetitions may all be empty
+    if array.size == 0 and not any(plate.within for plate in node.plates):
         raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")
 
 
@@ -527,7 +528,8 @@ def check_support(node: Variable, value: AnyArray) -> None:
 def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
     """Return what is wrong with values, block by block if they are read so; then with the rows of the block."""
     if not isinstance(value, LazyRows):
-        return of(value)
+        # of no values none is wrong
+        return of(value) if value.size else ""
     if getattr(of, "__func__", None) is Variable.problem_with:
         return ""
     for start, problem in map_blocks(of, value):

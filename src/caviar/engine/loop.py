@@ -85,6 +85,8 @@ class Result:
         Of point masses, the distributions whose modes they are, measured from the user's origin.
     impossible
         A variable in whose density the factors meet known probabilities of zero, or empty.
+    n_updates
+        Times that the globals were updated: once an iteration, or once for each batch of rows.
     """
 
     plan: Plan
@@ -99,6 +101,7 @@ class Result:
     lost: float = 0.0
     beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
     impossible: str = ""
+    n_updates: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ class Settings:
 
     max_iter: int
     tol: float
-    callback: Callable[[Progress], None] | None = None
+    callback: Callable[[Progress], object] | None = None
+    """Told of each iteration; where it returns True no other follows."""
     restart: int = 0
     n_restarts: int = 1
     accelerate: bool = False
@@ -175,11 +179,13 @@ def ascend(
                 moment = _away_from_saddle(settings, moment, passes, settings.tol * per_row)
                 trace = moment.trace
             record(settings, moment)
-            tell(settings, moment.n_iter, moment.state.elbo, change)
+            if tell(settings, moment.n_iter, moment.state.elbo, change):
+                moment = replace(moment, status=moment.status or Status.STOPPED)
+                record(settings, moment)
         return _ended(settings, moment, passes)
     except KeyboardInterrupt:
         moment = _refined(settings, moment, passes)
-        return result_of(moment.state, moment.trace, Status.INTERRUPTED)
+        return _result(moment, passes, Status.INTERRUPTED)
 
 
 def _away_from_saddle(settings: Settings, moment: Moment, passes: Passes, least: float) -> Moment:
@@ -212,10 +218,16 @@ def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
     """Return the result after the last iteration; local factors that are those of earlier visits get their optimum."""
     status = moment.status or Status.MAX_ITER
     moment = _refined(settings, moment, passes)
-    if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER):
-        return result_of(moment.state, moment.trace, status)
+    if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER, Status.STOPPED):
+        return _result(moment, passes, status)
     state = with_optimal_locals(moment.state, passes)
-    return result_of(state, [*moment.trace[:-1], state.elbo], status)
+    return _result(replace(moment, state=state, objectives=[*moment.trace[:-1], state.elbo]), passes, status)
+
+
+def _result(moment: Moment, passes: Passes, status: Status) -> Result:
+    """Return the result that a moment is: the globals were updated once an iteration, or once for each batch in it."""
+    n_updates = moment.n_iter * max(1, passes.n_batches(moment.state.plan))
+    return result_of(moment.state, moment.trace, status, n_updates)
 
 
 def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
@@ -254,15 +266,16 @@ def record(settings: Settings, moment: Moment | Walk) -> None:
         settings.recorder(moment)
 
 
-def tell(settings: Settings, n_iter: int, elbo: float, change: float) -> None:
-    """Tell the callback how a fit gets on."""
-    if settings.callback is not None:
-        where = (settings.restart, settings.n_restarts, n_iter, settings.max_iter)
-        settings.callback(Progress(*where, elbo, change))
+def tell(settings: Settings, n_iter: int, elbo: float, change: float) -> bool:
+    """Tell the callback how a fit gets on; return whether it asks for the end."""
+    if settings.callback is None:
+        return False
+    where = (settings.restart, settings.n_restarts, n_iter, settings.max_iter)
+    return settings.callback(Progress(*where, elbo, change)) is True
 
 
-def result_of(state: State, trace: list[float], status: Status) -> Result:
-    """Return the result that a state is."""
+def result_of(state: State, trace: list[float], status: Status, n_updates: int) -> Result:
+    """Return the result that a state is, after so many updates of the globals."""
     terms = state.objective.by_factor()
     largest_in, largest = state.objective.largest()
     lost = float(np.finfo(float).eps * largest)
@@ -279,6 +292,7 @@ def result_of(state: State, trace: list[float], status: Status) -> Result:
         lost,
         beliefs_of_points(state),
         impossible_variable(state.plan, state.arrays),
+        n_updates,
     )
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _errors as errors
 from .._block_map import map_blocks
 from .._errors import DataError
-from .._lazy import LazyRows, blocks_of
+from .._lazy import LazyRows, blocks_of, in_memory
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
@@ -26,11 +26,16 @@ from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, executor_of, require_number, require_whole
 from ._checkpointing import Checkpointing
+from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
 
+REMEDY = (
+    "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
+    "holds some of them in a fit"
+)
 _UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 
 
@@ -80,10 +85,11 @@ class RowsToFit:
 
     @property
     def n_counting(self) -> int:
-        """Number of rows with weight."""
+        """Number of rows with weight; or what they weigh if that is more, for a weight of 2 is the row twice."""
         if self.weights is None:
             return len(self.X)
-        return sum(int(found) for _, found in map_blocks(np.count_nonzero, self.weights))
+        found = [own for _, own in map_blocks(_counted, self.weights)]
+        return int(max(sum(number for number, _ in found), sum(total for _, total in found)))
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
@@ -106,8 +112,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     executor: Any
     verbose: bool | int | Callable[[Progress], None]
 
-    posterior_: Posterior
-    weights_: Array
+    weights_: Any = Fitted(REMEDY)
+    means_: Any = Fitted(REMEDY)
+    elbo_: Any = Fitted()
+    lower_bound_: Any = Fitted()
+    elbo_trace_: Any = Fitted()
 
     @abstractmethod
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
@@ -198,7 +207,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
         posterior = self._best(statement, self._data(rows), rows.weights, generator, checkpointing)
-        if posterior.status in _UNFINISHED:
+        if posterior.status in _UNFINISHED and self.max_iter:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
@@ -291,9 +300,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
         offset = self._objective_offset()
-        self.posterior_ = posterior
-        self.elbo_ = self.lower_bound_ = posterior.elbo - offset
-        self.elbo_trace_ = posterior.elbo_trace - offset
+        elbo = posterior.elbo - offset
+        keep(self, posterior_=posterior, elbo_=elbo, lower_bound_=elbo)
+        keep(self, elbo_trace_=posterior.elbo_trace - offset)
         self.converged_ = posterior.converged
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
@@ -374,7 +383,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             return self._predictive.log_density(rows)
         return np.concatenate([self._predictive.log_density(block) for _, block in blocks_of(rows)])
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log density of the rows, in nats a row.
 
         Parameters
@@ -383,8 +392,20 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Rows, as for :meth:`fit`.
         y
             Ignored.
+        sample_weight
+            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
         """
-        return float(self.score_samples(X).mean())
+        densities = self.score_samples(X)
+        if sample_weight is None:
+            return float(densities.mean())
+        weights = in_memory(checked_weights(sample_weight, densities))
+        counts = weights > 0
+        if not counts.any():
+            raise DataError(
+                "every row has sample_weight 0, so there is no mean; give one row a weight above 0"
+            )
+        # a row without weight counts nothing, however improbable it is
+        return float(np.average(densities[counts], weights=weights[counts]))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, AnyArray]:
         """Return independent new rows, (n, D), and the components that they come from, (n,).
@@ -402,6 +423,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         require_whole("n_samples", n_samples, 1)
         generator = self._generator if random_state is None else as_generator(random_state)
         return self._predictive.sample(n_samples, generator)
+
+
+def _counted(weights: Array) -> tuple[int, float]:
+    """Return the number of weights above zero, and their sum."""
+    return int(np.count_nonzero(weights)), float(weights.sum())
 
 
 def _quiet(X: AnyArray) -> AnyArray:

@@ -21,10 +21,11 @@ from ._arguments import executor_of, require_choice
 from ._checkpointing import Checkpointing
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
+from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
-from ._mixture import RowsToFit, Statement
+from ._mixture import REMEDY, RowsToFit, Statement
 from ._scale_prior import is_learnt, learnt_scale, without_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
@@ -191,6 +192,10 @@ class BayesianGaussianMixture(GaussianEstimator):
     >>> found.moves_[0]
     split   0            -> 2 components    ELBO -1303.8720 -> -1178.4673  (+125.4)  accepted
     """
+
+    weight_concentration_: Any = Fitted(REMEDY)
+    mean_precision_: Any = Fitted(REMEDY)
+    degrees_of_freedom_: Any = Fitted(REMEDY)
 
     def __init__(
         self,
@@ -382,11 +387,14 @@ class BayesianGaussianMixture(GaussianEstimator):
         return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
-        self.weight_concentration_ = self._weight_prior(self.n_components_).concentrations(posterior)
-        self.mean_precision_ = found.mean_precision
         scale = learnt_scale(posterior)
         if scale is not None:
-            self.covariance_prior_ = self._structure.covariance_with(scale)
+            keep(self, covariance_prior_=self._structure.covariance_with(scale))
         # components that share their precision have one number
         df = None if found.df is None else np.asarray(found.df)
-        self.degrees_of_freedom_ = df.item() if df is not None and df.ndim == 0 else df
+        keep(
+            self,
+            weight_concentration_=self._weight_prior(self.n_components_).concentrations(posterior),
+            mean_precision_=found.mean_precision,
+            degrees_of_freedom_=df.item() if df is not None and df.ndim == 0 else df,
+        )
