@@ -11,7 +11,7 @@ import numpy as np
 import caviar as cv
 from caviar.data.table_files import find_files
 
-__all__ = ["LARGE", "RowsOfTable", "rows_of_table"]
+__all__ = ["LARGE", "RowsOfTable", "is_large", "rows_of_table"]
 
 LARGE = 2**28
 """Bytes of files from which on they are read in blocks."""
@@ -54,7 +54,7 @@ def rows_of_table(
     data: str | None, sql: str | None, columns: list[str] | None, *, needs_all: bool
 ) -> RowsOfTable:
     """Return the rows of a table; read in blocks if it is large, nothing is missing and no more is needed."""
-    if data is not None and not needs_all and _size(data) >= LARGE:
+    if data is not None and not needs_all and is_large(data):
         rows = cv.scan(data, columns=columns, sql=sql)
         found = _in_blocks(rows)
         if not found.missing:
@@ -73,8 +73,9 @@ def rows_of_table(
     return RowsOfTable(values, table.columns, int(np.isnan(values).sum()), summary)
 
 
-def _size(data: str) -> int:
-    return sum(Path(path).stat().st_size for path in find_files(data).paths)
+def is_large(data: str) -> bool:
+    """Whether files are so large that they are read in blocks."""
+    return sum(Path(path).stat().st_size for path in find_files(data).paths) >= LARGE
 
 
 def _in_blocks(table: cv.LazyTable) -> RowsOfTable:

@@ -113,6 +113,12 @@ class Binding:
         return 1 if self.data_plate is None else self.sizes[self.data_plate]
 
     @property
+    def bytes_a_row(self) -> float:
+        """Bytes that a row of the data takes on average, in double precision; of sparse rows, what is not zero."""
+        numbers = sum(value.size for node, value in self.values.items() if self.data_plate in node.plates)
+        return 8.0 * numbers / max(self.n_rows, 1)
+
+    @property
     def observed(self) -> list[Variable]:
         """The variables with data."""
         return [node for node in self.nodes if isinstance(node, Variable) and node in self.values]

@@ -6,6 +6,7 @@ A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their op
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,7 +17,7 @@ import numpy as np
 from .._errors import ImproperError, ModelError
 from .._typing import Array
 from ..families import ExponentialFamily
-from ..language import Variable, base_terms_of
+from ..language import Axis, Variable, base_terms_of
 from .binding import Binding
 from .block_pass import BlockPass
 from .by_hand import compiled_rows
@@ -109,6 +110,17 @@ class Plan:
         other = copy(self)
         other.rows = rows
         return other
+
+    @property
+    def n_natural(self) -> int:
+        """Numbers that the natural parameters of all globals consist of."""
+        size = self.binding.size
+        return sum(
+            math.prod(size(Axis(plate)) for plate in variable.plates_of(statistic))
+            * math.prod(size(Axis(variable, letter)) for letter in variable.letters[statistic])
+            for variable in self.order
+            for statistic in variable.family.statistics
+        )
 
     def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -138,6 +139,13 @@ class RowPass:
         """Operations of the matrix products for one row: two products, each a multiplication and an addition."""
         tables = self.compiled.tables.items()
         return sum(4.0 * factor.n_rows * table.n_dense for factor, table in tables if factor is not None)
+
+    @property
+    def n_sums(self) -> int:
+        """Numbers that the sums over rows consist of: one for each statistic of a local factor and each feature."""
+        tables = self.compiled.tables.items()
+        fused = sum(factor.n_rows * table.n_rows for factor, table in tables if factor is not None)
+        return fused + sum(math.prod(part.shape) for part in self.compiled.parts if part.feature is None)
 
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
         return [centres for centres in self.centres.get(factor, ()) if centres.is_used]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _errors as errors
 from .._block_map import map_blocks
 from .._errors import DataError
-from .._lazy import LazyRows, blocks_of, in_memory
+from .._lazy import in_memory
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
@@ -28,6 +28,7 @@ from ._arguments import as_generator, executor_of, require_number, require_whole
 from ._checkpointing import Checkpointing
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
+from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
@@ -90,6 +91,11 @@ class RowsToFit:
             return len(self.X)
         found = [own for _, own in map_blocks(_counted, self.weights)]
         return int(max(sum(number for number, _ in found), sum(total for _, total in found)))
+
+    def block(self, where: slice) -> RowsToFit:
+        """Return some of the rows, in memory, to be predicted: their weights and labels are left out."""
+        noise = self.noise_covariance
+        return RowsToFit(self.X[where], noise_covariance=None if noise is None else noise[where])
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
@@ -340,7 +346,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         X
             Rows, as for :meth:`fit`.
         """
-        return self.predict_proba(X).argmax(axis=1)
+        return self._labels(self._rows_to_predict(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the responsibilities q(z) of rows, shape (N, K): what the fit uses, the globals as they are.
@@ -350,9 +356,31 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         X
             Rows, as for :meth:`fit`.
         """
+        return self._responsibilities(self._rows_to_predict(X))
+
+    def _rows_to_predict(self, X: Any) -> RowsToFit:
+        """Return rows whose components are asked for, after they were checked."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return self.posterior_.local({"x": self._values(X)})["z"].probabilities
+        return RowsToFit(self._validated(X, reset=False))
+
+    def _labels(self, rows: RowsToFit) -> AnyArray:
+        """Return the most probable component of each row, (N,)."""
+        labels = np.empty(len(rows.X), dtype=np.intp)
+        return filled(labels, ((where, r.argmax(axis=1)) for where, r in self._responsibility_blocks(rows)))
+
+    def _responsibilities(self, rows: RowsToFit) -> Array:
+        """Return the responsibilities of rows, (N, K); each column by itself in memory."""
+        responsibilities = np.empty((len(rows.X), len(self.weights_)), order="F")
+        return filled(responsibilities, self._responsibility_blocks(rows))
+
+    def _responsibility_blocks(self, rows: RowsToFit) -> Iterator[tuple[slice, Array]]:
+        """Yield the responsibilities of rows, a block at a time."""
+        for where in row_blocks(len(rows.X), max(rows.X.shape[1], len(self.weights_))):
+            yield where, self._responsibilities_of(rows.block(where))
+
+    def _responsibilities_of(self, rows: RowsToFit) -> Array:
+        """Return the responsibilities of a block of rows in memory, (B, K)."""
+        return self.posterior_.local({"x": self._values(rows.X)})["z"].probabilities
 
     def transform(self, X: Any) -> Array:
         """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for what comes next.
@@ -379,9 +407,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
-        if not isinstance(rows, LazyRows):
-            return self._predictive.log_density(rows)
-        return np.concatenate([self._predictive.log_density(block) for _, block in blocks_of(rows)])
+        return filled(np.empty(len(rows)), self._log_density_blocks(rows))
+
+    def _log_density_blocks(self, rows: AnyArray) -> Iterator[tuple[slice, Array]]:
+        """Yield the log densities of rows, a block at a time."""
+        for where in row_blocks(len(rows), max(rows.shape[1], len(self.weights_))):
+            yield where, self._predictive.log_density(rows[where])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log density of the rows, in nats a row.
@@ -438,7 +469,17 @@ def _quiet(X: AnyArray) -> AnyArray:
     if X.dtype.kind != "f":
         return X
     missing = np.isnan(X)
-    return np.where(missing, np.array(np.nan, dtype=X.dtype), X) if missing.any() else X
+    if not missing.any() or _are_quiet(X[missing]):
+        return X
+    return np.where(missing, np.array(np.nan, dtype=X.dtype), X)
+
+
+def _are_quiet(nans: AnyArray) -> bool:
+    """Whether none of several NaN is a signalling one, whose first bit after the exponent is 0."""
+    first = {4: 1 << 22, 8: 1 << 51}.get(nans.itemsize) if nans.dtype.isnative else None
+    return first is not None and bool(
+        np.all(nans.view(f"u{nans.itemsize}") & np.array(first, f"u{nans.itemsize}"))
+    )
 
 
 def _refuse_equal_names(X: Any) -> None:
