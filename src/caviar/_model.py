@@ -36,7 +36,8 @@ from .engine.plan import Plan
 from .engine.priors import prior_start
 from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
-from .engine.start import data_start, given_start
+from .engine.start import given_start
+from .engine.starts.data_start import data_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
 from .execution import DaskExecutor, Threads, is_client

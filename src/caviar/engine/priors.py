@@ -14,7 +14,7 @@ from .plan import Plan
 from .point import PointMass
 from .state import statistics_of
 
-__all__ = ["prior_draw", "prior_factor", "prior_start"]
+__all__ = ["own_natural", "prior_draw", "prior_factor", "prior_start"]
 
 
 def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:
@@ -33,7 +33,7 @@ def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict
 def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
     """Return the prior of a global variable as a factor, its parents given; as broad as the data where it is flat."""
     try:
-        return plan.factor(variable, _own_natural(plan, variable, arrays))
+        return plan.factor(variable, own_natural(plan, variable, arrays))
     except ImproperError:
         plates, spread = _shape(plan, variable), _spread(plan, variable)
         broad = None if variable in plan.point else variable.unit_factor(plates, spread)
@@ -47,7 +47,7 @@ def prior_draw(
     factor = prior_factor(plan, variable, arrays)
     if isinstance(factor, PointMass):
         try:
-            prior = variable.family.from_natural(_own_natural(plan, variable, arrays))
+            prior = variable.family.from_natural(own_natural(plan, variable, arrays))
         except ImproperError:
             moved = factor.translate(_spread(plan, variable) * rng.standard_normal(np.shape(factor.value)))
             return plan.with_known(variable, moved)
@@ -56,7 +56,7 @@ def prior_draw(
     return plan.with_known(variable, factor.translate(np.asarray(prior.sample(seed=rng)) - factor.mean))
 
 
-def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
+def own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
     """Return natural parameters from the terms of the variable's own prior."""
     update = plan.updates[variable]
     total = [np.zeros(fixed.shape) for fixed in update.fixed]
