@@ -14,7 +14,7 @@ from .chain import ChainFactor, chain_of
 from .compile import Compiled, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
-from .locals import FamilyFactor, LocalFactor
+from .locals import CategoricalFactor, FamilyFactor, LocalFactor
 from .partial_vectors import PartialVectors
 from .products import block_rows
 from .scratch import Scratch
@@ -25,6 +25,9 @@ __all__ = ["RowPass"]
 
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are not fused into matrix products."""
+
+_MOST_COMBINATIONS = 64
+"""Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
 
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
@@ -247,12 +250,58 @@ class RowPass:
     ) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor, found without a state to start from; fill the state."""
         natural: dict[LocalFactor, Array] = {}
+        state.update(self._best_labels(rows, coefficients, data, scratch))
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
             for factor in self.factors:
                 natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
                 state[factor] = natural[factor].copy()
                 factor.infer(state[factor])
         return natural
+
+    def _best_labels(
+        self, rows: Rows, coefficients: Coefficients, data: Arrays, scratch: Scratch
+    ) -> LocalState:
+        """Return labels of a row that depend on each other, at their most probable combination; none where few do.
+
+        Each factor by itself, the first one without the others, would be caught where two labels are wrong together.
+        A combination is scored by the natural parameters of each factor given those before it.
+        """
+        coupled = [factor for factor in self.factors if self._is_coupled_label(factor)]
+        sizes = [factor.n_rows for factor in coupled]
+        if len(coupled) < 2 or np.prod(np.array(sizes, dtype=float)) > _MOST_COMBINATIONS:
+            return {}
+        best = np.full(rows.n_rows, -np.inf)
+        labels = np.zeros((len(coupled), rows.n_rows), dtype=np.intp)
+
+        def visit(chosen: list[int], state: LocalState, score: Array) -> None:
+            nonlocal best
+            own = coupled[len(chosen)]
+            natural = self._natural(own, rows, coefficients, state, data, scratch).copy()
+            if len(chosen) + 1 < len(coupled):
+                for label in range(own.n_rows):
+                    point = np.zeros((own.n_rows, rows.n_rows))
+                    point[label] = 1.0
+                    visit([*chosen, label], {**state, own: point}, score + natural[label])
+                return
+            last = natural.argmax(axis=0)
+            total = score + natural.max(axis=0)
+            is_better = total > best
+            labels[:, is_better] = np.vstack([*(np.full(len(last), c) for c in chosen), last])[:, is_better]
+            best = np.where(is_better, total, best)
+
+        visit([], {}, np.zeros(rows.n_rows))
+        return {
+            factor: (np.arange(factor.n_rows)[:, None] == own).astype(np.float64)
+            for factor, own in zip(coupled, labels, strict=True)
+        }
+
+    def _is_coupled_label(self, factor: LocalFactor) -> bool:
+        """Whether a factor is that of one label a row, and depends on another local factor."""
+        return (
+            isinstance(factor, CategoricalFactor)
+            and len(factor.variables[0].plates) == 1
+            and any(key[0] is factor and needs for key, _, _, needs in self._messages)
+        )
 
     def _natural(
         self,

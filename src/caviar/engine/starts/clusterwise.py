@@ -20,6 +20,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Bernoulli, Data, Indexed, Node, Normal, Predictor, Variable
+from ..clusters import partition
 from .basis import Basis, Guess
 from .gates import Gate
 from .points import sampled_values
@@ -27,13 +28,16 @@ from .points import sampled_values
 __all__ = ["by_regression"]
 
 _MOST_COMBINATIONS = 512
-_MOST_ROWS = 500
+_MOST_ROWS = 300
 """Rows that coefficients are found from."""
 
-_DRAWS = 40
+_DRAWS = 60
 """Times that coefficients of a few rows are drawn."""
 
-_BEST = 10
+_STARS = 1_000
+"""Times that means of clusters are drawn, of which the best _DRAWS go on."""
+
+_BEST = 20
 """Draws that go on, and of which _KEPT are guesses in the end."""
 
 _KEPT = 3
@@ -47,6 +51,11 @@ class _Addend:
 
     columns: Array
     gate: int | None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it adds one number for each label."""
+        return self.columns.shape[1] == 1 and not np.ptp(self.columns)
 
 
 def by_regression(basis: Basis) -> Iterator[Guess]:
@@ -92,9 +101,7 @@ def _problem_of(basis: Basis, leaf: Variable) -> tuple[list[Gate], list[_Addend]
         addends.append(_Addend(columns, number))
     if not gates or np.prod([float(gate.size) for gate in gates]) > _MOST_COMBINATIONS:
         return None
-    if len(gates) == 1 and all(
-        addend.columns.shape[1] == 1 and not np.ptp(addend.columns) for addend in addends
-    ):
+    if len(gates) == 1 and all(addend.is_constant for addend in addends):
         # means of clusters: what k-means is for
         return None
     return gates, addends, values
@@ -121,13 +128,11 @@ def _best(
     combinations = np.array(list(product(*(range(gate.size) for gate in gates))))
     sizes = [gate.size for gate in gates]
     least = _Squares(addends, sizes, combinations)
-    n_drawn = min(len(some), 2 * least.n_coefficients)
-    begun = []
-    for _ in range(_DRAWS):
-        rows = basis.rng.choice(some, n_drawn, replace=False)
-        chosen = combinations[basis.rng.integers(0, len(combinations), n_drawn)]
-        coefficients = least.solve(rows, scaled, weights, chosen)
-        begun.append(least.labels(some, scaled, coefficients, weights))
+    draw = _from_stars if all(addend.is_constant for addend in addends) else _from_few_rows
+    begun = [
+        least.labels(some, scaled, coefficients, weights)
+        for coefficients in draw(basis, least, some, scaled)
+    ]
     ends = []
     for _, chosen in sorted(begun, key=lambda end: end[0])[:_BEST]:
         for _ in range(_ROUNDS):
@@ -148,21 +153,64 @@ def _best(
     return kept
 
 
+def _from_few_rows(basis: Basis, least: _Squares, some: AnyArray, values: Array) -> Iterator[Array]:
+    """Yield the coefficients of a few rows with random labels, again and again."""
+    n_drawn = min(len(some), 2 * least.n_coefficients)
+    for _ in range(_DRAWS):
+        rows = basis.rng.choice(some, n_drawn, replace=False)
+        labels = least.combinations[basis.rng.integers(0, len(least.combinations), n_drawn)]
+        yield least.solve(rows, values, basis.sample.row_weights, labels)
+
+
+def _from_stars(basis: Basis, least: _Squares, some: AnyArray, values: Array) -> Iterator[Array]:
+    """Yield coefficients of sums of one number for each label, that fit the means of small clusters best.
+
+    One mean is taken for the first category of all labels, and one for each other category: what that adds.
+    """
+    rng, weights = basis.rng, basis.sample.row_weights[some]
+    n_clusters = min(len(some), 2 * len(least.combinations))
+    labels = partition(values[some], weights, n_clusters, rng)
+    counts = np.bincount(labels, weights)
+    sums = np.stack([np.bincount(labels, weights * column) for column in values[some].T], axis=1)
+    means, counts = sums[counts > 0] / counts[counts > 0, None], counts[counts > 0]
+    others = [(place, label) for place, size in enumerate(least.sizes) for label in range(1, size)]
+    if len(means) <= len(others):
+        yield from _from_few_rows(basis, least, some, values)
+        return
+    drawn = means[rng.random((_STARS, len(means))).argsort(axis=1)[:, : 1 + len(others)]]
+    centres = np.repeat(drawn[:, :1], len(least.combinations), axis=1)
+    columns = least.combinations_of_addends
+    for number, (place, label) in enumerate(others):
+        centres[:, columns[:, place] == label] += drawn[:, 1 + number, None] - drawn[:, :1]
+    squares = np.square(means[None, :, None] - centres[:, None]).sum(axis=3).min(axis=2)
+    for number in np.argsort(squares @ counts, kind="stable")[:_DRAWS]:
+        nearest = np.square(values[some, None] - centres[number]).sum(axis=2).argmin(axis=1)
+        yield least.solve(some, values, basis.sample.row_weights, least.combinations[nearest])
+
+
 class _Squares:
     """Least squares of a sum whose coefficients labels choose."""
 
     def __init__(self, addends: Sequence[_Addend], sizes: Sequence[int], combinations: AnyArray) -> None:
         self._addends = addends
-        self._combinations = combinations
-        self._sizes = [1 if addend.gate is None else sizes[addend.gate] for addend in addends]
+        self.combinations = combinations
+        self.sizes = [1 if addend.gate is None else sizes[addend.gate] for addend in addends]
         self.n_coefficients = sum(
-            size * addend.columns.shape[1] for size, addend in zip(self._sizes, addends, strict=True)
+            size * addend.columns.shape[1] for size, addend in zip(self.sizes, addends, strict=True)
+        )
+
+    @property
+    def combinations_of_addends(self) -> AnyArray:
+        """The label of each addend in each combination, (combinations, addends)."""
+        none = np.zeros(len(self.combinations), dtype=np.intp)
+        return np.stack(
+            [none if a.gate is None else self.combinations[:, a.gate] for a in self._addends], axis=1
         )
 
     def _design(self, rows: AnyArray, labels: AnyArray) -> Array:
         """Return the columns of rows, each where the coefficients of its label are, (n, coefficients)."""
         parts = []
-        for addend, size in zip(self._addends, self._sizes, strict=True):
+        for addend, size in zip(self._addends, self.sizes, strict=True):
             own = np.zeros(len(rows), dtype=np.intp) if addend.gate is None else labels[:, addend.gate]
             one_hot = np.eye(size)[own]
             parts.append((one_hot[:, :, None] * addend.columns[rows][:, None]).reshape(len(rows), -1))
@@ -180,10 +228,16 @@ class _Squares:
         self, rows: AnyArray, values: Array, coefficients: Array, weights: Array
     ) -> tuple[float, AnyArray]:
         """Return the sum of squared residuals, and the combination of labels (n, gates) where each row's is least."""
-        residuals = np.empty((len(rows), len(self._combinations)))
-        for number, labels in enumerate(self._combinations):
-            design = self._design(rows, np.broadcast_to(labels, (len(rows), len(labels))))
-            residuals[:, number] = np.square(values[rows] - design @ coefficients).sum(axis=1)
+        fitted = np.zeros((len(rows), len(self.combinations), values.shape[1]))
+        first = 0
+        for addend, size in zip(self._addends, self.sizes, strict=True):
+            columns = addend.columns[rows]
+            own = coefficients[first : first + size * columns.shape[1]].reshape(size, columns.shape[1], -1)
+            of_labels = np.einsum("np,kpd->nkd", columns, own)
+            chosen = 0 if addend.gate is None else self.combinations[:, addend.gate]
+            fitted += of_labels[:, chosen].reshape(len(rows), -1, values.shape[1])
+            first += size * columns.shape[1]
+        residuals = np.square(values[rows, None] - fitted).sum(axis=2)
         best = residuals.argmin(axis=1)
         cost = float(weights[rows] @ residuals[np.arange(len(rows)), best])
-        return cost, self._combinations[best]
+        return cost, self.combinations[best]
