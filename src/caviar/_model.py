@@ -22,7 +22,6 @@ from ._termination import terminating
 from .data import ArrayRows, as_rows
 from .engine.beliefs import Beliefs
 from .engine.binding import Binding
-from .engine.chance import chance_start, drawn_start
 from .engine.data_summary import summary_of_data
 from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
@@ -40,9 +39,11 @@ from .engine.priors import prior_start
 from .engine.row_marks import RowMarks, marks_of
 from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
-from .engine.start import Start, data_start
+from .engine.starts.chance import chance_start, drawn_start
+from .engine.starts.data_start import data_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
+from .engine.trials import Start
 from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
 from .language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of

@@ -14,7 +14,7 @@ from .locals import LocalFactor
 from .plan import Plan
 from .sample import Sample
 
-__all__ = ["location_points", "partition", "partitions"]
+__all__ = ["in_units", "location_points", "partition", "partitions"]
 
 _PIECES = 10
 """Pieces for each cluster that they are merged into."""
@@ -45,12 +45,12 @@ def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | 
                 # missing entries of a vector hold the means of their columns
                 values = plan.compiled.sources[leaf].values(sample.columns[leaf.name])
                 points.append(
-                    _in_units(np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1), sample.row_weights)
+                    in_units(np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1), sample.row_weights)
                 )
     return np.concatenate(points, axis=1) if points else None
 
 
-def _in_units(values: AnyArray, weights: Array) -> Array:
+def in_units(values: AnyArray, weights: Array) -> Array:
     """Return columns with mean 0 and variance 1; constant columns become 0. Safe at any scale."""
     largest = np.max(np.abs(values), axis=0)
     scaled = values / np.where(largest > 0, largest, 1.0)

@@ -15,7 +15,7 @@ from .chain import ChainFactor, chain_of
 from .compile import Compiled, GlobalTerm, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
-from .locals import FamilyFactor, LocalFactor
+from .locals import CategoricalFactor, FamilyFactor, LocalFactor
 from .partial_vectors import PartialVectors
 from .products import block_rows
 from .scratch import Scratch
@@ -26,6 +26,9 @@ __all__ = ["RowPass"]
 
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are not fused into matrix products."""
+
+_MOST_COMBINATIONS = 64
+"""Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
 
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
@@ -265,12 +268,64 @@ class RowPass:
         """Return the natural parameters of every local factor that is not in the state, and fill it with these."""
         natural: dict[LocalFactor, Array] = {}
         unknown = [factor for factor in self.factors if factor not in state]
+        state.update(self._best_labels(unknown, rows, coefficients, state, data, scratch))
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
             for factor in unknown:
                 natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
                 state[factor] = natural[factor].copy()
                 factor.infer(state[factor])
         return natural
+
+    def _best_labels(
+        self,
+        unknown: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        given: LocalState,
+        data: Arrays,
+        scratch: Scratch,
+    ) -> LocalState:
+        """Return labels of a row that depend on each other, at their most probable combination; none where few do.
+
+        Each factor by itself, the first one without the others, would be caught where two labels are wrong together.
+        A combination is scored by the natural parameters of each factor given those before it.
+        """
+        coupled = [factor for factor in unknown if self._is_coupled_label(factor)]
+        sizes = [factor.n_rows for factor in coupled]
+        if len(coupled) < 2 or np.prod(np.array(sizes, dtype=float)) > _MOST_COMBINATIONS:
+            return {}
+        best = np.full(rows.n_rows, -np.inf)
+        labels = np.zeros((len(coupled), rows.n_rows), dtype=np.intp)
+
+        def visit(chosen: list[int], state: LocalState, score: Array) -> None:
+            nonlocal best
+            own = coupled[len(chosen)]
+            natural = self._natural(own, rows, coefficients, state, data, scratch).copy()
+            if len(chosen) + 1 < len(coupled):
+                for label in range(own.n_rows):
+                    point = np.zeros((own.n_rows, rows.n_rows))
+                    point[label] = 1.0
+                    visit([*chosen, label], {**state, own: point}, score + natural[label])
+                return
+            last = natural.argmax(axis=0)
+            total = score + natural.max(axis=0)
+            is_better = total > best
+            labels[:, is_better] = np.vstack([*(np.full(len(last), c) for c in chosen), last])[:, is_better]
+            best = np.where(is_better, total, best)
+
+        visit([], given, np.zeros(rows.n_rows))
+        return {
+            factor: (np.arange(factor.n_rows)[:, None] == own).astype(np.float64)
+            for factor, own in zip(coupled, labels, strict=True)
+        }
+
+    def _is_coupled_label(self, factor: LocalFactor) -> bool:
+        """Whether a factor is that of one label a row, and depends on another local factor."""
+        return (
+            isinstance(factor, CategoricalFactor)
+            and len(factor.variables[0].plates) == 1
+            and any(key[0] is factor and needs for key, _, _, needs in self._messages)
+        )
 
     def _natural(
         self,
