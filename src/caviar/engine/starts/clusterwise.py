@@ -130,8 +130,7 @@ def _best(
     least = _Squares(addends, sizes, combinations)
     draw = _from_stars if all(addend.is_constant for addend in addends) else _from_few_rows
     begun = [
-        least.labels(some, scaled, coefficients, weights)
-        for coefficients in draw(basis, least, some, scaled)
+        least.labels(some, scaled, coefficients, weights) for coefficients in draw(basis, least, some, scaled)
     ]
     ends = []
     for _, chosen in sorted(begun, key=lambda end: end[0])[:_BEST]:
