@@ -1,7 +1,7 @@
 """All models whose starts are tried, by what makes them hard."""
 
 from starts.case import Case
-from starts.sets import columns, components, sums
+from starts.sets import chains, columns, components, gated, regressions, sums, truncated
 
 __all__ = ["CASES", "KINDS"]
 
@@ -9,6 +9,10 @@ KINDS: dict[str, list[Case]] = {
     "labels over other plates": columns.CASES,
     "several labels in one sum": sums.CASES,
     "components that differ": components.CASES,
+    "labels without a plate": gated.CASES,
+    "chains": chains.CASES,
+    "regressions": regressions.CASES,
+    "truncations": truncated.CASES,
 }
 
 CASES: dict[str, Case] = {case.name: case for cases in KINDS.values() for case in cases}

@@ -14,7 +14,7 @@ from .locals import LocalFactor
 from .plan import Plan
 from .sample import Sample
 
-__all__ = ["in_units", "location_points", "partition", "partitions"]
+__all__ = ["alike", "in_units", "location_points", "partition", "partitions"]
 
 _PIECES = 10
 """Pieces for each cluster that they are merged into."""
@@ -89,7 +89,7 @@ def partitions(
     white = _whitened(points, weights)
     for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
         labels = agglomerated(white, weights, pieces, n_clusters)
-        if not any(_alike(labels, other, weights) for other in found):
+        if not any(alike(labels, other, weights) for other in found):
             found.append(labels)
     if many:
         found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
@@ -121,7 +121,7 @@ def _whitened(points: Array, weights: Array) -> Array:
     return points @ (directions[:, kept] / np.sqrt(variances[kept]))
 
 
-def _alike(one: AnyArray, other: AnyArray, weights: Array) -> bool:
+def alike(one: AnyArray, other: AnyArray, weights: Array) -> bool:
     """Whether two partitions agree on nearly all rows, whatever their labels are."""
     shape = (int(one.max()) + 1, int(other.max()) + 1)
     table = np.bincount(np.ravel_multi_index((one, other), shape), weights, shape[0] * shape[1]).reshape(

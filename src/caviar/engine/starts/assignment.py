@@ -25,23 +25,21 @@ from scipy.special import gammaln
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...families._base import safe_log
-from ...language import Axis, Dirichlet, Plate, StickBreaking, Variable
+from ...language import Axis, Dirichlet, Plate, Variable
 from ..partly_known import PartlyKnown
 from ..plan import Plan
 from ..point import PointMass
 from ..priors import own_natural
 from ..state import statistics_of
 from .basis import Basis, Guess
+from .differences import differs, differs_in_components
 from .gates import Gate
-from .steps import differs_in_steps, in_steps
+from .steps import in_steps
 
-__all__ = ["assigned", "differs"]
+__all__ = ["Swept", "assigned"]
 
 Swept = tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]
 """A plan, its global factors, and their statistics with the sums over rows."""
-
-_ALIKE = 1e-9
-"""Relative difference of two constants that is none."""
 
 _OF_A_LABEL = 1e6
 """Nats that a row of weight one with a known label gains in the component of that label: more than its values say."""
@@ -62,7 +60,11 @@ def assigned(basis: Basis, guess: Guess, sweep: Callable[[Basis, Guess], Swept])
     sweep
         Returns the globals after their updates with given labels.
     """
-    gates = [gate for gate in basis.gates if gate.variable in guess and differs(basis, gate)]
+    gates = [
+        gate
+        for gate in basis.gates
+        if gate.variable in guess and gate.variable.plates and differs(basis.plan, gate)
+    ]
     found = dict(guess)
     for _ in range(_ROUNDS if len(gates) > 1 else 1):
         for gate in gates:
@@ -70,50 +72,11 @@ def assigned(basis: Basis, guess: Guess, sweep: Callable[[Basis, Guess], Swept])
     return found
 
 
-def differs(basis: Basis, gate: Gate) -> bool:
-    """Whether the categories of a gate, or what they choose, differ in anything that is known."""
-    plan = basis.plan
-    if gate.factor is not None and gate.factor.labelled is gate.variable:
-        return True
-    return _differs_in_weights(plan, gate) or _differs_in_components(plan, gate)
-
-
-def _differs_in_weights(plan: Plan, gate: Gate) -> bool:
-    if gate.variable.summed:
-        return differs_in_steps(plan, gate)
-    node = gate.variable.slots["probabilities"].node
-    if isinstance(node, StickBreaking):
-        return True
-    own = Axis(gate.variable, "k") if node not in plan.order else Axis(node, "k")  # type: ignore[arg-type]
-    owner = gate.variable if node not in plan.order else node
-    return _varies(plan, {own}, lambda term: term.owner is owner)
-
-
-def _differs_in_components(plan: Plan, gate: Gate) -> bool:
-    chosen = set(gate.chosen)
-    known = plan.binding.known
-    if any(chosen & set(variable.plates) for variable in known if variable is not gate.variable):
-        return True
-    return _varies(plan, set(gate.axes), lambda term: term.owner is not gate.variable)
-
-
-def _varies(plan: Plan, axes: set[Axis], is_meant: Callable[[Any], bool]) -> bool:
-    """Whether the known part of a term varies along one of these axes."""
-    for term in filter(is_meant, plan.compiled.terms):
-        contraction = term.contraction
-        for position, axis in enumerate(contraction.constant_axes):
-            if axis in axes:
-                values = np.moveaxis(contraction.constant, position, 0)
-                if np.any(np.abs(values - values[0]) > _ALIKE * np.abs(values).max()):
-                    return True
-    return False
-
-
 def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> AnyArray:
     """Return the labels of one gate with the numbers of the components that its clusters fit best, the others kept."""
     plan, labels, size = basis.plan, guess[gate.variable], gate.size
     gain = np.zeros((size, size))
-    if _differs_in_components(plan, gate):
+    if differs_in_components(plan, gate):
         found = _component_gains(basis, gate, guess, sweep)
         if found is None:
             return labels

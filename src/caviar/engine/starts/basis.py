@@ -11,11 +11,13 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
+from ..clusters import location_points
 from ..draws import drawn
 from ..passes import Passes
 from ..plan import Plan
 from ..sample import Sample
 from ..sums import LocalState
+from .differences import differs
 from .gates import Gate
 from .points import Cloud, clouds_of, weights_of
 
@@ -63,6 +65,17 @@ class Basis:
     def weights(self, gate: Gate) -> Array:
         """Return the weight of each repetition of a gate."""
         return weights_of(self.plan, self.sample, gate)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether all gates choose locations among components that are alike, as in an ordinary mixture."""
+        return bool(self.gates) and all(
+            gate.factor is not None
+            and not gate.variable.summed
+            and not differs(self.plan, gate)
+            and location_points(self.plan, gate.factor, self.sample) is not None
+            for gate in self.gates
+        )
 
     @cached_property
     def draws(self) -> LocalState:

@@ -25,13 +25,12 @@ def without_labels(basis: Basis) -> Iterator[Guess]:
 
 def at_random(basis: Basis) -> Iterator[Guess]:
     """Yield random labels, more of them where there is nothing to be clustered."""
-    gates = [gate for gate in basis.gates if gate.size > 1]
-    if not gates:
+    if not basis.gates:
         return
-    for _ in range(1 if all(basis.clouds(gate) for gate in gates) else _DRAWS):
+    for _ in range(1 if all(basis.clouds(gate) for gate in basis.gates) else _DRAWS):
         yield {
             gate.variable: basis.rng.integers(0, gate.size, gate.shape(basis.plan, basis.sample.n_rows))
-            for gate in gates
+            for gate in basis.gates
         }
 
 

@@ -38,7 +38,7 @@ def chance_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     basis = basis_of(plan, sample, passes, rng)
     if not (plan.factors or basis.gates):
         return plan, dict(basis.q)
-    start = start_from(basis, {gate.variable: _labels(basis, gate) for gate in basis.gates if gate.size > 1})
+    start = start_from(basis, {gate.variable: _labels(basis, gate) for gate in basis.gates})
     if outer_variables(plan.binding.nodes, plan.order):
         return settled(*start, passes)
     return best_of([lambda: start], basis.sample, basis.passes)

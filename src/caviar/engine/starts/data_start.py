@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
-from ..clusters import location_points
 from ..documents.binding import DocumentBinding
 from ..documents.start import drawn_topics
 from ..passes import Passes
@@ -20,12 +19,14 @@ from ..sample import Sample
 from ..settling import settled
 from ..state import statistics_of
 from ..trials import Start, best_of
-from .assignment import assigned, differs
+from .assignment import assigned
 from .basis import Basis, Guess
 from .by_chance import alike, at_random, without_labels
 from .clusterwise import by_regression
+from .differences import differs
 from .from_labels import from_labels
 from .gates import gates_of
+from .in_time import in_time
 from .partitioned import in_clusters, in_fewer_clusters
 from .sequences import in_order
 
@@ -37,6 +38,7 @@ __all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
     by_regression,
+    in_time,
     without_labels,
     in_fewer_clusters,
     alike,
@@ -53,7 +55,7 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     starts = list(_candidates(basis))
     if outer_variables(plan.binding.nodes, plan.order):
         return settled(*starts[0](), passes)
-    return best_of(starts, basis.sample, basis.passes, _BEHIND if _is_plain(basis) else np.inf)
+    return best_of(starts, basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
 
 
 def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
@@ -67,16 +69,6 @@ def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generato
     return Basis(plan, gates_of(plan), sample, host, q, rng)
 
 
-def _is_plain(basis: Basis) -> bool:
-    """Whether all gates choose locations among components that are alike, as in an ordinary mixture."""
-    return bool(basis.gates) and all(
-        gate.factor is not None
-        and not differs(basis, gate)
-        and location_points(basis.plan, gate.factor, basis.sample) is not None
-        for gate in basis.gates
-    )
-
-
 def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components."""
     plan = basis.plan
@@ -87,7 +79,7 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield partial(start_from, basis, guess)
-    if pooled or any(differs(basis, gate) for gate in basis.gates):
+    if pooled or any(differs(plan, gate) for gate in basis.gates):
         yield lambda: (plan, dict(basis.q))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..._typing import AnyArray
+from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..clusters import partition, partitions
 from .basis import Basis, Guess
@@ -15,11 +15,22 @@ from .points import Cloud
 
 __all__ = ["in_clusters", "in_fewer_clusters"]
 
+_SEEDS = 4
+"""Further seeds of k-means in models that are no ordinary mixture, and in those of few points."""
+
+_MOST_POINTS = 500
+"""Points that are few."""
+
+_PIECES = 10
+
 _FEW_POINTS = 20
 """Points for each category below which many numbers of clusters are tried; above, halves of halves."""
 
-_STEP = 0.7
-"""From one number of clusters to the next, where many are tried."""
+_EACH = 7
+"""Up to this number, each number of clusters is tried there."""
+
+_STEP = 1.5
+"""From one larger number of clusters to the next."""
 
 
 def in_clusters(basis: Basis) -> Iterator[Guess]:
@@ -38,7 +49,7 @@ def _together(
     """Yield labels of all gates that have some: as many guesses as the gate with most, the others repeat theirs."""
     found: dict[Variable, list[AnyArray]] = {}
     for gate in basis.gates:
-        labels = cluster(basis, gate, basis.clouds(gate)) if gate.size > 1 else []
+        labels = cluster(basis, gate, basis.clouds(gate))
         if labels:
             shape = gate.shape(basis.plan, basis.sample.n_rows)
             found[gate.variable] = [own.reshape(shape) for own in labels]
@@ -64,19 +75,38 @@ def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]
         for cloud in several[:1]
         for n_clusters in _numbers(gate.size, len(cloud.points))
         for labels in _by_value(
-            gate, cloud, lambda points, weights, n=n_clusters: [partition(points, weights, n, basis.rng)]
+            gate, cloud, lambda points, weights, n=n_clusters: [_tightest(points, weights, n, basis.rng)]
         )
     ]
 
 
+def _tightest(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
+    """Return the labels of k-means, of few points the tightest from several seeds."""
+    if n_clusters == 1 or len(points) > _MOST_POINTS:
+        return partition(points, weights, n_clusters, rng)
+    several = [partition(points, weights, n_clusters, rng) for _ in range(_SEEDS)]
+    return min(several, key=lambda labels: _squares(points, weights, labels))
+
+
+def _squares(points: Array, weights: Array, labels: AnyArray) -> float:
+    """Return the sum of squares that is left inside clusters."""
+    counts = np.maximum(np.bincount(labels, weights), np.finfo(float).tiny)
+    sums = np.stack([np.bincount(labels, weights * column) for column in points.T])
+    return float(weights @ np.square(points).sum(axis=1) - (np.square(sums) / counts).sum())
+
+
 def _numbers(size: int, n_points: int) -> list[int]:
     """Return the numbers of clusters, fewer than there are categories, largest first."""
-    step = _STEP if n_points < _FEW_POINTS * size else 0.5
-    largest = min(size - 1, max(1, n_points // 2))
-    numbers = [largest if step == _STEP else size // 2]
-    while numbers[-1] > 1:
-        numbers.append(max(1, int(step * numbers[-1])))
-    return numbers
+    if n_points >= _FEW_POINTS * size:
+        numbers = [size >> halvings for halvings in range(1, size.bit_length())]
+    else:
+        numbers, number = list(range(1, _EACH)), float(_EACH)
+        while number < size:
+            numbers.append(int(number))
+            number *= _STEP
+    return sorted(
+        {number for number in numbers if number < size and number <= max(1, n_points // 2)}, reverse=True
+    )
 
 
 def _by_value(
