@@ -256,20 +256,14 @@ class Passes:
         return total
 
     def share(self, plan: Plan, n_rows: int) -> Passes:
-        """Return passes over about so many rows from all over the source, which weigh what all do.
+        """Return passes over about so many rows from all over the source, which weigh as much as all do.
 
-        They are read once and summed in this process. Where there are no more, they are passes over the same rows, from
-        the same local factors; nothing that they carry over comes back.
+        They are read once and summed in this process, and begin without local factors of an earlier pass.
         """
-        source, executor = self.source, self.executor
-        if source.n_rows > n_rows:
-            bounds = self.blocks(plan, n_rows // _PLACES)
-            wanted = max(1, round(n_rows * len(bounds) / source.n_rows))
-            chosen = [bounds[i] for i in np.linspace(0, len(bounds) - 1, wanted).round().astype(int)]
-            source, executor = rows_from(source, chosen), getattr(executor, "host", executor)
-        own = Passes(source, executor)
-        own.carried = self.carried if source is self.source else {}
-        return own
+        bounds = self.blocks(plan, max(1, min(n_rows // _PLACES, self.source.n_rows)))
+        wanted = min(len(bounds), max(1, round(n_rows * len(bounds) / max(self.source.n_rows, 1))))
+        chosen = [bounds[i] for i in np.linspace(0, len(bounds) - 1, wanted).round().astype(int)]
+        return Passes(rows_from(self.source, chosen), getattr(self.executor, "host", self.executor))
 
     def _infer_and_sum(
         self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk], anew: bool

@@ -124,7 +124,7 @@ def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -
     number
         Of the saddle point among those of this fit, so that each is looked at from another direction.
     """
-    if not may_have_saddles(state.plan):
+    if not may_have_saddles(state.plan) or (state.plan.factors and not passes.source.total_weight > 0):
         return None
     if not state.natural:
         state = replace(state, natural=_updates_at(state.plan, state.arrays))

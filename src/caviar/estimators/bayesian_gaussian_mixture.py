@@ -24,7 +24,7 @@ from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
-from ._mixture import RowsToFit, Statement
+from ._mixture import RowsToFit, Statement, among
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Move, Problem, search
@@ -362,7 +362,7 @@ class BayesianGaussianMixture(GaussianEstimator):
                 stacklevel=3,
             )
         self.moves_ = list(found.moves)
-        return found.posterior
+        return among(found.posterior, [end.posterior for end in ends])
 
     def _start_of_search(self, X: AnyArray) -> Array | None:
         """Return the responsibilities that a search begins with; None for one component."""
