@@ -140,6 +140,9 @@ class Model:
     ) -> Posterior:
         """Return the best mean-field posterior that coordinate ascent finds.
 
+        Where the ascent settles at a saddle point, as where all components are equal, it goes on from there; only the
+        stochastic schedule, which never stands still, is not looked at.
+
         Parameters
         ----------
         data
@@ -155,7 +158,10 @@ class Model:
         tol
             Stop when the objective (nats) changes by less than this per row, or per unit of weight.
         n_restarts
-            Number of starts; the best end is kept, a collapsed one only if all are.
+            Number of starts; the best end is kept, a collapsed one only if all are. The first is that of a fit without
+            restarts. Each of the others begins at a guess from chance: labels of clusters, of the rows nearest to a few
+            of them, or random ones; with ``init="prior"`` at draws from the priors. ``posterior.summary()`` says how
+            many distinct ends there were, and how often the best was reached.
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
@@ -164,7 +170,9 @@ class Model:
             Names of global variables in the order of their updates; by default that of the statement.
         init
             ``"auto"``: from the data. ``"prior"``: globals at their priors. A mapping: values (or distributions) of
-            globals, and labels (N,), probabilities (N, K) or values of local variables.
+            globals, and labels (N,), probabilities (N, K) or values of local variables. They are held while everything
+            else is brought near them. What is not given begins at its prior, or from the data where nothing that is
+            given tells the categories of a label apart.
         sample_weight
             Weight of each row; 2 is the row twice.
         data_plate

@@ -132,3 +132,20 @@ def test_estimators_tell_where_their_starts_ended(init_params):
     mixture = cv.BayesianGaussianMixture(4, n_init=5, init_params=init_params, random_state=0).fit(data["x"])
     assert len(mixture.posterior_.restart_elbos) == len(mixture.posterior_.restart_traces) == 5
     assert mixture.posterior_.told_ends.startswith("5 restarts: ")
+
+
+def test_searches_for_the_number_of_components_tell_where_they_ended():
+    _, data = _mixture()
+    mixture = cv.BayesianGaussianMixture("auto", n_init=3, random_state=0).fit(data["x"])
+    assert len(mixture.posterior_.restart_elbos) == 3
+    assert mixture.posterior_.restart_elbos.max() == mixture.posterior_.elbo
+
+
+def test_starts_that_are_given_are_told_apart():
+    """Of labels that scikit-learn draws each start is a fit of its own; all ends are kept."""
+    _, data = _mixture()
+    mixture = cv.GaussianMixture(4, n_init=4, init_params="random", random_state=1).fit(data["x"])
+    elbos = mixture.posterior_.restart_elbos
+    assert len(elbos) == 4
+    assert elbos.max() == mixture.posterior_.elbo
+    assert sum(n for _, n in mixture.posterior_.distinct_ends) == 4

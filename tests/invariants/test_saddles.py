@@ -240,3 +240,32 @@ def test_point_masses_leave_a_saddle_point():
     shares = [own.mean(axis=0)[0] for own in (data["x"][labels == 0], data["x"][labels == 1])]
     theirs = GaussianMixture(2, means_init=[[s] * 3 for s in shares]).fit(data["x"])
     np.testing.assert_allclose(np.sort(fitted["mean"].value[:, 0]), np.sort(theirs.means_[:, 0]), atol=0.05)
+
+
+@pytest.mark.parametrize("schedule", ["batch", "incremental"])
+def test_of_many_rows_some_are_looked_at(schedule, monkeypatch):
+    """The rows lie in the order of their components, and the look at some of them is one at all of these."""
+    rng = np.random.default_rng(6)
+    labels = np.repeat([0, 1, 2], 20_000)
+    data = {"x": np.array([-4.0, 0.0, 4.0])[labels][:, None] + rng.normal(size=(60_000, 1))}
+    model = cv.models.gaussian_mixture(1, 3)
+    sizes = []
+
+    def counted(response: Any, state: Any, passes: Any) -> None:
+        prepare(response, state, passes)
+        sizes.append(response._passes.source.n_rows)
+
+    prepare = saddles._Response.__init__
+    monkeypatch.setattr(saddles._Response, "__init__", counted)
+    found = model.fit(data, init="prior", schedule=schedule)
+    best = model.fit(data, init={"z": labels}, schedule=schedule)
+    assert found.elbo == pytest.approx(best.elbo, abs=1.0)
+    assert all(10_000 < size < 20_000 for size in sizes)
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e3])
+def test_rows_of_any_weight(weight):
+    model, data, good, equal = _gamma(np.random.default_rng(7))
+    found = model.fit(data, init=equal, sample_weight=np.full(200, weight))
+    best = model.fit(data, init=good, sample_weight=np.full(200, weight))
+    assert found.elbo >= best.elbo - 0.01 - 1e-9 * abs(best.elbo)

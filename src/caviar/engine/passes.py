@@ -16,6 +16,7 @@ from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
+from .sample import rows_from
 from .scratch import Scratch
 from .sequences import given_sequences, sequence_bounds, tiles_of
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
@@ -102,7 +103,6 @@ class Passes:
         """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
         self._anew = True
         self._static: tuple[Plan, Sums] | None = None
-        self._static_share: tuple[Plan, Sequence[Chunk], Sums] | None = None
         self._unchanging: tuple[Plan, Summary] | None = None
         self._n_batches = 0
         self._memoized: Memoized | None = None
@@ -231,53 +231,21 @@ class Passes:
             return self._chunks(plan)
         return chunks_of(plan, source)
 
-    def summarize_share(
-        self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk], *, rounds: int = 0
-    ) -> Summary:
+    def summarize_share(self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Summary:
         """Return the sums over some chunks as if all rows were like theirs; nothing is carried over to another pass.
 
         Some of their rows must have a weight above zero.
-
-        Parameters
-        ----------
-        rounds
-            Sweeps over local factors that depend on each other, from where the last pass left those of these chunks; 0
-            to find them anew.
         """
         scale, nothing = self.source.total_weight / self.weight(chunks), [None] * len(chunks)
         work = InferBlocks(plan.rows, coefficients, self._scratch)
-        before: list[Any] = [self.carried.get(chunk.number) for chunk in chunks] if rounds else nothing
-        sums, after = self.executor.sum(work, self.source, chunks, before)
-        for _ in range(rounds - 1 if plan.rows.keeps_locals else 0):
-            sums, after = self.executor.sum(work, self.source, chunks, after)
+        sums, _ = self.executor.sum(work, self.source, chunks, nothing)
         whole = plan.rows.with_entropies(sums, coefficients).scaled(scale)
-        if (
-            self._static_share is None
-            or self._static_share[0] is not plan
-            or self._static_share[1] is not chunks
-        ):
-            static = Sums.zero()
-            if plan.rows.has_static:
-                # of the same rows: beside those of all rows, a sum of squares would be less than what it consists of
-                own = SumStatic(plan.rows, self._scratch)
-                static = self.executor.sum(own, self.source, chunks, nothing)[0].scaled(scale)
-            self._static_share = (plan, chunks, static)
-        return plan.rows.summary(whole, self._static_share[2], coefficients)
-
-    def spread(self, plan: Plan, n_rows: int) -> list[Chunk]:
-        """Return chunks from all over the source with about so many rows, all of them where there are no more.
-
-        Where a pass starts from the local factors of the last one, they are whole chunks of these passes.
-        """
-        if plan.rows.keeps_locals or self.source.n_rows <= n_rows:
-            chunks = self._chunks(plan)
-        else:
-            bounds = self.blocks(plan, n_rows // _PLACES)
-            chunks = [Chunk(number, (own,)) for number, own in enumerate(bounds)]
-        size = self.source.n_rows / max(len(chunks), 1)
-        wanted = min(len(chunks), max(1, round(n_rows / max(size, 1.0))))
-        chosen = [chunks[i] for i in np.linspace(0, len(chunks) - 1, wanted).round().astype(int)]
-        return [chunk for chunk in chosen if self.weight([chunk]) > 0]
+        static = Sums.zero()
+        if plan.rows.has_static:
+            # of the same rows: beside those of all rows, a sum of squares would be less than what it consists of
+            own = SumStatic(plan.rows, self._scratch)
+            static = self.executor.sum(own, self.source, chunks, nothing)[0].scaled(scale)
+        return plan.rows.summary(whole, static, coefficients)
 
     def weight(self, chunks: Sequence[Chunk]) -> float:
         """Return the weight of the rows of some chunks."""
@@ -286,6 +254,16 @@ class Passes:
             weights = self.source.weights(start, stop)
             total += float(stop - start if weights is None else weights.sum())
         return total
+
+    def share(self, plan: Plan, n_rows: int) -> Passes:
+        """Return passes over about so many rows from all over the source, which weigh as much as all do.
+
+        They are read once and summed in this process, and begin without local factors of an earlier pass.
+        """
+        bounds = self.blocks(plan, max(1, min(n_rows // _PLACES, self.source.n_rows)))
+        wanted = min(len(bounds), max(1, round(n_rows * len(bounds) / max(self.source.n_rows, 1))))
+        chosen = [bounds[i] for i in np.linspace(0, len(bounds) - 1, wanted).round().astype(int)]
+        return Passes(rows_from(self.source, chosen), getattr(self.executor, "host", self.executor))
 
     def _infer_and_sum(
         self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk], anew: bool

@@ -124,7 +124,7 @@ def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -
     number
         Of the saddle point among those of this fit, so that each is looked at from another direction.
     """
-    if not may_have_saddles(state.plan):
+    if not may_have_saddles(state.plan) or (state.plan.factors and not passes.source.total_weight > 0):
         return None
     if not state.natural:
         state = replace(state, natural=_updates_at(state.plan, state.arrays))
@@ -154,12 +154,16 @@ class _Response:
     """
 
     def __init__(self, state: State, passes: Passes) -> None:
-        self._plan, self._arrays, self._passes = state.plan, dict(state.arrays), passes
-        self._natural = state.natural
+        self._plan, self._arrays, self._natural = state.plan, dict(state.arrays), state.natural
         # sums without local factors never change
-        self._chunks = passes.spread(state.plan, _ROWS) if state.plan.factors else ()
+        self._passes = passes.share(state.plan, _ROWS) if state.plan.factors else None
         self._place = joined(state.plan, self._natural)
         self._expected = self._expected_at(self._place)
+        self._carried: Mapping[int, Any] = {}
+        if self._passes is not None and self._plan.rows.keeps_locals:
+            # all differences are of passes that begin alike: what these lack of the optimum is no part of any
+            self._updates_at(self._expected)
+            self._carried = self._passes.carried
         self._updates = self._updates_at(self._expected)
 
     @property
@@ -200,9 +204,10 @@ class _Response:
                 arrays[variable, name] = expected[start : start + eta.size].reshape(eta.shape)
                 start += eta.size
         coefficients = self._plan.rows.coefficients(arrays)
-        if self._chunks:
-            found = self._passes.summarize_share(self._plan, coefficients, self._chunks, rounds=_ROUNDS)
-            arrays.update(found.parts)
+        if self._passes is not None:
+            self._passes.carried = dict(self._carried) or self._passes.carried
+            for _ in range(_ROUNDS if self._plan.rows.keeps_locals else 1):
+                arrays.update(self._passes.summarize(self._plan, coefficients).parts)
         return joined(self._plan, _updates_at(self._plan, arrays))
 
 
@@ -274,7 +279,7 @@ def _swept(state: State, way: Array, passes: Passes, least: float) -> State | No
         reached, held = begin(state.plan, {**state.q, **moved}, passes), passes.held(None)
         if not reached.elbo > state.elbo - fall:
             break
-        step *= 2
+        step *= 4
     passes.put_back(held)
     gain = np.inf
     for _ in range(_SWEEPS if reached is not None else 0):

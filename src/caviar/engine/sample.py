@@ -8,7 +8,7 @@ start, as long as all rows are in the sample.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name
 from .work import RowSource
 
-__all__ = ["Sample", "hash_rows", "mix", "sample_of"]
+__all__ = ["Sample", "hash_rows", "mix", "rows_from", "sample_of"]
 
 _SAMPLE_ROWS = 10_000
 _HASH_ROWS = 8_192
@@ -85,6 +85,16 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     columns, weights = {name: rows[order] for name, rows in columns.items()}, found.weights[order]
     scale = source.total_weight / float(weights.sum())
     return Sample(columns, weights if scale == 1.0 else weights * scale, found.is_part)
+
+
+def rows_from(source: RowSource, bounds: Sequence[tuple[int, int]]) -> Sample:
+    """Return the rows of some blocks as they come, with weights that sum to those of all rows."""
+    blocks = [source.read(*own) for own in bounds]
+    several = [(source.weights(start, stop), stop - start) for start, stop in bounds]
+    weights = np.concatenate([np.ones(size) if own is None else own for own, size in several])
+    columns = {name: _stacked([block[name] for block in blocks]) for name in blocks[0]}
+    total = float(weights.sum())
+    return Sample(columns, weights * (source.total_weight / total if total else 1.0), is_part=True)
 
 
 class _Distinct:

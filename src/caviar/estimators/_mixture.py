@@ -31,7 +31,7 @@ from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
 
-__all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
+__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among"]
 
 REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
@@ -289,10 +289,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             if end.status is Status.INTERRUPTED:
                 break
         best = max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
-        # of starts that were given each was a fit of its own
-        best.restart_elbos = np.concatenate([end.restart_elbos for end in ends])
-        best.restart_traces = tuple(trace for end in ends for trace in end.restart_traces)
-        return best
+        # starts that are given are a fit each
+        return among(best, ends) if given else best
 
     def _check_settings(self) -> None:
         self._check_n_components()
@@ -459,6 +457,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 def _counted(weights: Array) -> tuple[int, float]:
     """Return the number of weights above zero, and their sum."""
     return int(np.count_nonzero(weights)), float(weights.sum())
+
+
+def among(best: Posterior, ends: Sequence[Posterior]) -> Posterior:
+    """Return the best of several fits of one start each, which now tells where all of them ended."""
+    best.restart_elbos = np.array([end.elbo for end in ends])
+    best.restart_traces = tuple(end.elbo_trace for end in ends)
+    return best
 
 
 def _quiet(X: AnyArray) -> AnyArray:

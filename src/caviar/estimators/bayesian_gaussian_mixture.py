@@ -25,7 +25,7 @@ from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
-from ._mixture import REMEDY, RowsToFit, Statement
+from ._mixture import REMEDY, RowsToFit, Statement, among
 from ._scale_prior import is_learnt, learnt_scale, without_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
@@ -372,7 +372,7 @@ class BayesianGaussianMixture(GaussianEstimator):
                 stacklevel=3,
             )
         self.moves_ = list(found.moves)
-        return found.posterior
+        return among(found.posterior, [end.posterior for end in ends])
 
     def _start_of_search(self, X: AnyArray) -> Array | None:
         """Return the responsibilities that a search begins with; None for one component."""
