@@ -64,13 +64,7 @@ class ChainFactor(LocalFactor):
     starts: Starts
 
     @abstractmethod
-    def path(
-        self,
-        natural: Array,
-        starts: AnyArray,
-        sums: Mapping[Hashable, Array],
-        counted: AnyArray | None = None,
-    ) -> Path:
+    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> Path:
         """Return the distribution of the states of whole sequences.
 
         Parameters
@@ -81,9 +75,22 @@ class ChainFactor(LocalFactor):
             Whether a sequence begins at each row, shape (B,).
         sums
             (variable, statistic summed over its rows) -> its natural parameter.
-        counted
-            Which rows lead to an observation, shape (B,); None if all do. The others, at the end of a sequence or all
-            of it, are forecast: each state follows from the one before it, and says nothing of that.
+        """
+
+    @abstractmethod
+    def continued(self, path: Any, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]) -> Any:
+        """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
+
+        Parameters
+        ----------
+        path
+            The distribution of the rows that lead to an observation.
+        is_counted
+            Which of all rows these are, shape (N,).
+        starts
+            Whether a sequence begins at each of all rows, shape (N,).
+        means
+            Slot of the chain -> expectation of what stands there.
         """
 
     def smoothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,16 +32,9 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         self._transition = None if "residual_xx" not in variable.summed else known
 
     def path(
-        self,
-        natural: Array,
-        starts: AnyArray,
-        sums: Mapping[Hashable, Array],
-        counted: AnyArray | None = None,
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]
     ) -> families.LinearGaussianChain:
-        """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B).
-
-        A forecast moves by the expected transition, with noise of the expected precision.
-        """
+        """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
         size = self._size
         shapes = {"first_x": (size,)}
         of = {
@@ -56,8 +50,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         else:
             noise_precision = -2.0 * symmetric_part(of["next_xx"])
             transition = of["pairs"].T / noise_precision.diagonal()[:, None]
-            within = ~starts[1:] if counted is None else ~starts[1:] & counted[1:]
-            information[:-1][within] += _spread_of_rows(
+            information[:-1][~starts[1:]] += _spread_of_rows(
                 -2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition
             )
         return families.LinearGaussianChain(
@@ -69,6 +62,22 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             transition,
             noise_precision,
         )
+
+    def continued(
+        self,
+        path: families.LinearGaussianChain,
+        is_counted: AnyArray,
+        starts: AnyArray,
+        means: Mapping[str, Array],
+    ) -> families.LinearGaussianChain:
+        """Return the chain with a forecast: it moves by the expected transition, with noise of the expected precision.
+
+        Rows that say nothing of their state leave those before them as they are, for the steps are normalised.
+        """
+        n_rows, size = len(is_counted), self._size
+        linear, information = np.zeros((n_rows, size)), np.zeros((n_rows, size, size))
+        linear[is_counted], information[is_counted] = path.linear, path.information
+        return replace(path, linear=linear, information=information, starts=starts)
 
     def expected(self, smoothing: StateMoments) -> Array:
         """Return first and second moments of the states, (D + D^2, B)."""

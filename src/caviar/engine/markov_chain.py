@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 import numpy as np
-from scipy.special import logsumexp
 
 from .. import families
 from .._typing import AnyArray, Array
@@ -28,19 +27,15 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         self._variable = variable
         self.starts = starts_of(binding, variable)
 
-    def path(
-        self,
-        natural: Array,
-        starts: AnyArray,
-        sums: Mapping[Hashable, Array],
-        counted: AnyArray | None = None,
-    ) -> families.MarkovChain:
+    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
-        initial, transition = self._logs(sums)
-        logits = natural.T
-        if counted is not None:
-            logits = _with_forecast(logits, starts, counted, initial, transition)
-        return families.MarkovChain(logits, starts, initial, transition)
+        return families.MarkovChain(natural.T, starts, *self._logs(sums))
+
+    def continued(
+        self, path: families.MarkovChain, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]
+    ) -> families.ForecastMarkovChain:
+        """Return the chain with a forecast: its states move by the expected transition."""
+        return families.ForecastMarkovChain(path, is_counted, starts, means["initial"], means["transition"])
 
     def smoothing(
         self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
@@ -79,21 +74,3 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         which is what a chain sees, says nothing that the rows do not.
         """
         return np.ascontiguousarray(rng.dirichlet(np.ones(self.n_rows), natural.shape[1]).T)
-
-
-def _with_forecast(
-    logits: Array, starts: AnyArray, counted: AnyArray, log_initial: Array, log_transition: Array
-) -> Array:
-    """Return log-likelihoods (B, K) with which the rows that are not counted say nothing of those before them.
-
-    The expected logarithms of probabilities are those of numbers whose sum is below one. Divided by it, they are the
-    optimal distribution of a state given the one before, and steps into rows without an observation integrate to one;
-    that sum depends on the state before the step only, and so it is taken from the log-likelihood of that.
-    """
-    logits = np.where(counted[:, None], logits, 0.0)
-    first = starts.copy()
-    first[0] = True
-    into = np.flatnonzero(~counted & ~first)
-    logits[into - 1] -= logsumexp(log_transition, axis=1)
-    logits[~counted & first] -= logsumexp(log_initial)
-    return logits

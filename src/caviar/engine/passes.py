@@ -11,7 +11,7 @@ import numpy as np
 
 from .._pairwise import pairwise_sum
 from .._typing import Array
-from .chain import ChainFactor, Path
+from .chain import ChainFactor
 from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
@@ -275,10 +275,13 @@ class Passes:
             self.carried = {**self.carried, **dict(zip((c.number for c in chunks), after, strict=True))}
         return sums
 
-    def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
+    def path(
+        self, plan: Plan, chain: ChainFactor, coefficients: Coefficients, means: Mapping[str, Array]
+    ) -> Any:
         """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
 
-        States after the last observation of their sequence are forecast.
+        States after the last observation of their sequence are forecast, from the expectations of what stands in the
+        slots of the chain.
         """
         natural = np.empty((chain.n_rows, self.source.n_rows))
         starts, counted = np.empty((2, self.source.n_rows), dtype=bool)
@@ -294,7 +297,10 @@ class Passes:
 
         for _ in self._map_here(plan, self.source, block):
             pass
-        return chain.path(natural, starts, coefficients.parts, None if counted.all() else counted)
+        if counted.all():
+            return chain.path(natural, starts, coefficients.parts)
+        path = chain.path(natural[:, counted], starts[counted], coefficients.parts)
+        return chain.continued(path, counted, starts, means)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""

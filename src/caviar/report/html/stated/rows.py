@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import CaviarError
 from ...._typing import AnyArray
-from ....families import Categorical, MarkovChain
+from ....families import Categorical, ForecastMarkovChain, MarkovChain
 from ....language import Data
 from ..seen import Seen
 from .held_out import HeldOut, held_out_of
@@ -43,7 +43,7 @@ def rows_of(subject: Subject) -> dict[str, Any] | None:
     local = {name: factor for name, factor in local.items() if name in subject.hidden}
     found: dict[str, Any] = {"chains": [], "groups": [], "clouds": [], "predictions": [], "documents": []}
     for name, factor in local.items():
-        if isinstance(factor, MarkovChain):
+        if isinstance(factor, MarkovChain | ForecastMarkovChain):
             found["chains"].append(_chain(name, factor, subject))
         elif isinstance(factor, Categorical) and not subject.words:
             found["groups"].append(_groups(name, factor.probabilities))
@@ -87,7 +87,7 @@ def _add_held_out(subject: Subject, found: dict[str, Any]) -> None:
         own["held_out"] = {"unsure": float((told.certainty[own["name"]] < _SURE).mean())}
 
 
-def _chain(name: str, chain: MarkovChain, subject: Subject) -> dict[str, Any]:
+def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Subject) -> dict[str, Any]:
     """Return the most probable path as runs, and the probabilities of the states, of the first steps."""
     path, probabilities = np.asarray(chain.mode()), chain.probabilities
     n_steps = min(len(path), _MOST_STEPS)
