@@ -40,7 +40,9 @@ def test_the_heavier_the_tail_the_larger_the_error():
     assert errors == sorted(errors)
     raw = np.std(np.exp(log_weights)) / np.mean(np.exp(log_weights)) / np.sqrt(1000)
     assert errors[1] < raw < errors[3]
-    assert log_mean_and_error(log_weights, 1e-13)[1] == pytest.approx(log_mean_and_error(log_weights, 1e-6)[1], rel=1e-4)
+    assert log_mean_and_error(log_weights, 1e-13)[1] == pytest.approx(
+        log_mean_and_error(log_weights, 1e-6)[1], rel=1e-4
+    )
 
 
 class Answers:
