@@ -14,7 +14,7 @@ from ._documents import document_of_posterior
 from ._errors import DataError, ModelError, ParameterError
 from ._prediction import predicted
 from ._randomness import generator
-from ._summary import Summary, summary_of
+from ._summary import MEAN_FIELD, Summary, summary_of
 from ._typing import AnyArray, Array
 from ._version import __version__
 from .engine.beliefs import Beliefs
@@ -793,7 +793,10 @@ class Posterior:
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
 
-        Above it stand the ELBO, why the fit ended, and of several starts where they ended.
+        Above it are the ELBO, why the fit ended, and of several starts where they ended.
+
+        The intervals are those of the factors. Mean field takes these for independent, so that intervals are too narrow
+        where the posterior is not: the table says so, except where one factor is all that is unknown.
 
         Parameters
         ----------
@@ -820,8 +823,32 @@ class Posterior:
         variables = self.model.variables
         plates = {name: [plate.name for plate in variables[name].plates] for name in self._factors}
         return summary_of(
-            title, self._factors, plates, restarts=self.told_ends, level=level, max_rows=max_rows
+            title,
+            self._factors,
+            plates,
+            restarts=self.told_ends,
+            level=level,
+            max_rows=max_rows,
+            remark=self.interval_remark,
         )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
+        True
+        """
+        return len(self._factors) + len(self._local) == 1 and not self._evaluator.point
+
+    @property
+    def interval_remark(self) -> str:
+        """What is to be known of credible intervals of its factors, in a sentence; empty where they are exact."""
+        return "" if self.is_exact else MEAN_FIELD
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook."""

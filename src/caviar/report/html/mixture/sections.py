@@ -23,6 +23,7 @@ def components(page: Page) -> str:
     lead = "Each entry is the mean of a column in a component"
     lead += "" if fit["is_point"] else ", with the interval that holds it with 95% probability"
     lead += ", and below it the standard deviation of the component's rows."
+    lead += f" {fit['interval_remark']}" if fit["interval_remark"] else ""
     if left_out:
         lead += (
             f" The {len(names)} columns in which components differ most are shown; {left_out} more are not."

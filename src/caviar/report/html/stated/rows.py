@@ -58,7 +58,8 @@ def rows_of(subject: Subject) -> dict[str, Any] | None:
 
 def _add_held_out(subject: Subject, found: dict[str, Any]) -> None:
     """Add to predictions and groups what fits without them say of the rows, and what the fit has seen of these."""
-    assert subject.seen is not None and subject.data is not None
+    assert subject.seen is not None
+    assert subject.data is not None
     leaves = [own["name"] for own in found["predictions"]]
     groups = [own["name"] for own in found["groups"]]
     told: HeldOut | str = "their steps depend on their neighbours"

@@ -67,6 +67,8 @@ def variables(page: Page) -> str:
     )
     headings = ["Variable", "Entry", "Mean", "Std. dev.", "95% from", "95% to"]
     lead = "Each entry lies between the last two columns with 95% probability, given the model."
+    has_intervals = any(entry["low"] is not None for entry in entries)
+    lead += f" {page['fit']['interval_remark']}" if has_intervals and page["fit"]["interval_remark"] else ""
     for name, left in page["left_out"].items():
         lead += f" Of {name} the entries that are largest in size are shown; {left:,} more are not."
     body = controls + table("variable-table", "Entries of all global variables", headings, lines)
@@ -207,7 +209,7 @@ def _documents(documents: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _prediction(own: Mapping[str, Any], seen: Mapping[str, Any]) -> str:
-    """Return how well predictions agree with what was observed: in-sample, and of rows that were left out or are new."""
+    """Return how well predictions agree with what was observed: in-sample, and of rows that are a test."""
     told = f"{own['n']:,} observations of {own['name']}, each predicted from the known columns"
     if own["held_out"] is not None:
         held_out = own["held_out"]
