@@ -38,7 +38,7 @@ def test_a_weight_of_two_in_a_score_is_the_row_twice(estimator):
     far = np.vstack([X, [[1e300]]])
     assert mixture.score(far, sample_weight=[*weights, 0]) == weighted
     for wrong, message in (
-        (np.zeros(len(X)), "sample_weight"),
+        (np.zeros(len(X)), "non-zero"),
         (weights[1:], "sample_weight"),
         (-weights, "egative"),
     ):

@@ -44,7 +44,13 @@ def arrow_rows(value: Any) -> Any:
             raise DataError(not_numeric_message("the Arrow table", name, why, good))
     if not columns or not len(columns[0]):
         raise DataError("the Arrow table has no rows or no columns")
-    return PieceRows(_ArrowPieces(tuple(columns), np.result_type(*found.values()), shape))
+    return _ArrowRows(_ArrowPieces(tuple(columns), np.result_type(*found.values()), shape))
+
+
+class _ArrowRows(PieceRows):
+    """Rows of Arrow columns, which are in memory as they are, or mapped into it."""
+
+    is_held = True
 
 
 @dataclass(frozen=True, eq=False)

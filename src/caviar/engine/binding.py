@@ -256,7 +256,7 @@ def _steps_of(
 def _lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
     """Return values that are read in blocks, checked as :func:`as_values` checks arrays, but for their support.
 
-    None for a memory map that must be looked at as an array.
+    None for rows in memory that must be looked at as an array.
     """
     _check_axes(node, rows, event_rank)
     return lazy_values(node, rows, event_rank)

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _errors as errors
 from .._block_map import map_blocks
 from .._errors import DataError
-from .._lazy import in_memory
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..data import refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
@@ -427,12 +427,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         densities = self.score_samples(X)
         if sample_weight is None:
             return float(densities.mean())
-        weights = in_memory(checked_weights(sample_weight, densities))
+        weights = checked_weights(sample_weight, densities)
         counts = weights > 0
-        if not counts.any():
-            raise DataError(
-                "every row has sample_weight 0, so there is no mean; give one row a weight above 0"
-            )
         # a row without weight counts nothing, however improbable it is
         return float(np.average(densities[counts], weights=weights[counts]))
 
@@ -488,13 +484,14 @@ def _are_quiet(nans: AnyArray) -> bool:
 
 
 def _refuse_equal_names(X: Any) -> None:
-    """Refuse a table in which two columns have one name.
+    """Refuse what is no table yet, and a table in which two columns have one name.
 
     Raises
     ------
     DataError
         If it is such a one.
     """
+    refuse_unmade(X)
     names = list(map(str, getattr(X, "columns", ())))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

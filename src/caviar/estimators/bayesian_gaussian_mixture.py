@@ -17,7 +17,7 @@ from .._model import Model
 from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
-from ._arguments import executor_of, require_choice
+from ._arguments import executor_of, require_choice, require_number
 from ._checkpointing import Checkpointing
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
@@ -94,6 +94,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         expects the precision :math:`\nu B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn
         neither: the same matrix means the same there. The covariance of the data by default, see Notes.
         ``"diag"`` and ``"spherical"``: a Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+    reg_covar
+        0. In scikit-learn it is added to the variances; here the prior keeps them above zero, and a larger
+        ``covariance_prior`` keeps them larger.
     fixed
         Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
@@ -213,6 +216,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         mean_precision_prior: ArrayLike | None = None,
         degrees_of_freedom_prior: ArrayLike | None = None,
         covariance_prior: ArrayLike | str | None = "auto",
+        reg_covar: float = 0.0,
         fixed: Mapping[str, Any] | None = None,
         semi_supervised: bool = False,
         warm_start: bool = False,
@@ -234,6 +238,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_precision_prior = mean_precision_prior
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
+        self.reg_covar = reg_covar
         self.fixed = fixed
         self.semi_supervised = semi_supervised
         self.warm_start = warm_start
@@ -262,6 +267,12 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         require_choice("mean_precision_family", self.mean_precision_family, ("joint", "independent"))
+        require_number("reg_covar", self.reg_covar)
+        if self.reg_covar:
+            raise ParameterError(
+                f"reg_covar of BayesianGaussianMixture must be 0, for its prior keeps variances above zero; got "
+                f"{self.reg_covar!r}. Leave it out; a larger covariance_prior keeps variances larger"
+            )
         if is_auto(self.n_components) and self.fixed is not None:
             raise ParameterError("fixed parameters need a number of components; got n_components='auto'")
         if is_auto(self.n_components) and self.semi_supervised:

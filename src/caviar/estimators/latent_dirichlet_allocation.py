@@ -17,6 +17,7 @@ from .._model import Model, _Evaluator
 from .._posterior import Posterior
 from .._progress import reporter
 from .._typing import Array
+from ..data import refuse_unmade
 from ..engine.evaluate import objective_at
 from ..engine.loop import Progress
 from ..engine.schedules import Schedule, as_schedule
@@ -507,6 +508,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return len(self.components_)
 
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
+        refuse_unmade(X)
         X = validate_data(
             self,
             X,
