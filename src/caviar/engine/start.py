@@ -19,7 +19,7 @@ from ..families import ExponentialFamily
 from ..families._base import MeanPrecision
 from ..language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX
-from .clusters import location_points, partition, partitions
+from .clusters import further_kmeans, in_original_units, location_points, partition, partitions
 from .documents.binding import DocumentBinding
 from .documents.start import drawn_topics, given_tokens
 from .draws import drawn
@@ -96,6 +96,10 @@ def _labels(
         # trials on a sample know no neighbours, so there is one start: small clusters merged, which serve states best
         return [{factor: partitions(values, weights, sizes[factor], rng, many=False)[-1]}]
     found = partitions(values, weights, sizes[factor], rng, many=sample.is_part)
+    if plan.point.issuperset(plan.order):
+        # a likelihood has more local optima than an ELBO, so more starts compete
+        several = (in_original_units(plan, factor, sample, values), values)
+        found += further_kmeans(found, several, weights, sizes[factor], rng)
     return [{factor: labels} for labels in found]
 
 
