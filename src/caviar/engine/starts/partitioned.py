@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..clusters import partition, partitions
+from ..clusters import further_kmeans, in_original_units, partition, partitions
 from .basis import Basis, Guess
 from .gates import Gate
 from .points import Cloud
@@ -66,7 +66,18 @@ def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArra
             cloud,
             lambda points, weights, many=many: partitions(points, weights, gate.size, basis.rng, many=many),
         )
+        if not number:
+            found += _further(basis, gate, cloud, found)
     return found
+
+
+def _further(basis: Basis, gate: Gate, cloud: Cloud, found: Sequence[AnyArray]) -> list[AnyArray]:
+    """Return labels of more runs of k-means: a likelihood has more local optima than an ELBO, so more starts compete."""
+    if gate.factor is None or gate.variable.summed or not basis.plan.point.issuperset(basis.plan.order):
+        return []
+    original = in_original_units(basis.plan, gate.factor, basis.sample, cloud.points)
+    several = [cloud.points] if original is None else [original, cloud.points]
+    return further_kmeans(found, several, cloud.weights, gate.size, basis.rng)
 
 
 def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]:
