@@ -33,7 +33,8 @@ _ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
 
 _REMEDY = (
-    "Correct the value, leave the row out or give it sample_weight 0, or give what may happen a probability above 0"
+    "Correct the value, leave the row out or give it sample_weight 0, or give what may happen a probability "
+    "above 0"
 )
 
 
