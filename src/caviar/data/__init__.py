@@ -2,7 +2,7 @@
 
 from .arrays import ArrayRows
 from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
-from .rows import as_rows, column_names
+from .rows import as_rows, column_names, refuse_unmade
 from .scan import LazyTable, scan
 from .tables import Table, read_table, write_table
 
@@ -17,6 +17,7 @@ __all__ = [
     "indicator_query",
     "numeric_query",
     "read_table",
+    "refuse_unmade",
     "scan",
     "unknown_values",
     "write_table",

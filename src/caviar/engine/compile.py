@@ -33,7 +33,7 @@ from ..language import (
     zero_terms_of,
 )
 from .binding import Binding
-from .contraction import Contraction, Factor
+from .contraction import Contraction, Derivative, Factor
 from .features import CONSTANT, Feature, FeatureTable, Source, feature_key
 from .frame import Frame
 from .known import known_statistic, role_of
@@ -76,10 +76,32 @@ class Part:
 
 
 class GlobalTerm(NamedTuple):
-    """A term as a contraction of global statistics, constants and at most one part."""
+    """A term as a contraction of global statistics, constants and at most one part.
+
+    Attributes
+    ----------
+    owner
+        The variable in whose density it stands.
+    contraction
+        What it counts.
+    whole
+        The same with the repetitions of the owner that count nothing, where there are such: what it says of the owner.
+    """
 
     owner: Variable
     contraction: Contraction
+    whole: Contraction | None = None
+
+    def derivative(self, position: int) -> Derivative:
+        """Return the message to an operand."""
+        return self.said_to(position).derivative(position)
+
+    def said_to(self, position: int) -> Contraction:
+        """Return what the message to an operand is of: to the owner also where it counts nothing, for its factor."""
+        key = self.contraction.keys[position]
+        if self.whole is not None and isinstance(key, tuple) and key[0] is self.owner:
+            return self.whole
+        return self.contraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +199,7 @@ class _Compiler:
             terms = [self._without_idle_choices(term) for term in terms]
         # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
         observed = None
-        if owner in self.binding.masks or owner in self.binding.seen:
+        if owner in self.binding.masks or (owner in self.binding.seen and self.binding.is_local(owner)):
             observed = Operand(owner, OBSERVED, plate_axes(owner))
         sides: dict[int, _Side] = {}
         return [self._term(term, observed, sides) for term in terms]
@@ -211,8 +233,12 @@ class _Compiler:
             else:
                 (rows if side.is_known else locals_).append(operand)
         if self.data_axis not in term.axes:
-            contraction = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
-            return GlobalTerm(term.owner, contraction)
+            whole = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
+            seen = self._seen_global(term.owner)
+            if seen is None:
+                return GlobalTerm(term.owner, whole)
+            counted = Contraction(term.coefficient, factors, [*known, seen], term.axes, self.binding.size)
+            return GlobalTerm(term.owner, counted, whole)
         part = self._part(term, rows, locals_, [*[f.axes for f in factors], *[own for _, own in known]])
         axes = self._off_rows(term.axes)
         if axes and (rows or locals_):
@@ -221,6 +247,12 @@ class _Compiler:
             axes = tuple([axis for axis in axes if axis not in summed])
         factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
+
+    def _seen_global(self, owner: Variable) -> tuple[Array, tuple[Axis, ...]] | None:
+        """Return 1 for each repetition of a global variable that counts and 0 for the others; None if all do."""
+        if owner not in self.binding.seen or self.binding.is_local(owner):
+            return None
+        return self.binding.seen[owner].astype(np.float64), plate_axes(owner)
 
     def _without_idle_choices(self, term: Term) -> Term:
         """Return a term without the labels that choose nothing in it, for their one-hot sums to one.

@@ -143,6 +143,12 @@ class Contraction:
         other.constant = np.abs(self.constant)
         return other
 
+    def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
+        """Return the contraction over all axes but one, along which it is kept; None if no operand has that one."""
+        if axis not in self.constant_axes and all(axis not in factor.axes for factor in self.factors):
+            return None
+        return self._contract(self._spec(self.factors, (axis,)), [arrays[key] for key in self.keys])
+
     def derivative(self, position: int) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``."""
         return Derivative(self, position)

@@ -202,6 +202,8 @@ def softmax_inplace(logits: Array) -> Array:
     The largest logit of each column is subtracted only where the block's range needs it. Probabilities
     below exp(-300) come out as some number below that, and those of logits of minus infinity as 0.
     """
+    if not logits.size:
+        return np.zeros((*logits.shape[:-2], logits.shape[-1]))
     lowest, highest = logits.min(), logits.max()
     top = excluded = None
     # a NaN fails both comparisons and takes the careful path

@@ -78,8 +78,13 @@ class OwnTerms:
             return None
         if largest < _HUGE and largest < _LARGE * max(1.0, abs(float(values.sum()) + entropy)):
             return None
+        if self.prior is None:
+            return None
         with np.errstate(all="ignore"):
-            return None if self.prior is None else float(np.sum(factor.kl(self.prior)))
+            divergence = factor.kl(self.prior)
+        seen = self.binding.seen.get(self.variable)
+        # repetitions with nothing observed below them count nothing
+        return float(np.sum(divergence if seen is None else np.where(seen, divergence, 0.0)))
 
 
 def own_terms_of(

@@ -6,6 +6,7 @@ A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their op
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,7 +17,7 @@ import numpy as np
 from .._errors import ImproperError, ModelError
 from .._typing import Array
 from ..families import ExponentialFamily
-from ..language import Constant, Variable, base_terms_of
+from ..language import Axis, Constant, Variable, base_terms_of
 from .binding import Binding
 from .block_pass import BlockPass
 from .by_hand import compiled_rows
@@ -65,11 +66,14 @@ class Plan:
         order: Sequence[Variable],
         point: frozenset[Variable],
     ) -> None:
-        self.binding = binding
+        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
+        # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
+        whole = self.point.union(binding.beliefs)
+        seen = {variable: own for variable, own in binding.seen.items() if variable not in whole}
+        self.binding = binding = replace(binding, seen=seen) if len(seen) < len(binding.seen) else binding
         self.frame = frame
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
         self._keys: dict[Variable, list[Hashable]] = {
             variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
         }
@@ -100,6 +104,10 @@ class Plan:
 
     def updating(self, variables: Sequence[Variable]) -> Plan:
         """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
+        if all(variable in self.updates for variable in variables):
+            other = copy(self)
+            other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
+            return other
         return Plan(self.binding, self.frame, self.factors, variables, self.point)
 
     def with_rows(self, rows: BlockPass) -> Plan:
@@ -107,6 +115,17 @@ class Plan:
         other = copy(self)
         other.rows = rows
         return other
+
+    @property
+    def n_natural(self) -> int:
+        """Numbers that the natural parameters of all globals consist of."""
+        size = self.binding.size
+        return sum(
+            math.prod(size(Axis(plate)) for plate in variable.plates_of(statistic))
+            * math.prod(size(Axis(variable, letter)) for letter in variable.letters[statistic])
+            for variable in self.order
+            for statistic in variable.family.statistics
+        )
 
     def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         """Return the factor of a global variable with these natural parameters: a family member, or its mode.
@@ -172,15 +191,20 @@ class Plan:
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
+        seen = self.binding.seen.get(variable)
         if isinstance(factor, PartlyKnown):
             names, known = variable.family.statistics, factor.statistics_of_known
             points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
-            return float(np.sum(factor.unknown.entropy_about_base())) + self._log_base(variable, points)
+            of_unknown = factor.unknown.entropy_about_base()
+            if seen is not None:
+                of_unknown = np.where(seen[~factor.is_known], of_unknown, 0.0)
+            return float(np.sum(of_unknown)) + self._log_base(variable, points)
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
             return -np.inf if factor.n_categories is None else 0.0
         with np.errstate(all="ignore"):
-            return float(np.add.reduce(factor.entropy_about_base(), axis=None))
+            entropy = factor.entropy_about_base()
+            return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))
 
     def _log_base(self, variable: Variable, arrays: Arrays) -> float:
         """Return the log density of the family's own measure at points, which is linear in their statistics."""

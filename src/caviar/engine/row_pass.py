@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from .chain import ChainFactor, chain_of
 from .compile import Compiled, GlobalTerm, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
-from .locals import FamilyFactor, LocalFactor
+from .locals import CategoricalFactor, FamilyFactor, LocalFactor
 from .partial_vectors import PartialVectors
 from .products import block_rows
 from .scratch import Scratch
@@ -25,6 +26,12 @@ __all__ = ["RowPass"]
 
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are not fused into matrix products."""
+
+_MOST_COMBINATIONS = 64
+"""Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
+
+_NEVER = 1e100
+"""Nats that a known probability of zero costs a combination of labels."""
 
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
@@ -139,6 +146,13 @@ class RowPass:
         tables = self.compiled.tables.items()
         return sum(4.0 * factor.n_rows * table.n_dense for factor, table in tables if factor is not None)
 
+    @property
+    def n_sums(self) -> int:
+        """Numbers that the sums over rows consist of: one for each statistic of a local factor and each feature."""
+        tables = self.compiled.tables.items()
+        fused = sum(factor.n_rows * table.n_rows for factor, table in tables if factor is not None)
+        return fused + sum(math.prod(part.shape) for part in self.compiled.parts if part.feature is None)
+
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
         return [centres for centres in self.centres.get(factor, ()) if centres.is_used]
 
@@ -239,21 +253,87 @@ class RowPass:
         data = {} if self.is_fused else self.row_arrays(rows)
         return self._natural(factor, rows, coefficients, {}, data, scratch)
 
-    def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
-        return self._settle(rows, coefficients, {}, self.row_arrays(rows), scratch)
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for a block of rows: (E, B) each.
+
+        Parameters
+        ----------
+        given
+            Statistics (E, B) of factors that stay at these, and are left out of what is returned.
+        """
+        return self._settle(rows, coefficients, dict(given or {}), self.row_arrays(rows), scratch)
 
     def _settle(
         self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Scratch
     ) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor, found without a state to start from; fill the state."""
+        """Return the natural parameters of every local factor that is not in the state, and fill it with these."""
         natural: dict[LocalFactor, Array] = {}
+        unknown = [factor for factor in self.factors if factor not in state]
+        state.update(self._best_labels(unknown, rows, coefficients, state, data, scratch))
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
-            for factor in self.factors:
+            for factor in unknown:
                 natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
                 state[factor] = natural[factor].copy()
                 factor.infer(state[factor])
         return natural
+
+    def _best_labels(
+        self,
+        unknown: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        given: LocalState,
+        data: Arrays,
+        scratch: Scratch,
+    ) -> LocalState:
+        """Return labels of a row that depend on each other, at their most probable combination; none where few do.
+
+        Each factor by itself, the first one without the others, would be caught where two labels are wrong together.
+        A combination is scored by the natural parameters of each factor given those before it.
+        """
+        coupled = [factor for factor in unknown if self._is_coupled_label(factor)]
+        sizes = [factor.n_rows for factor in coupled]
+        if len(coupled) < 2 or np.prod(np.array(sizes, dtype=float)) > _MOST_COMBINATIONS:
+            return {}
+        best = np.full(rows.n_rows, -np.inf)
+        labels = np.zeros((len(coupled), rows.n_rows), dtype=np.intp)
+
+        def visit(chosen: list[int], state: LocalState, score: Array) -> None:
+            nonlocal best
+            own = coupled[len(chosen)]
+            natural = self._natural(own, rows, coefficients, state, data, scratch).copy()
+            if coefficients.zeros is not None:
+                features = self._features(own, rows, scratch)
+                natural -= _NEVER * self._zeros_met(
+                    own, coefficients.zeros, features, rows, state, data, scratch
+                )
+            if len(chosen) + 1 < len(coupled):
+                for label in range(own.n_rows):
+                    point = np.zeros((own.n_rows, rows.n_rows))
+                    point[label] = 1.0
+                    visit([*chosen, label], {**state, own: point}, score + natural[label])
+                return
+            last = natural.argmax(axis=0)
+            total = score + natural.max(axis=0)
+            is_better = total > best
+            labels[:, is_better] = np.vstack([*(np.full(len(last), c) for c in chosen), last])[:, is_better]
+            best = np.where(is_better, total, best)
+
+        visit([], given, np.zeros(rows.n_rows))
+        return {
+            factor: (np.arange(factor.n_rows)[:, None] == own).astype(np.float64)
+            for factor, own in zip(coupled, labels, strict=True)
+        }
+
+    def _is_coupled_label(self, factor: LocalFactor) -> bool:
+        """Whether a factor is that of one label a row, and depends on another local factor."""
+        return (
+            isinstance(factor, CategoricalFactor)
+            and len(factor.variables[0].plates) == 1
+            and any(key[0] is factor and needs for key, _, _, needs in self._messages)
+        )
 
     def _natural(
         self,

@@ -60,7 +60,7 @@ class GlobalUpdate:
             self.terms.append(number)
             _, name = term.contraction.keys[position]  # type: ignore[misc]
             statistic = statistics.index(name)
-            derivative = term.contraction.derivative(position)
+            derivative = term.derivative(position)
             if len(term.contraction.keys) == 1:
                 self.fixed[statistic] = self.fixed[statistic] + derivative({})
             else:
@@ -84,7 +84,7 @@ class GlobalUpdate:
         for _, term, position in self._uses:
             _, name = term.contraction.keys[position]  # type: ignore[misc]
             statistic = self.variable.family.statistics.index(name)
-            derivative = term.contraction.absolute.derivative(position)
+            derivative = term.said_to(position).absolute.derivative(position)
             total[statistic] = total[statistic] + derivative(_of_size(arrays, term))
         for statistic in self._square:
             total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))

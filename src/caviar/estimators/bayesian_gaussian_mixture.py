@@ -17,14 +17,16 @@ from .._model import Model
 from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
-from ._arguments import executor_of, require_choice
+from ._arguments import executor_of, require_choice, require_number
 from ._checkpointing import Checkpointing
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
+from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
-from ._mixture import RowsToFit, Statement
+from ._mixture import REMEDY, RowsToFit, Statement, among
+from ._scale_prior import is_learnt, learnt_scale, without_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Move, Problem, search
@@ -92,6 +94,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         expects the precision :math:`\nu B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn
         neither: the same matrix means the same there. The covariance of the data by default, see Notes.
         ``"diag"`` and ``"spherical"``: a Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+    reg_covar
+        0. In scikit-learn it is added to the variances; here the prior keeps them above zero, and a larger
+        ``covariance_prior`` keeps them larger.
     fixed
         Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
@@ -191,6 +196,10 @@ class BayesianGaussianMixture(GaussianEstimator):
     split   0            -> 2 components    ELBO -1303.8720 -> -1178.4673  (+125.4)  accepted
     """
 
+    weight_concentration_: Any = Fitted(REMEDY)
+    mean_precision_: Any = Fitted(REMEDY)
+    degrees_of_freedom_: Any = Fitted(REMEDY)
+
     def __init__(
         self,
         n_components: int | str = 1,
@@ -206,7 +215,8 @@ class BayesianGaussianMixture(GaussianEstimator):
         mean_prior: ArrayLike | None = None,
         mean_precision_prior: ArrayLike | None = None,
         degrees_of_freedom_prior: ArrayLike | None = None,
-        covariance_prior: ArrayLike | None = None,
+        covariance_prior: ArrayLike | str | None = "auto",
+        reg_covar: float = 0.0,
         fixed: Mapping[str, Any] | None = None,
         semi_supervised: bool = False,
         warm_start: bool = False,
@@ -228,6 +238,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_precision_prior = mean_precision_prior
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
+        self.reg_covar = reg_covar
         self.fixed = fixed
         self.semi_supervised = semi_supervised
         self.warm_start = warm_start
@@ -256,6 +267,12 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         require_choice("mean_precision_family", self.mean_precision_family, ("joint", "independent"))
+        require_number("reg_covar", self.reg_covar)
+        if self.reg_covar:
+            raise ParameterError(
+                f"reg_covar of BayesianGaussianMixture must be 0, for its prior keeps variances above zero; got "
+                f"{self.reg_covar!r}. Leave it out; a larger covariance_prior keeps variances larger"
+            )
         if is_auto(self.n_components) and self.fixed is not None:
             raise ParameterError("fixed parameters need a number of components; got n_components='auto'")
         if is_auto(self.n_components) and self.semi_supervised:
@@ -285,7 +302,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_prior_ = prior.mean
         self.mean_precision_prior_ = prior.mean_precision
         self.degrees_of_freedom_prior_ = prior.df
-        self.covariance_prior_ = prior.inverse_scale
+        self.covariance_prior_ = None if prior.inverse_scale is None else prior.inverse_scale.known
         model = state(weights, self._form, prior, n_components, noise=noise)
         if not is_auto(self.n_components):
             return Statement(model, starts=self._starts(rows, scale, generator))
@@ -307,6 +324,10 @@ class BayesianGaussianMixture(GaussianEstimator):
             df=self.degrees_of_freedom_prior,
             covariance=self.covariance_prior,
         )
+
+    def _last_factors(self, n_features: int) -> dict[str, Any]:
+        factors = super()._last_factors(n_features)
+        return factors if is_learnt(self.covariance_prior) else without_scale(factors)
 
     def _refuse_one_per_component(self, scale: DataScale) -> None:
         """Refuse priors that are given for each component, where there is no telling how many there will be."""
@@ -362,7 +383,7 @@ class BayesianGaussianMixture(GaussianEstimator):
                 stacklevel=3,
             )
         self.moves_ = list(found.moves)
-        return found.posterior
+        return among(found.posterior, [end.posterior for end in ends])
 
     def _start_of_search(self, X: AnyArray) -> Array | None:
         """Return the responsibilities that a search begins with; None for one component."""
@@ -377,8 +398,14 @@ class BayesianGaussianMixture(GaussianEstimator):
         return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
-        self.weight_concentration_ = self._weight_prior(self.n_components_).concentrations(posterior)
-        self.mean_precision_ = found.mean_precision
+        scale = learnt_scale(posterior)
+        if scale is not None:
+            keep(self, covariance_prior_=self._structure.covariance_with(scale))
         # components that share their precision have one number
         df = None if found.df is None else np.asarray(found.df)
-        self.degrees_of_freedom_ = df.item() if df is not None and df.ndim == 0 else df
+        keep(
+            self,
+            weight_concentration_=self._weight_prior(self.n_components_).concentrations(posterior),
+            mean_precision_=found.mean_precision,
+            degrees_of_freedom_=df.item() if df is not None and df.ndim == 0 else df,
+        )

@@ -14,6 +14,7 @@ from .._typing import AnyArray
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
+from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import MixtureEstimator, RowsToFit, Statement
 
@@ -88,6 +89,8 @@ class KnownVarianceMixture(MixtureEstimator):
     -15.49
     """
 
+    mean_variances_: Any = Fitted()
+
     def __init__(
         self,
         n_components: int = 2,
@@ -123,7 +126,7 @@ class KnownVarianceMixture(MixtureEstimator):
             require_number("prior_variance, if it is not infinite,", self.prior_variance, above=0)
         as_array("prior_mean", self.prior_mean, (), "one number")
         given = np.full(self.n_components, 1 / self.n_components) if self.weights is None else self.weights
-        self.weights_ = as_weights("weights", given, self.n_components)
+        keep(self, weights_=as_weights("weights", given, self.n_components))
         model = known_variance_mixture(
             self.n_components,
             prior_variance=self.prior_variance,
@@ -135,8 +138,7 @@ class KnownVarianceMixture(MixtureEstimator):
 
     def _read(self, posterior: Posterior) -> MixtureDensity:
         mean = posterior["mean"]
-        self.means_ = mean.mean
-        self.mean_variances_ = mean.variance
+        keep(self, means_=mean.mean, mean_variances_=mean.variance)
         variances = self.variance + mean.variance
         return NormalMixture(self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
 

@@ -216,8 +216,8 @@ def _as_diagonal(name: str, noise_precision: Expression, rows: Plate) -> tuple[N
         f"Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
     )
     if isinstance(noise_precision, Diagonal):
-        node = noise_precision.node
-        if len(node.plates) != 1:
+        node = noise_precision.entries
+        if not isinstance(node, Node) or len(node.plates) != 1:
             raise PlateError(f"{where} takes diagonal(...) of one plate, of size D; got {node!r}")
         return node, node.plates[0]
     if noise_precision is None or isinstance(noise_precision, Node | Indexed):
