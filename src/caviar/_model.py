@@ -34,11 +34,12 @@ from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.moment import Moment, Walk
 from .engine.passes import Executor, Passes
-from .engine.plan import Plan
+from .engine.plan import Plan, extreme_parameter
 from .engine.priors import prior_start
 from .engine.row_marks import RowMarks, marks_of
 from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
+from .engine.sequences import ImpossibleSequenceError
 from .engine.starts.chance import chance_start, drawn_start
 from .engine.starts.data_start import data_start
 from .engine.status import Status
@@ -210,7 +211,8 @@ class Model:
         Raises
         ------
         DataError, PlateError, ParameterError
-            If the data do not fit the model, or an argument is impossible.
+            If the data do not fit the model, known probabilities of zero leave them no possibility, or an argument is
+            impossible.
         CheckpointError
             If the checkpoint is damaged, or that of another fit: another model, other data or other arguments.
 
@@ -259,10 +261,7 @@ class Model:
         if best.impossible:
             raise DataError(_why_impossible(best.impossible))
         if not np.isfinite(best.elbo):
-            raise ImproperError(
-                f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
-                f"prior; give a proper one"
-            )
+            raise ImproperError(_why_not_finite(best))
         warn_about(
             best,
             self.nodes,
@@ -432,6 +431,8 @@ class Model:
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
                     result = self._ascend(plan, passes, init, own_seed, own, schedule, keeper.moment)
+                except ImpossibleSequenceError as error:
+                    raise DataError(str(error)) from error
                 except ImproperError as error:
                     ends = ends.with_failure(error)
                 else:
@@ -593,6 +594,24 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
+
+
+def _why_not_finite(best: Result) -> str:
+    """Say why no start led to a finite objective."""
+    if any(best.plan.binding.is_flat(variable) for variable in best.plan.order):
+        return (
+            f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
+            f"give a proper one"
+        )
+    wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
+    nodes = [node for node in best.plan.binding.nodes if isinstance(node, Variable)]
+    extremes = [(node.name, extreme_parameter(node)) for node in nodes]
+    said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
+    because = f" ({said})" if said else ""
+    return (
+        f"no start led to a finite objective: the terms of {' and '.join(map(repr, wrong))} leave the range of double "
+        f"precision{because}. Give priors and data sizes that are nearer to each other and to 1"
+    )
 
 
 def _why_impossible(name: str) -> str:

@@ -478,7 +478,8 @@ class Posterior:
         Returns
         -------
         Array
-            Nats, shape (rows,).
+            Nats, shape (rows,). Minus infinity for a row that a known probability of zero, or a point mass at one,
+            rules out: new rows may be impossible, those of a fit are refused.
 
         Raises
         ------

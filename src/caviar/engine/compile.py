@@ -93,11 +93,15 @@ class GlobalTerm(NamedTuple):
     whole: Contraction | None = None
 
     def derivative(self, position: int) -> Derivative:
-        """Return the message to an operand: to the owner also where it counts nothing, so that it has a factor."""
+        """Return the message to an operand."""
+        return self.said_to(position).derivative(position)
+
+    def said_to(self, position: int) -> Contraction:
+        """Return what the message to an operand is of: to the owner also where it counts nothing, for its factor."""
         key = self.contraction.keys[position]
         if self.whole is not None and isinstance(key, tuple) and key[0] is self.owner:
-            return self.whole.derivative(position)
-        return self.contraction.derivative(position)
+            return self.whole
+        return self.contraction
 
 
 @dataclass(frozen=True, eq=False)

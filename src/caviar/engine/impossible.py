@@ -32,7 +32,10 @@ __all__ = ["impossible_variable", "known_zeros", "refuse_impossible", "zeros_by_
 _ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
 
-_REMEDY = "Correct the value, leave the row out or give it sample_weight 0, or give what may happen a probability above 0"
+_REMEDY = (
+    "Correct the value, leave the row out or give it sample_weight 0, or give what may happen a probability "
+    "above 0"
+)
 
 
 def refuse_impossible(plan: Plan, source: RowSource) -> None:

@@ -16,6 +16,7 @@ from ..language import Variable
 from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
+from .conditioning import lost_in_updates
 from .frame import refuse_far_priors
 from .impossible import impossible_variable
 from .moment import Moment, Visits, Walk
@@ -23,7 +24,6 @@ from .passes import Passes
 from .plan import Plan
 from .saddles import beyond_saddle
 from .state import (
-    ROUNDING,
     Factors,
     State,
     Visit,
@@ -39,8 +39,10 @@ __all__ = ["Progress", "Result", "Settings", "ascend", "record", "result_of", "t
 
 log = logging.getLogger("caviar")
 
+_EPS = float(np.finfo(float).eps)
+
 _TOLERATED_ERROR = 1e-3
-"""Rounding error of the objective (nats) that is told to the user, unless the objective itself is huge."""
+"""Rounding error of the objective (nats) that is told to the user."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,9 @@ class Result:
     fell_at
         Which update lowered the objective, and by how much, if any did.
     lost_in
-        The variable whose sums over the data are too large for double precision, or empty.
+        The variable in whose terms, or update, double precision loses what is told to the user, or empty.
     lost
-        Rounding error of the objective (nats) that these sums leave.
+        Rounding error of the objective (nats) that this leaves.
     beliefs
         Of point masses, the distributions whose modes they are, measured from the user's origin.
     impossible
@@ -277,8 +279,7 @@ def tell(settings: Settings, n_iter: int, elbo: float, change: float) -> bool:
 def result_of(state: State, trace: list[float], status: Status, n_updates: int) -> Result:
     """Return the result that a state is, after so many updates of the globals."""
     terms = state.objective.by_factor()
-    largest_in, largest = state.objective.largest()
-    lost = float(np.finfo(float).eps * largest)
+    lost_in, lost = _lost(state)
     return Result(
         state.plan,
         state.q,
@@ -288,12 +289,21 @@ def result_of(state: State, trace: list[float], status: Status, n_updates: int) 
         status,
         len(trace) - 1,
         state.fell_at,
-        largest_in if lost > max(_TOLERATED_ERROR, ROUNDING * abs(state.elbo)) else "",
+        lost_in if lost > _TOLERATED_ERROR else "",
         lost,
         beliefs_of_points(state),
         impossible_variable(state.plan, state.arrays),
         n_updates,
     )
+
+
+def _lost(state: State) -> tuple[str, float]:
+    """Return the variable whose rounding changes the objective most, and by how many nats."""
+    if state.objective.is_small(state.arrays, _TOLERATED_ERROR / _EPS):
+        return "", 0.0
+    name, largest = state.objective.largest(state.arrays)
+    rounded, of_update = lost_in_updates(state)
+    return (rounded, of_update) if of_update > _EPS * largest else (name, _EPS * largest)
 
 
 def _iterated(

@@ -17,7 +17,7 @@ import numpy as np
 from .._errors import ImproperError, ModelError
 from .._typing import Array
 from ..families import ExponentialFamily
-from ..language import Axis, Variable, base_terms_of
+from ..language import Axis, Constant, Variable, base_terms_of
 from .binding import Binding
 from .block_pass import BlockPass
 from .by_hand import compiled_rows
@@ -28,6 +28,7 @@ from .contraction import Contraction, Factor
 from .descendants import seen_globals
 from .frame import Frame
 from .locals import LocalFactor
+from .own_terms import own_terms_of
 from .partial_vectors import partial_vectors_of
 from .partly_known import PartlyKnown
 from .point import PointMass
@@ -35,7 +36,10 @@ from .row_pass import RowPass
 from .sums import Arrays, Coefficients
 from .updates import possible, updates_of
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "extreme_parameter"]
+
+_FAR_FROM_ONE = 20
+"""Powers of ten between a parameter and 1 that are very many."""
 
 
 class Plan:
@@ -79,6 +83,7 @@ class Plan:
         self.compiled, by_hand = compiled_rows(binding, frame, self.factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
+        self.own_terms = own_terms_of(self.order, terms, binding, frame)
         self._zeros = updates_of(self.order, self.compiled.zero_terms, binding)
         self.base_terms = {
             variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
@@ -164,15 +169,16 @@ class Plan:
         self, variable: Variable, arrays: Mapping[Hashable, Array]
     ) -> tuple[tuple[Array, ...], Any]:
         """Return the natural parameters of the optimal factor of a global variable, and that factor."""
-        # where a flat prior lets a precision grow without limit, its overflow is an improper factor, and no warning
-        with np.errstate(over="ignore"):
+        # what leaves the range of double precision is an improper factor or objective: the loop's to judge
+        with np.errstate(all="ignore"):
             natural = possible(self._zeros[variable], self.updates[variable].natural(arrays), arrays)
             return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
         try:
-            expected = factor.expected_statistics
+            with np.errstate(all="ignore"):
+                expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
         return dict(zip(self._keys[variable], expected, strict=True))
@@ -198,8 +204,9 @@ class Plan:
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
             return -np.inf if factor.n_categories is None else 0.0
-        entropy = factor.entropy_about_base()
-        return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))
+        with np.errstate(all="ignore"):
+            entropy = factor.entropy_about_base()
+            return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))
 
     def _log_base(self, variable: Variable, arrays: Arrays) -> float:
         """Return the log density of the family's own measure at points, which is linear in their statistics."""
@@ -273,11 +280,29 @@ def _why_improper(variable: Variable, reason: str) -> str:
     message = f"the update of '{variable.name}' has left its family: {reason}"
     if variable.is_flat:
         return message
+    extreme = extreme_parameter(variable)
+    if extreme:
+        return (
+            f"{message} Its prior is proper, but with its {extreme} the numbers of the update leave the range or the "
+            f"digits of double precision. Give the prior and the data sizes that are nearer to each other and to 1"
+        )
     return (
         f"{message} Its prior is proper, so it is double precision that gives out: a component stretches over widths "
         f"too different to be held in one covariance. Bring columns and components to similar scales, or widen the "
         f"prior"
     )
+
+
+def extreme_parameter(variable: Variable) -> str:
+    """Return the known parameter of a variable's density farthest from 1, if it is very far, or nothing."""
+    found = []
+    for slot in variable.slots.values():
+        if isinstance(slot.node, Constant):
+            sizes = np.abs(slot.node.value[slot.node.value != 0])
+            ends = (sizes.min(initial=1.0), sizes.max(initial=1.0))
+            found += [(abs(np.log10(size)), f"{slot.name} of {size:.3g}") for size in ends]
+    farthest, said = max(found, default=(0.0, ""))
+    return said if farthest > _FAR_FROM_ONE else ""
 
 
 def _base_contractions(variable: Variable, binding: Binding) -> list[Contraction]:

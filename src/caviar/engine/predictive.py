@@ -36,6 +36,9 @@ __all__ = ["log_predictive"]
 _ENTRIES = 2**18
 """Numbers of the largest statistic that one block of rows makes."""
 
+_CANCELS = 1e8
+"""Nats of a log-partition from which on the difference of two has fewer than eight digits after the point."""
+
 _ROW = "row"
 """Key of the first axis that every message has."""
 
@@ -403,7 +406,11 @@ def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
 
 
 def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
-    """Return A(eta + T) - A(eta) of each repetition, shape (rows or 1, repetitions...)."""
+    r"""Return A(eta + T) - A(eta) of each repetition, shape (rows or 1, repetitions...).
+
+    Where the two log-partitions are so large that their difference has few digits, it is told from what has them all,
+    :math:`\langle T, \mathrm E t \rangle + \mathrm{KL}(q_\eta \,\|\, q_{\eta + T})`.
+    """
     after, events = [], []
     shapes = factor.statistic_shapes(factor.event_shape)
     for name, eta, shape in zip(factor.statistics, factor.natural, shapes, strict=True):
@@ -411,7 +418,10 @@ def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
         events.append(after[-1].ndim - len(shape))
     batch = np.broadcast_shapes(*(eta.shape[:n] for eta, n in zip(after, events, strict=True)))
     full = tuple(np.broadcast_to(eta, batch + eta.shape[n:]) for eta, n in zip(after, events, strict=True))
-    return type(factor).from_natural(full).log_partition - factor.log_partition
+    extended = type(factor).from_natural(full)
+    if np.abs(factor.log_partition).max(initial=0.0) < _CANCELS:
+        return extended.log_partition - factor.log_partition
+    return _gain_at(variable, factor.expected_statistics, message) + factor.kl(extended)
 
 
 def _gain_at(variable: Variable, statistics: Statistics, message: _Messages) -> Array:

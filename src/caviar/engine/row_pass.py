@@ -30,6 +30,9 @@ _UNFUSED_ROWS = 1024
 _MOST_COMBINATIONS = 64
 """Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
 
+_NEVER = 1e100
+"""Nats that a known probability of zero costs a combination of labels."""
+
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
 
@@ -301,6 +304,11 @@ class RowPass:
             nonlocal best
             own = coupled[len(chosen)]
             natural = self._natural(own, rows, coefficients, state, data, scratch).copy()
+            if coefficients.zeros is not None:
+                features = self._features(own, rows, scratch)
+                natural -= _NEVER * self._zeros_met(
+                    own, coefficients.zeros, features, rows, state, data, scratch
+                )
             if len(chosen) + 1 < len(coupled):
                 for label in range(own.n_rows):
                     point = np.zeros((own.n_rows, rows.n_rows))

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .._errors import DataError, ImproperError
+from .._errors import ImproperError
 from .._pairwise import pairwise_sum
 from .._typing import AnyArray, Array
 from ..families.markov_chain import ImpossiblePathError
@@ -23,7 +23,15 @@ from .gaps import entries_name, order_of_patterns
 from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Over", "given_sequences", "one_by_one", "sequence_bounds", "summarize_sequences", "tiles_of"]
+__all__ = [
+    "ImpossibleSequenceError",
+    "Over",
+    "given_sequences",
+    "one_by_one",
+    "sequence_bounds",
+    "summarize_sequences",
+    "tiles_of",
+]
 
 T = TypeVar("T")
 
@@ -37,6 +45,10 @@ _FEWEST_BLOCKS = 4
 """Blocks that rows are cut into, as far as each keeps the rows of a tile: for threads, and for batches."""
 
 _READ_ROWS = 65_536
+
+
+class ImpossibleSequenceError(ImproperError):
+    """Known probabilities of zero leave a sequence no path of states; in a sample, it may be no whole sequence."""
 
 
 class Over(Protocol):
@@ -167,7 +179,7 @@ def _inferred(
     try:
         smoothing = chain.smoothing(natural[:, steps], starts[steps], coefficients.parts, scratch)
     except ImpossiblePathError as error:
-        raise DataError(_no_path(chain, rows, steps, error)) from error
+        raise ImpossibleSequenceError(_no_path(chain, rows, steps, error)) from error
     except ImproperError as error:
         if isinstance(rows.where, slice) and rows.where.start:
             raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error

@@ -51,6 +51,7 @@ class GlobalUpdate:
             + tuple([binding.size(Axis(variable, c)) for c in variable.letters[s]])
             for s in statistics
         ]
+        self._uses = tuple(uses)
         self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
         self.changing: list[tuple[int, Derivative]] = []
         self.terms: list[int] = []
@@ -67,13 +68,31 @@ class GlobalUpdate:
 
     def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor."""
-        total = list(self.fixed)
+        total = [np.zeros(fixed.shape) for fixed in self.fixed]
         for statistic, derivative in self.changing:
             total[statistic] = total[statistic] + derivative(arrays)
+        # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
+        total = [own + fixed for own, fixed in zip(total, self.fixed, strict=True)]
         for statistic in self._square:
             # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
             total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
         return tuple(total)
+
+    def magnitude(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
+        """Return the sum of the sizes of all products that each natural parameter is the sum of."""
+        total = [np.zeros(fixed.shape) for fixed in self.fixed]
+        for _, term, position in self._uses:
+            _, name = term.contraction.keys[position]  # type: ignore[misc]
+            statistic = self.variable.family.statistics.index(name)
+            derivative = term.said_to(position).absolute.derivative(position)
+            total[statistic] = total[statistic] + derivative(_of_size(arrays, term))
+        for statistic in self._square:
+            total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
+        return tuple(total)
+
+
+def _of_size(arrays: Mapping[Hashable, Array], term: GlobalTerm) -> dict[Hashable, Array]:
+    return {key: np.abs(arrays[key]) for key in term.contraction.keys}
 
 
 def possible(

@@ -124,6 +124,10 @@ class Beta(ExponentialFamily):
         x = as_value(value)
         return self._dirichlet.log_density(np.stack((x, 1.0 - x), axis=-1))
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure."""
+        return self._dirichlet.entropy_about_base()
+
     def entropy(self) -> Array:
         """Return the entropy."""
         return self._dirichlet.entropy()

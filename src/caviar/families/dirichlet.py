@@ -170,6 +170,10 @@ class Dirichlet(ExponentialFamily):
         terms = np.where(positive, interior, edge) - stirling_remainder(concentration)
         return np.where(inside, terms.sum(axis=-1) + stirling_remainder(self.total), -np.inf)
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure: logarithms that grow, without what cancels."""
+        return entropy_remainder(self.concentration).sum(axis=-1) - entropy_remainder(self.total)
+
     def entropy(self) -> Array:
         """Return the differential entropy over the first K - 1 weights."""
         remainders = entropy_remainder(self.concentration) + self.expected_statistics[0]

@@ -133,6 +133,10 @@ class Gamma(ExponentialFamily):
         at_zero = xlogy(shape - 1.0, 0.0) - self.log_partition
         return np.where(inside, density, np.where(x == 0, at_zero, -np.inf))
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure, which depends on the shape alone."""
+        return entropy_remainder(self.shape)
+
     def entropy(self) -> Array:
         """Return the entropy: shape + log-gamma(shape) + (1 - shape) digamma(shape) - log rate."""
         return entropy_remainder(self.shape) + self.expected_statistics[0]

@@ -154,6 +154,10 @@ class StickBreaking(ExponentialFamily):
         # the weights' volume is that of the shares times s_2 ... s_{K-1}
         return np.where(inside, density - np.log(known[..., 1:-1]).sum(axis=-1), -np.inf)
 
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure: that of the shares about theirs."""
+        return self._shares.entropy_about_base().sum(axis=-1)
+
     def entropy(self) -> Array:
         """Return the differential entropy over the first K - 1 weights."""
         return self._shares.entropy().sum(axis=-1) + self.expected_statistics[1][..., 1:-1].sum(axis=-1)

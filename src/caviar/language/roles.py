@@ -15,6 +15,7 @@ from functools import cache, partial
 import numpy as np
 from scipy.special import gammaln
 
+from .._gamma_function import log_beta
 from .._typing import AnyArray, Array
 
 __all__ = [
@@ -162,7 +163,7 @@ def _log_complement(value: Array) -> Array:
 
 
 def _log_beta(value: Array) -> Array:
-    return gammaln(value).sum(-1) - gammaln(value.sum(-1))
+    return log_beta(value, value.sum(axis=-1))
 
 
 def _log_gamma(dimension: int, df: Array) -> Array:

@@ -61,7 +61,7 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
 def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain, rows that follow each other."""
     if plan.chain is not None:
-        sample = in_order(passes.source)
+        sample = in_order(passes.source, plan.chain.starts)
     q = prior_start(plan)
     for variable in _multiplied(plan):
         q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
