@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ImproperError
-from .._typing import Array
+from .._typing import Array, Statistics
 from ..language import LinearGaussianChain, Variable
 from .acceleration import Move
 from .collapse import has_collapsed
@@ -56,6 +56,9 @@ _MOST_NUMBERS = 2e7
 
 _EPSILON = 1e-4
 """Step of the differences, in standard deviations of the factors."""
+
+_NOTHING = 1e-2
+"""Share of the length of a direction that counts as none of it."""
 
 _SURELY = 5e-3
 """By how much an eigenvalue lies above 1 that is no error of a difference, nor that of a flat direction."""
@@ -131,10 +134,10 @@ def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -
     held, found = passes.held(None), None
     try:
         largest, way = _steepest(state, passes, np.random.default_rng(number))
-        if largest > 1 + _SURELY:
-            found = _risen(with_optimal_locals(state, passes), way, passes, least)
-        elif largest > 1 - _NEARLY:
-            found = _swept(with_optimal_locals(state, passes), way, passes, max(least, _LEAST_OF_LONG))
+        if largest > 1 - _NEARLY:
+            state = with_optimal_locals(state, passes)
+            found = _risen(state, way, passes, least) if largest > 1 + _SURELY else None
+            found = found or _swept(state, way, passes, max(least, _LEAST_OF_LONG))
     except (ImproperError, np.linalg.LinAlgError) as error:
         log.info("not tried for a saddle point: %s", error)
     if found is None:
@@ -226,12 +229,14 @@ def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[f
     natural = response.of_updates(response.drawn(rng))
     expected = response.of_factors(natural, np.sqrt(response.size))
     while len(basis) < most:
+        whole = float(natural @ expected)
         for own in (*basis, *basis):
             # twice, so that rounding leaves nothing of the others
             share = float(own.expected @ natural)
             natural, expected = natural - share * own.natural, expected - share * own.expected
         squared = float(natural @ expected)
-        if not _EPSILON**2 < squared < np.inf:
+        if not _NOTHING**2 * whole < squared < np.inf:
+            # what is left of a direction that the others span is the error of differences
             break
         length = np.sqrt(squared)
         basis.append(Move(natural / length, expected / length))
@@ -270,33 +275,63 @@ def _risen(state: State, way: Array, passes: Passes, least: float) -> State | No
 
 
 def _swept(state: State, way: Array, passes: Passes, least: float) -> State | None:
-    """Return a higher state some sweeps from where locations are after a long step; None if these lead no higher."""
-    moves = _moves_of_locations(state, way)
-    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 1.0
-    reached, held = None, passes.held(None)
-    while moves and step < _LONGEST:
-        moved = {v: state.plan.with_known(v, state.q[v].translate(step * move)) for v, move in moves.items()}
-        reached, held = begin(state.plan, {**state.q, **moved}, passes), passes.held(None)
-        if not reached.elbo > state.elbo - fall:
-            break
-        step *= 4
-    passes.put_back(held)
-    gain = np.inf
-    for _ in range(_SWEEPS if reached is not None else 0):
-        assert reached is not None
-        if reached.elbo > state.elbo + least:
-            return reached
-        before, last = reached.elbo, gain
-        reached, _ = advance(reached, passes)
-        gain = reached.elbo - before
-        if 0 < gain < last < np.inf and reached.elbo + gain / (1 - gain / last) < state.elbo + least:
-            # gains that shrink so fast lead back to where the step began
-            return None
+    """Return a higher state some sweeps from the end of a long step, either way; None if these lead no higher."""
+    held = passes.held(None)
+    for signed in (way, -way):
+        passes.put_back(held)
+        reached = _far(state, signed, passes)
+        for left in range(_SWEEPS, 0, -1):
+            if reached.fell_at or has_collapsed(reached.plan, reached.q, reached.arrays):
+                break
+            if reached.elbo > state.elbo + least:
+                return reached
+            before = reached.elbo
+            reached, _ = advance(reached, passes)
+            if reached.elbo + 2 * left * (reached.elbo - before) < state.elbo + least:
+                # it is on the way back, or nowhere
+                break
     return None
 
 
+def _far(state: State, way: Array, passes: Passes) -> State:
+    """Return the state after as long a step as leaves the objective near, the local factors at their optimum.
+
+    Locations move, whatever becomes of their widths; of all others the natural parameters do, no more than half of the
+    way to the edge of their domain.
+    """
+    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 1.0
+    moves, reached = _moves_of_locations(state, way), state
+    directions = apart(state.plan, state.natural, way)
+    while step < _LONGEST:
+        q = dict(reached.q)
+        for variable in state.plan.order:
+            if variable in moves:
+                moved = state.q[variable].translate(step * moves[variable])
+                q[variable] = state.plan.with_known(variable, moved)
+            else:
+                q[variable] = _half_way(state, variable, directions[variable], step) or q[variable]
+        reached = begin(state.plan, q, passes)
+        if not reached.elbo > state.elbo - fall:
+            break
+        step *= 4
+    return reached
+
+
+def _half_way(state: State, variable: Variable, direction: Statistics, step: float) -> Any:
+    """Return the factor half a step away, or None if there is none at a whole one."""
+    several = (
+        tuple(eta + size * d for eta, d in zip(state.natural[variable], direction, strict=True))
+        for size in (step, step / 2)
+    )
+    try:
+        _, found = (state.plan.factor(variable, natural) for natural in several)
+    except ImproperError:
+        return None
+    return found
+
+
 def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
-    """Return by how much the means of locations change with a change of all natural parameters, where they do."""
+    """Return by how much the means of locations change with a change of all natural parameters."""
     near = apart(state.plan, state.natural, joined(state.plan, state.natural) + _EPSILON * way)
     found = {}
     for variable in state.plan.order:
@@ -304,8 +339,7 @@ def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
         if any(slot.role.moves for slot in variable.slots.values()) and hasattr(factor, "translate"):
             ends = (own.mean for own in (state.plan.factor(variable, near[variable]), factor))
             new, old = (np.asarray(mean[0] if isinstance(mean, tuple) else mean) for mean in ends)
-            if np.any(new != old):
-                found[variable] = (new - old) / _EPSILON
+            found[variable] = (new - old) / _EPSILON
     return found
 
 
