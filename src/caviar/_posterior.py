@@ -701,7 +701,7 @@ class Posterior:
         >>> print(covered(posterior, np.arange(100)).mean())
         1.0
         >>> print(np.concatenate([covered(q, rows) for rows, q in posterior.cross_validate(data)]).mean())
-        0.92
+        0.96
         """
         _check_count("n_folds", n_folds)
         if not self.is_fit_of(data, sample_weight=sample_weight):

@@ -129,7 +129,7 @@ def _outliers(page: Page) -> str:
     if not facts["n_judged"]:
         return "<p>Outliers cannot be told: every row has missing entries in too many patterns.</p>"
     is_new = facts["seen"]["is_new"]
-    in_sample = "" if is_new else "In-sample "
+    in_sample = "" if is_new else "In-sample, "
     less = "" if is_new else " Rows that the fit has seen look less rare to it than new ones."
     told = (
         f"<p>{in_sample}{facts['n_outliers']:,} of {facts['n_judged']:,} rows are less expected than all but "

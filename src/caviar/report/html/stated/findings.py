@@ -80,7 +80,7 @@ def _distance(subject: Subject, data: Mapping[str, Any]) -> dict[str, str] | Non
     told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
     if found.pareto_k >= 0.7:
         text = (
-            f"{told}, above 0.7: the exact posterior differs from what was found. Means may serve; intervals are "
+            f"{told}, 0.7 or more: the exact posterior differs from what was found. Means may serve; intervals are "
             f"likely to be too narrow. With very many unknowns it is large for any posterior of independent factors."
         )
         return finding("note", title, text)
@@ -124,7 +124,7 @@ def _calibration(own: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, s
     elif seen["is_new"]:
         told = f"{what}, which the fit has not seen, lie in their 95% interval"
     else:
-        told = f"In-sample {what} lie in their 95% interval"
+        told = f"In-sample, {what} lie in their 95% interval"
     error = math.sqrt(_LEVEL * (1 - _LEVEL) / tested["n"])
     if abs(tested["covered"] - _LEVEL) > max(0.02, 2 * error) and (is_test or tested["covered"] < _LEVEL):
         words = "too narrow" if tested["covered"] < _LEVEL else "too wide"
