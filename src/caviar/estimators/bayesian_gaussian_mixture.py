@@ -90,10 +90,14 @@ class BayesianGaussianMixture(GaussianEstimator):
     degrees_of_freedom_prior
         :math:`\nu > D - 1` (``"diag"``, ``"spherical"``: > 0), a number or (K,); D by default.
     covariance_prior
-        :math:`B`, the inverse scale of the Wishart, in the shape of ``covariances_`` or of one component's; the prior
-        expects the precision :math:`\nu B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn
-        neither: the same matrix means the same there. The covariance of the data by default, see Notes.
-        ``"diag"`` and ``"spherical"``: a Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+        :math:`B`, the inverse scale of the Wishart; the prior expects the precision :math:`\nu B^{-1}`.
+
+        - ``"auto"``: learnt. All components have one diagonal :math:`B`, whose entries have a prior and a factor of
+          their own, ``posterior_["scale"]``; see Notes.
+        - ``"empirical"``, or None as in scikit-learn: the covariance of the data, with its correlations shrunk.
+        - an array in the shape of ``covariances_`` or of one component's. It is *not* divided by the degrees of
+          freedom, in scikit-learn neither: the same matrix means the same there. ``"diag"`` and ``"spherical"``: a
+          Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
     reg_covar
         0. In scikit-learn it is added to the variances; here the prior keeps them above zero, and a larger
         ``covariance_prior`` keeps them larger.
@@ -137,7 +141,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K -
         1,) each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
     weight_concentration_prior_, mean_prior_, mean_precision_prior_, degrees_of_freedom_prior_, covariance_prior_
-        The prior that was used.
+        The prior that was used; of a scale that was learnt its expectation, in the shape of one component's covariance.
     elbo_, lower_bound_
         Lower bound of the log evidence in nats, every constant included; comparable between any two fits to the
         same rows.
@@ -168,9 +172,18 @@ class BayesianGaussianMixture(GaussianEstimator):
 
     The prior must not change with K, or ELBOs would compare priors: so the concentration of the weights is 1 by
     default. The ELBO lacks up to log K! of the log evidence (:func:`caviar.compare_mixtures`), so of two numbers
-    that the data hardly tell apart the smaller is found. What the number answers to besides is the scale of
-    ``covariance_prior``: if clusters are much narrower than the data, a smaller one than the default raises the
-    ELBO and finds more of them.
+    that the data hardly tell apart the smaller is found. With a ``covariance_prior`` that is given the number answers
+    to its scale, too.
+
+    A scale that is learnt is stated in the language, as the rest of the mixture, and its divergence is in the ELBO:
+
+    .. math::
+        B = \mathrm{diag}(b_d + \epsilon_d), \qquad b_d \sim \mathrm{Gamma}\bigl(\tfrac12, \tfrac1{2 s_d^2}\bigr)
+
+    with the variances :math:`s_d^2` of the data (``"spherical"``: one :math:`b`, and their mean). Given :math:`b` and
+    the default :math:`\nu = D` the standard deviations of a component are half-t distributed, and its correlations are
+    not drawn to those of the data. The small known :math:`\epsilon_d` keeps the evidence finite where the rows of a
+    component are all equal in some direction.
 
     The covariance of the data, where a default needs one, has total weight as divisor, correlations shrunk by
     the factor N / (N + D), and a substitute for the variance of constant columns. The defaults depend on

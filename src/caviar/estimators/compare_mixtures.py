@@ -89,8 +89,7 @@ def compare_mixtures(
     is lost, and the sum may exceed the log evidence: it is no bound. ``best`` goes by the bound itself; where the
     two disagree, the data do not decide. Section 2 of ``docs/mathematics.md``.
 
-    The scale of ``covariance_prior`` matters as much as K: where clusters are much narrower than the data, a
-    smaller one raises the ELBO. ELBOs of different priors can be compared too.
+    ELBOs of different priors can be compared too, as those of ``covariance_prior="auto"`` and ``"empirical"``.
 
     Examples
     --------
