@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .._errors import DataError
 from .._posterior import Posterior
 from .._typing import AnyArray
+from ..data import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
@@ -146,6 +147,7 @@ class KnownVarianceMixture(MixtureEstimator):
         return X[:, 0]
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
+        X = on_host(X)
         lazy = lazy_rows(X)
         if lazy is not None:
             X = as_column(lazy) if lazy.ndim == 1 else X
