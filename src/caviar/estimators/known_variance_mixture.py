@@ -28,7 +28,8 @@ class KnownVarianceMixture(MixtureEstimator):
     .. math:: \mu_k \sim N(m_0, s_0^2), \qquad z_n \sim \mathrm{Cat}(w), \qquad x_n \mid z_n \sim N(\mu_{z_n}, v)
 
     Stated by :func:`caviar.models.known_variance_mixture`; sections 2 and 3 of ``docs/mathematics.md``. Rows
-    may be given as shape (N,) or (N, 1).
+    may be given as shape (N,) or (N, 1). Of scikit-learn's contract it leaves tables of several columns, which it
+    refuses: choose one before it in a pipeline. The rest of the contract holds for one column.
 
     Parameters
     ----------
