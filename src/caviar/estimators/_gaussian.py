@@ -68,6 +68,12 @@ class GaussianEstimator(PredictiveMethods):
     n_components_: Any = Fitted()
     precisions_: Any = Fitted(REMEDY)
 
+    def __sklearn_tags__(self) -> Any:
+        """Say whether labels are needed."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = bool(self.semi_supervised)
+        return tags
+
     @property
     def _structure(self) -> CovarianceStructure:
         return STRUCTURES[self.covariance_type]

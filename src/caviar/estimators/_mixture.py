@@ -20,7 +20,7 @@ from .._errors import DataError
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
-from ..data import refuse_unmade
+from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
@@ -147,6 +147,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         _refuse_equal_names(X)
+        X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]

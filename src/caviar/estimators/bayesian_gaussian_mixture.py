@@ -106,7 +106,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
         has both or neither. The bound is then one of log p(x, known values).
     semi_supervised
-        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
+        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
+        fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
+        classes, do not take it. The rest of the contract holds.
     warm_start
         Whether a fit goes on where the last one ended.
     random_state

@@ -17,7 +17,7 @@ from .._model import Model, _Evaluator
 from .._posterior import Posterior
 from .._progress import reporter
 from .._typing import Array
-from ..data import refuse_unmade
+from ..data import on_host, refuse_unmade
 from ..engine.evaluate import objective_at
 from ..engine.loop import Progress
 from ..engine.schedules import Schedule, as_schedule
@@ -256,7 +256,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         counts = self._validated(X, reset=reset)
         if sample_weight is None:
             return counts, None
-        return counts, _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+        return counts, _check_sample_weight(
+            on_host(sample_weight), counts, dtype=np.float64, ensure_non_negative=True
+        )
 
     def _stated(self, n_words: int) -> Model:
         """Return the model, after checking its priors."""
@@ -509,6 +511,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
         refuse_unmade(X)
+        X = on_host(X)
         X = validate_data(
             self,
             X,
