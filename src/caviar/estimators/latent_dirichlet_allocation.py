@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, Self
@@ -24,6 +25,7 @@ from ..engine.status import Status
 from ..families import Dirichlet
 from ..models import latent_dirichlet_allocation
 from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
+from ._checkpointing import Checkpointing
 from ._mixture import UnsettledWarning
 from ._saveable import Saveable
 
@@ -158,7 +160,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags.input_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Fit the topics to documents.
 
         Parameters
@@ -169,6 +179,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             Ignored.
         sample_weight
             Weight of each document; 2 is the document twice.
+        checkpoint
+            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            estimator with the same arguments goes on from there. It needs a ``random_state``.
+        checkpoint_every
+            Seconds between two writings of it; 0 writes it after every pass.
 
         Returns
         -------
@@ -179,6 +194,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         DataError, ParameterError
             If counts or an argument are impossible.
         """
+        Checkpointing(checkpoint, checkpoint_every).check(self.random_state)
         counts = self._validated(X, reset=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -206,6 +222,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             schedule=schedule,
             executor=executor_of(self),
             progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
         )
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and not isinstance(
             schedule, StochasticSteps
