@@ -17,8 +17,9 @@ from .._model import Model
 from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
+from ..engine.status import Status
 from ._arguments import executor_of, require_choice, require_number
-from ._checkpointing import Checkpointing
+from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._fitted import Fitted, keep
@@ -29,7 +30,7 @@ from ._mixture import REMEDY, RowsToFit, Statement, among
 from ._scale_prior import is_learnt, learnt_scale, without_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
-from .automatic import Move, Problem, search
+from .automatic import Found, Move, Problem, search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
 __all__ = ["BayesianGaussianMixture"]
@@ -364,12 +365,11 @@ class BayesianGaussianMixture(GaussianEstimator):
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
-        checkpointing: Checkpointing,
+        next_fit: NextFit,
     ) -> Posterior:
         if statement.model_of is None:
             self.__dict__.pop("moves_", None)
-            return super()._best(statement, data, sample_weight, generator, checkpointing)
-        checkpointing.refuse_search()
+            return super()._best(statement, data, sample_weight, generator, next_fit)
         X = whole(data["x"], "n_components='auto'")
         sample_weight = in_memory(sample_weight)
         start = self._start_of_search(X)
@@ -383,14 +383,18 @@ class BayesianGaussianMixture(GaussianEstimator):
             self.tol,
             executor_of(self),
             self.verbose if callable(self.verbose) else False,
+            next_fit,
         )
         with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:
-            ends = [
-                search(problem, None if start is None else start[rows], own, tell)
-                for own in generator.spawn(self.n_init)
-            ]
+            ends: list[Found] = []
+            for own in generator.spawn(self.n_init):
+                ends.append(search(problem, None if start is None else start[rows], own, tell))
+                if ends[-1].is_interrupted:
+                    break
         found = max(ends, key=lambda end: end.posterior.elbo)
-        if any(end.is_interrupted for end in ends):
+        if ends[-1].is_interrupted:
+            # also where the best so far had converged
+            found.posterior.status = Status.INTERRUPTED
             warnings.warn(
                 "BayesianGaussianMixture: the search for the number of components was interrupted; "
                 "this is the best so far",
