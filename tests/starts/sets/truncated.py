@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import caviar as cv
-
 from starts.case import Problem, cases_of
 
 

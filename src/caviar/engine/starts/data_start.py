@@ -23,7 +23,6 @@ from .assignment import assigned
 from .basis import Basis, Guess
 from .by_chance import alike, at_random, without_labels
 from .clusterwise import by_regression
-from .differences import differs
 from .from_labels import from_labels
 from .gates import gates_of
 from .in_time import in_time
@@ -51,17 +50,22 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
     if isinstance(plan.binding, DocumentBinding):
         return drawn_topics(plan, sample, passes, rng)
-    if plan.chain is not None:
+    gates = gates_of(plan)
+    has_states = any(gate.factor is plan.chain for gate in gates if plan.chain is not None)
+    if has_states:
         sample = in_order(passes.source)
     q = prior_start(plan)
     for variable in _multiplied(plan):
         q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
     host = Passes(sample, getattr(passes.executor, "host", passes.executor))
-    basis = Basis(plan, gates_of(plan), sample, host, q, rng)
-    starts = list(_candidates(basis))
+    basis = Basis(plan, gates, sample, host, q, rng)
+    starts = _candidates(basis)
+    if plan.chain is not None and not has_states:
+        # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
+        return next(starts)()
     if outer_variables(plan.binding.nodes, plan.order):
-        return settled(*starts[0](), passes)
-    return best_of(starts, sample, host, _BEHIND if basis.is_plain else np.inf)
+        return settled(*next(starts)(), passes)
+    return best_of(list(starts), sample, host, _BEHIND if basis.is_plain else np.inf)
 
 
 def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
@@ -74,7 +78,7 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield partial(_start_from, basis, guess)
-    if pooled or any(differs(plan, gate) for gate in basis.gates):
+    if pooled or any(basis.differs(gate) for gate in basis.gates):
         yield lambda: (plan, dict(basis.q))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..sample import Sample
+from ..sample import Sample, gather
 from ..work import RowSource
 
 __all__ = ["in_order"]
@@ -18,9 +18,6 @@ def in_order(source: RowSource) -> Sample:
     """Return all rows as they come, or as many as a sample may have in a few runs of them."""
     n_rows, is_part = source.n_rows, source.n_rows > _MOST_ROWS
     length = _MOST_ROWS // _RUNS if is_part else n_rows
-    starts = np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist()
-    blocks = [source.read(start, start + length) for start in starts]
-    weights = [source.weights(start, start + length) for start in starts]
-    columns = {name: np.concatenate([np.asarray(block[name]) for block in blocks]) for name in blocks[0]}
-    row_weights = np.concatenate([np.ones(length) if own is None else own for own in weights])
-    return Sample(columns, row_weights, is_part)
+    starts = np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(np.int64)
+    columns = gather(source, (starts[:, None] + np.arange(length)).ravel())
+    return Sample(columns, np.ones(length * len(starts)), is_part)
