@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..chain import Starts
-from ..sample import Sample
+from ..sample import Sample, gather
 from ..work import RowSource
 
 __all__ = ["in_order"]
@@ -23,17 +23,11 @@ def in_order(source: RowSource, starts_of: Starts) -> Sample:
     """
     n_rows, is_part = source.n_rows, source.n_rows > _MOST_ROWS
     length = _MOST_ROWS // _RUNS if is_part else n_rows
-    starts = np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist()
-    blocks = [source.read(start, start + length) for start in starts]
-    weights = [source.weights(start, start + length) for start in starts]
-    first = [
-        int(np.argmax(starts_of.among(block, length))) if at else 0
-        for at, block in zip(starts, blocks, strict=True)
-    ]
-    columns = {
-        name: np.concatenate([np.asarray(block[name])[at:] for at, block in zip(first, blocks, strict=True)])
-        for name in blocks[0]
-    }
-    each = [np.ones(length) if own is None else own for own in weights]
-    row_weights = np.concatenate([own[at:] for at, own in zip(first, each, strict=True)])
-    return Sample(columns, row_weights, is_part)
+    found, weights = [], []
+    for start in np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist():
+        among = starts_of.among(source.read(start, start + length), length)
+        first = start + int(np.argmax(among)) if start else 0
+        own = source.weights(first, start + length)
+        found.append(np.arange(first, start + length))
+        weights.append(np.ones(start + length - first) if own is None else own)
+    return Sample(gather(source, np.concatenate(found)), np.concatenate(weights), is_part)

@@ -61,7 +61,7 @@ def in_steps(plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Arr
     starts = gate.factor.starts.among(sample.columns, sample.n_rows)
     starts[0] = True
     within = np.flatnonzero(~starts)
-    first = np.bincount(labels[starts], minlength=size)
+    first: Array = np.bincount(labels[starts], minlength=size).astype(np.float64)
     pairs = np.zeros((size, size))
     np.add.at(pairs, (labels[within - 1], labels[within]), 1.0)
     (initial, is_known), (transition, are_known) = _known_rows(plan, gate)
