@@ -92,7 +92,7 @@ def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Genera
 
 
 def _further(basis: Basis, gate: Gate, cloud: Cloud, found: Sequence[AnyArray]) -> list[AnyArray]:
-    """Return labels of more runs of k-means: a likelihood has more local optima than an ELBO, so more starts compete."""
+    """Return labels of more runs of k-means: a likelihood has more local optima than an ELBO, so more compete."""
     if gate.factor is None or gate.variable.summed or not basis.plan.point.issuperset(basis.plan.order):
         return []
     original = in_original_units(basis.plan, gate.factor, basis.sample, cloud.points)
