@@ -235,7 +235,7 @@ class GaussianMixture(GaussianEstimator):
             known["precision"] = np.broadcast_to(structure.invert(given), structure.shape(n_components, size))
         elif covariances is not None:
             structure.checked("covariances", covariances, n_components, size)
-        scale = DataScale(known["mean"].mean(axis=0), np.ones(size), np.eye(size))
+        scale = DataScale(known["mean"].mean(axis=0), np.ones(size), np.eye(size), float(n_components))
         model = state(
             mixture._weight_prior(n_components),
             mixture._form,

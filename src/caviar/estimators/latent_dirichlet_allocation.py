@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, Self
@@ -26,6 +27,7 @@ from ..engine.status import Status
 from ..families import Dirichlet
 from ..models import latent_dirichlet_allocation
 from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
+from ._checkpointing import Checkpointing
 from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
 from ._perplexity import PerplexityWatch
@@ -201,7 +203,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags.input_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Fit the topics to documents.
 
         Parameters
@@ -212,6 +222,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             Ignored.
         sample_weight
             Weight of each document; 2 is the document twice.
+        checkpoint
+            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            estimator with the same arguments goes on from there. It needs a ``random_state``.
+        checkpoint_every
+            Seconds between two writings of it; 0 writes it after every pass.
 
         Returns
         -------
@@ -222,11 +237,19 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         DataError, ParameterError
             If counts or an argument are impossible.
         """
+        Checkpointing(checkpoint, checkpoint_every).check(self.random_state)
         counts, sample_weight = self._documents(X, sample_weight, reset=True)
         schedule = self._check_settings()
         generator = as_generator(self.random_state)
         posterior = self._fitted(
-            self._stated(counts.shape[1]), counts, sample_weight, generator, schedule, max_iter=self.max_iter
+            self._stated(counts.shape[1]),
+            counts,
+            sample_weight,
+            generator,
+            schedule,
+            max_iter=self.max_iter,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
         )
         is_to_settle = self.max_iter > 0 and not isinstance(schedule, StochasticSteps)
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:

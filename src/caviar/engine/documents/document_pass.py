@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -122,6 +123,11 @@ class DocumentPass:
         """0, so that batches are a user's choice: each holds sums of the size of all topics and words."""
         return 0.0
 
+    @property
+    def n_sums(self) -> int:
+        """Numbers that the sums over documents consist of: one for each topic and word."""
+        return math.prod(self._part.shape)
+
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the documents need of the topics."""
         words = TopicWords.of(arrays[self._topics])
@@ -194,8 +200,11 @@ class DocumentPass:
         """Return the natural parameters of one local factor."""
         return self.infer(rows, coefficients, scratch)[factor]
 
-    def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
+        assert not given, "what is given of documents gives the topics: documents/start.py"
         counts, words = rows.columns[self._word], self.words(coefficients)
         found = self.thorough()._ascend(counts, words, None, scratch)
         logits = self.logits(counts, expected_log_of(found.concentration), words)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 __all__ = ["ascent", "convergence", "finding", "restarts", "verdict_of"]
 
 _SAME = 0.1
@@ -57,15 +55,14 @@ def convergence(fit: Mapping[str, Any]) -> dict[str, str]:
 
 def restarts(fit: Mapping[str, Any]) -> dict[str, str]:
     """Return whether the starts ended at the same place, or that there was one only."""
-    ends = np.asarray(fit["restarts"])
-    if len(ends) <= 1:
+    if len(fit["restarts"]) <= 1:
         text = f"Another start may end higher. Fit again with {fit['say_starts']} to find out."
         return finding("note", "One start only", text)
-    reached = int((ends >= np.nanmax(ends) - _SAME).sum())
-    told = f"{reached} of {len(ends)} starts ended at the best {fit['objective']}, up to {_SAME} nats"
+    reached = next((n_starts for end, n_starts in reversed(fit["ends"]) if fit["elbo"] <= end), 0)
+    told = f"{fit['told_ends']} (those within {_SAME} nats are one)"
     if reached > 1:
         return finding("good", "Starts agree", f"{told}.")
-    return finding("note", "Starts disagree", f"Only {told}: more starts may find a better fit.")
+    return finding("note", "Starts disagree", f"{told}: more starts may find a better fit.")
 
 
 def ascent(fit: Mapping[str, Any]) -> dict[str, str]:
