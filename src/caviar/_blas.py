@@ -1,41 +1,198 @@
-"""BLAS libraries of this process, and one thread for them: sums that more of them share are other bits."""
+"""BLAS libraries of this process: one thread for them while a fit runs, and which kernels they compute with.
+
+The number of threads belongs to the process, or, where a library runs on OpenMP and in newer MKL, to each thread that
+calls it. The former is counted: the first who needs it sets one thread, and the last puts back what was. The latter
+each thread sets and puts back for itself.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
+import scipy.linalg.blas  # noqa: F401 (libraries are found once they are loaded: NumPy's and SciPy's own)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_controller", "one_blas_thread"]
+__all__ = ["arithmetic", "limit_this_thread", "one_blas_thread", "see_to_one_thread"]
 
 
 @cache
-def blas_controller() -> ThreadpoolController:
-    """Return the controller of this process's BLAS libraries; finding them costs milliseconds, so it is done once."""
-    return ThreadpoolController()
+def _libraries() -> tuple[Any, ...]:
+    """Return the controllers of this process's BLAS libraries; finding them costs milliseconds, so it is done once."""
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-_limiting = threading.Lock()
-_n_limiting = 0
-_limit: Any = None
+def _of_process() -> list[Any]:
+    return [own for own in _libraries() if not _is_of_thread(own)]
+
+
+def _of_thread() -> list[Any]:
+    return [own for own in _libraries() if _is_of_thread(own)]
+
+
+def _is_of_thread(library: Any) -> bool:
+    """Whether the number of threads of a library belongs to the thread that calls it."""
+    is_local_mkl = "MKL_Set_Num_Threads_Local" in getattr(type(library), "check_symbols", ())
+    return is_local_mkl or getattr(library, "threading_layer", None) == "openmp"
+
+
+def _set(library: Any, n_threads: int) -> None:
+    """Set the number of threads of a library, from whatever thread this is."""
+    # threadpoolctl from 3.7 on ignores all threads but the one that was first to set a number
+    let_anybody = getattr(library, "clear_controlling_thread", None)
+    if let_anybody is None:
+        library.set_num_threads(n_threads)
+        return
+    let_anybody(force=True)
+    library.set_num_threads(n_threads)
+    let_anybody(force=True)
+
+
+@cache
+def arithmetic() -> dict[str, str]:
+    """Return what the last digits of a fit depend on besides versions: the kernels of matrix products and of exp.
+
+    Examples
+    --------
+    >>> sorted(arithmetic())
+    ['BLAS', 'SIMD']
+    """
+    found = {
+        " ".join(
+            str(told)
+            for told in (own.internal_api, own.version, getattr(own, "architecture", None))
+            if told is not None
+        )
+        for own in _libraries()
+    }
+    # NumPy chooses among loops for the instructions that a processor has
+    loops = np.lib.introspect.opt_func_info(func_name="^(exp|log)$")
+    chosen = {str(own["current"]).split("(")[0] or "none" for loop in loops.values() for own in loop.values()}
+    return {"BLAS": ", ".join(sorted(found)) or "unknown", "SIMD": ", ".join(sorted(chosen))}
+
+
+class _Limit:
+    """The limit of one thread for libraries of the process, from whatever threads those who need it come.
+
+    Attributes
+    ----------
+    lock
+        Held while anything is changed. Reentrant, for a signal may come in between.
+    holders
+        Those who need it now, and the thread that each came from.
+    before
+        Numbers of threads that are put back after the last.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.holders: dict[object, int] = {}
+        self.before: list[int] = []
+
+    def hold(self, holder: object) -> None:
+        """Have one thread until ``release``."""
+        with self.lock:
+            if not self.before:
+                self.before = [own.num_threads or 1 for own in _of_process()]
+            self.holders[holder] = threading.get_ident()
+            self.renew()
+
+    def renew(self) -> None:
+        """Have one thread again where somebody else has set another number since.
+
+        What others set for a while and put back is at most what they found before us: so the largest number seen is
+        put back after the last.
+        """
+        with self.lock:
+            if not self.holders:
+                return
+            for number, own in enumerate(_of_process()):
+                n_threads = own.num_threads
+                if n_threads not in (1, None):
+                    self.before[number] = max(self.before[number], n_threads)
+                    _set(own, 1)
+
+    def release(self, holder: object) -> None:
+        """Need it no longer; nothing happens the second time."""
+        with self.lock:
+            self.holders.pop(holder, None)
+            if not self.holders:
+                self._put_back()
+
+    def _put_back(self) -> None:
+        for own, n_threads in zip(_of_process(), self.before, strict=False):
+            if (own.num_threads or 1) < n_threads:
+                _set(own, n_threads)
+        self.before = []
+
+    def fork(self) -> None:
+        """Let nobody change anything while this process is copied."""
+        self.lock.acquire()
+
+    def has_forked(self) -> None:
+        """Go on in the process that was copied: OpenBLAS ends its threads for that, and may begin with all again."""
+        self.lock.release()
+        self.renew()
+
+    def was_forked(self) -> None:
+        """Forget, in the copy, those whose threads do not exist there."""
+        self.lock = threading.RLock()
+        mine = threading.get_ident()
+        self.holders = {holder: thread for holder, thread in self.holders.items() if thread == mine}
+        if self.holders:
+            self.renew()
+        elif self.before:
+            self._put_back()
+
+
+_limit = _Limit()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lambda: _limit.fork(),
+        after_in_parent=lambda: _limit.has_forked(),
+        after_in_child=lambda: _limit.was_forked(),
+    )
+
+
+def limit_this_thread() -> list[int]:
+    """Hold libraries to one thread in this thread, where that is its own matter; return what was."""
+    before = []
+    for own in _of_thread():
+        before.append(own.num_threads or 1)
+        own.set_num_threads(1)
+    return before
+
+
+def _free_this_thread(before: Sequence[int]) -> None:
+    for own, n_threads in zip(_of_thread(), before, strict=False):
+        own.set_num_threads(n_threads)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread as long as any thread of this process is here: more would change the bits."""
-    global _n_limiting, _limit
-    with _limiting:
-        if _n_limiting == 0:
-            _limit = blas_controller().limit(limits=1)
-        _n_limiting += 1
+    holder, before = object(), []
     try:
+        _limit.hold(holder)
+        before = limit_this_thread()
         yield
     finally:
-        with _limiting:
-            _n_limiting -= 1
-            if _n_limiting == 0:
-                _limit.restore_original_limits()
+        try:
+            _limit.release(holder)
+        except BaseException:
+            # broken off by Ctrl-C: begun again, for the number of threads outlives the fit
+            _limit.release(holder)
+            raise
+        finally:
+            _free_this_thread(before)
+
+
+def see_to_one_thread() -> None:
+    """Put BLAS back to one thread where it is held to that, and code that runs beside has set another number since."""
+    _limit.renew()

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._checkpointing import Keeper, fingerprints, flushing, keeper_of
-from ._errors import ImproperError, ModelError, ParameterError
+from ._errors import DataError, ImproperError, ModelError, ParameterError
 from ._fit_warnings import warn_about
 from ._posterior import Posterior
 from ._progress import reporter
@@ -22,7 +22,6 @@ from ._termination import terminating
 from .data import ArrayRows, as_rows
 from .engine.beliefs import Beliefs
 from .engine.binding import Binding
-from .engine.chance import chance_start, drawn_start
 from .engine.data_summary import summary_of_data
 from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
@@ -30,20 +29,25 @@ from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
 from .engine.given_start import given_start
+from .engine.impossible import refuse_impossible
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.moment import Moment, Walk
 from .engine.passes import Executor, Passes
-from .engine.plan import Plan
+from .engine.plan import Plan, extreme_parameter
 from .engine.priors import prior_start
+from .engine.row_marks import RowMarks, marks_of
 from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
-from .engine.start import Start, data_start
+from .engine.sequences import ImpossibleSequenceError
+from .engine.starts.chance import chance_start, drawn_start
+from .engine.starts.data_start import data_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
+from .engine.trials import Start
 from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
-from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from .language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 from .storage import document_of_statement, write_saved
 
 __all__ = ["Model"]
@@ -130,7 +134,7 @@ class Model:
         schedule: str | Schedule = "auto",
         prior: Posterior | None = None,
         executor: Executor | int | str | Any = None,
-        progress: bool | Callable[[Progress], None] = False,
+        progress: bool | Callable[[Progress], object] = False,
         accelerate: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -190,7 +194,8 @@ class Model:
             ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
             those of :class:`caviar.Device`, a GPU, agree to rounding.
         progress
-            True for a line an iteration, or a function that is called with each :class:`Progress`.
+            True for a line an iteration, or a function that is called with each :class:`Progress`; where that returns
+            True the start ends there, with the status ``"stopped"``.
         accelerate
             Whether an iteration may move the globals beyond their updates where that raises the objective further.
             It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
@@ -206,7 +211,8 @@ class Model:
         Raises
         ------
         DataError, PlateError, ParameterError
-            If the data do not fit the model, or an argument is impossible.
+            If the data do not fit the model, known probabilities of zero leave them no possibility, or an argument is
+            impossible.
         CheckpointError
             If the checkpoint is damaged, or that of another fit: another model, other data or other arguments.
 
@@ -231,6 +237,7 @@ class Model:
             init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
         passes.check(plan)
+        refuse_impossible(plan, passes.source)
         schedule = as_schedule(schedule)
         settings = Settings(
             _max_iter(max_iter, schedule),
@@ -251,11 +258,10 @@ class Model:
             ends = self._restarts(plan, passes, init, keeper, settings, progress, schedule)
         best = ends.best
         assert best is not None
+        if best.impossible:
+            raise DataError(_why_impossible(best.impossible))
         if not np.isfinite(best.elbo):
-            raise ImproperError(
-                f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
-                f"prior; give a proper one"
-            )
+            raise ImproperError(_why_not_finite(best))
         warn_about(
             best,
             self.nodes,
@@ -271,7 +277,21 @@ class Model:
             ends.elbos,
             ends.traces,
             summary_of_data(binding, data),
+            self._marks(passes, prior),
         )
+
+    def _marks(self, passes: Passes, prior: Posterior | None) -> RowMarks | None:
+        """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
+        found = marks_of(self._row_names, passes.source)
+        if prior is None or found is None:
+            return found
+        return None if prior.row_marks is None else prior.row_marks.and_those_of(found)
+
+    @property
+    def _row_names(self) -> list[str]:
+        """Names of what makes a row of data: what is observed of it, and what is known."""
+        known = [node for node in self.nodes if isinstance(node, Data)]
+        return [node.name for node in (*self.leaves, *known)]
 
     def simulate(
         self,
@@ -398,7 +418,7 @@ class Model:
         init: str | Mapping[str, Any],
         keeper: Keeper,
         settings: Settings,
-        progress: bool | Callable[[Progress], None],
+        progress: bool | Callable[[Progress], object],
         schedule: Schedule,
     ) -> Ends:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
@@ -411,6 +431,8 @@ class Model:
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
                     result = self._ascend(plan, passes, init, own_seed, own, schedule, keeper.moment)
+                except ImpossibleSequenceError as error:
+                    raise DataError(str(error)) from error
                 except ImproperError as error:
                     ends = ends.with_failure(error)
                 else:
@@ -452,7 +474,8 @@ class Model:
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         if isinstance(schedule, Stochastic) and plan.factors:
-            return wander(settings, schedule, plan, q, passes, _sample(passes), rng)
+            given = [v for v in plan.order if isinstance(init, Mapping) and v.name in init]
+            return wander(settings, schedule, plan, q, passes, _sample(passes), rng, given)
         return ascend(settings, plan, q, passes)
 
 
@@ -571,6 +594,32 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
+
+
+def _why_not_finite(best: Result) -> str:
+    """Say why no start led to a finite objective."""
+    if any(best.plan.binding.is_flat(variable) for variable in best.plan.order):
+        return (
+            f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
+            f"give a proper one"
+        )
+    wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
+    nodes = [node for node in best.plan.binding.nodes if isinstance(node, Variable)]
+    extremes = [(node.name, extreme_parameter(node)) for node in nodes]
+    said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
+    because = f" ({said})" if said else ""
+    return (
+        f"no start led to a finite objective: the terms of {' and '.join(map(repr, wrong))} leave the range of double "
+        f"precision{because}. Give priors and data sizes that are nearer to each other and to 1"
+    )
+
+
+def _why_impossible(name: str) -> str:
+    return (
+        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the data are "
+        f"impossible, or factors that depend on each other have excluded what is possible together. Give what may "
+        f"happen a probability above 0"
+    )
 
 
 def _seeds(

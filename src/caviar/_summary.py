@@ -15,7 +15,10 @@ from ._linalg import inverse
 from ._typing import Array
 from .engine.partly_known import PartlyKnown
 
-__all__ = ["Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
+__all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
+
+MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
+"""What is said of intervals wherever they are shown, except those of an exact posterior."""
 
 _DRAWS = 4000
 """Of a factor whose quantiles have no closed form; then an end is known to some percent of the interval's width."""
@@ -59,6 +62,8 @@ class Summary:
         Of the intervals.
     restarts
         Where several starts ended; empty after one.
+    remark
+        What is to be known of the intervals; empty where there are none, or they are exact.
     """
 
     title: str
@@ -66,6 +71,7 @@ class Summary:
     left_out: Mapping[str, int]
     level: float
     restarts: str = ""
+    remark: str = ""
 
     def _heading(self) -> list[str]:
         return [line for line in (self.title, self.restarts) if line]
@@ -94,7 +100,7 @@ class Summary:
             f"{name:<{widths[0]}}  {at:<{widths[1]}}  {mean:>{widths[2]}}  {sd:>{widths[3]}}  {interval}".rstrip()
             for name, at, mean, sd, interval in cells
         ]
-        return "\n".join([*self._heading(), *lines])
+        return "\n".join([*self._heading(), *lines, *filter(None, [self.remark])])
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
@@ -102,7 +108,8 @@ class Summary:
         lines = [f"<p>{'<br>'.join(map(escape, self._heading()))}</p>", "<table>"]
         lines.append("<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>")
         lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
-        return "\n".join([*lines, "</table>"])
+        remark = [f"<p>{escape(self.remark)}</p>"] if self.remark else []
+        return "\n".join([*lines, "</table>", *remark])
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,7 @@ def summary_of(
     restarts: str = "",
     level: float,
     max_rows: int | None,
+    remark: str,
 ) -> Summary:
     """Return the summary of factors by name, with at most ``max_rows`` rows for each part of each.
 
@@ -146,6 +154,8 @@ def summary_of(
         Of the intervals.
     max_rows
         None for all.
+    remark
+        On the intervals, if there are any.
     """
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
@@ -157,7 +167,8 @@ def summary_of(
             total = _n_entries(part, len(own))
             if total > len(entries):
                 left_out[name + part.part] = total - len(entries)
-    return Summary(title, tuple(rows), left_out, level, restarts)
+    has_intervals = any(not np.isnan(row.lower) for row in rows)
+    return Summary(title, tuple(rows), left_out, level, restarts, remark if has_intervals else "")
 
 
 def _n_entries(part: Marginals, n_plates: int) -> int:

@@ -83,6 +83,15 @@ def test_show_says_what_was_saved(run, model):
     assert any(line.startswith(f"ELBO {cv.load(model).elbo_:.4f} nats") for line in lines)
 
 
+def test_intervals_are_called_those_of_mean_field(run, model, tmp_path):
+    remark = "Intervals are those of mean field, and may be too narrow."
+    assert remark in " ".join(run("show", model).stdout.split())
+    assert json.loads(run("show", model, "--json").stdout)["interval_remark"] == remark
+    cv.GaussianMixture(2, random_state=0).fit(X).save(tmp_path / "points.caviar")
+    assert "mean field" not in run("show", tmp_path / "points.caviar").stdout
+    assert json.loads(run("show", tmp_path / "points.caviar", "--json").stdout)["interval_remark"] == ""
+
+
 def test_show_as_json_holds_everything(run, model):
     document = json.loads(run("show", model, "--json").stdout)
     mixture = cv.load(model)
@@ -125,3 +134,23 @@ def test_a_model_without_a_fit_is_shown(run, coin, tmp_path):
     assert "p ~ Beta(" in run("show", tmp_path / "coin.caviar").stdout
     document = json.loads(run("show", tmp_path / "coin.caviar", "--json").stdout)
     assert document["statement"]["x"]["family"] == "Bernoulli"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_large_tables_are_read_in_blocks(run, model, tmp_path, monkeypatch, suffix):
+    """A table that is called large is not read as a whole, and predicted alike, missing entries among it."""
+    table = X.copy()
+    table[3, 0] = table[5] = np.nan
+    path = tmp_path / f"large.{suffix}"
+    write_table(path, {"waiting": table[:, 1], "eruptions": table[:, 0]})
+    run("predict", model, path, "-o", tmp_path / "whole.parquet")
+    whole = read_table(tmp_path / "whole.parquet").values
+    monkeypatch.setattr("caviar.cli.rows.LARGE", 1)
+    monkeypatch.setattr(cv.data, "read_table", None)
+    result = run("predict", model, path, "-o", tmp_path / "blocks.parquet")
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(read_table(tmp_path / "blocks.parquet").values, whole)
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n3,4\n")
+    refused = run("predict", model, tmp_path / "other.csv", "-o", tmp_path / "no.csv")
+    assert refused.exit_code != 0
+    assert "eruptions" in refused.stderr

@@ -54,6 +54,39 @@ def test_a_fit_of_rows_with_missing_entries(x):
     assert peak_of(lambda: stated.joint(K, 4).fit({"x": rows}, seed=0, max_iter=1)) < LIMIT + 3 * x.nbytes
 
 
+@pytest.fixture(scope="module")
+def mixture(x):
+    return cv.BayesianGaussianMixture(K, random_state=0, tol=1e-3).fit(x[:2000])
+
+
+OUTPUTS = {"predict": 1, "predict_proba": K, "score_samples": 1}
+"""Method -> numbers that it finds for each row."""
+
+
+@pytest.mark.parametrize("method", list(OUTPUTS))
+def test_predictions_of_a_mixture(method, mixture, x):
+    """Beyond what is returned, memory is that of a block."""
+    assert peak_of(lambda: getattr(mixture, method)(x)) < LIMIT + 8 * N * OUTPUTS[method]
+
+
+def test_predictions_of_rows_with_missing_entries(mixture, x):
+    """Masks and copies of the rows are made a block at a time; scikit-learn's check and ours of NaN cost bytes."""
+    rows = x.copy()
+    rows[::7, 1] = np.nan
+    assert peak_of(lambda: mixture.predict(rows)) < LIMIT + 8 * N + 1.2 * rows.nbytes
+
+
+def test_predictions_of_rows_on_disk(mixture, x, tmp_path):
+    """Rows that are not in memory are read a block at a time, for the same numbers."""
+    stored = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", x.dtype, x.shape)
+    stored[:] = x
+    stored.flush()
+    rows = np.load(tmp_path / "x.npy", mmap_mode="r")
+    found = []
+    assert peak_of(lambda: found.append(mixture.predict_proba(rows))) < LIMIT + 8 * N * K
+    np.testing.assert_array_equal(found[0], mixture.predict_proba(x))
+
+
 def test_the_objective_of_all_rows(x):
     model = stated.joint(K, 4)
     posterior = model.fit({"x": x[:1000]}, seed=0, max_iter=2)

@@ -68,7 +68,7 @@ def test_a_known_label_is_an_observation():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (None, "needs y"),
+        (None, "requires y to be passed"),
         (np.full(272, 2), "whole numbers from 0 to 1"),
         (np.full(272, 0.5), "whole numbers from 0 to 1"),
         (np.zeros(5), "one label a row"),

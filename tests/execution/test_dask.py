@@ -90,6 +90,24 @@ def test_successive_states(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.parametrize("kind", ["Markov", "linear Gaussian"])
+def test_steps_after_the_last_observation_of_a_sequence(client, kind):
+    """They count nothing wherever the blocks are summed, and blocks of which nothing is left are summed too."""
+    rng = np.random.default_rng(8)
+    data = {"x": rng.normal(size=(N, 2)), "starts": np.arange(N) % 50 == 0}
+    data["x"][np.arange(N) % 50 >= 40] = np.nan
+    data["x"][:5_000] = np.nan
+    model = cv.models.gaussian_hidden_markov_model(2, 2, with_starts=True)
+    if kind != "Markov":
+        model = cv.models.linear_dynamical_system(2, 1, with_starts=True)
+    fits = [_settle(model.fit, data, seed=0, max_iter=2, executor=e) for e in (1, client)]
+    assert_same_bits(*fits)
+    kept = (np.arange(N) % 50 < 40) & (np.arange(N) >= 5_000)
+    short = {name: rows[kept] for name, rows in data.items()}
+    alone = _settle(model.fit, short, seed=0, max_iter=2)
+    np.testing.assert_allclose(fits[1].elbo_trace, alone.elbo_trace, rtol=1e-10)
+
+
 def test_the_address_of_a_scheduler_and_large_coefficients(cluster, monkeypatch):
     monkeypatch.setattr(dask, "_SMALL", 0)
     monkeypatch.setattr(placement, "_MESSAGE_BYTES", 0)

@@ -128,6 +128,7 @@ def print_mixed(console: Console, posterior: cv.Posterior) -> None:
         say(console, f"{missing:,} missing {what} integrated out")
     say(console)
     _print_components(console, components)
+    say(console, posterior.interval_remark)
     say(console)
     starts = len(posterior.restart_elbos)
     best = f" (the best of {starts} starts)" if starts > 1 else ""

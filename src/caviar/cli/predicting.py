@@ -15,7 +15,14 @@ from .arrays import arrays_for, categories_of, columns_of, counts_for, wanted_ar
 from .mixed_results import is_mixed
 from .results import print_document
 from .speaking import counted, say, standard_error, standard_output
-from .tables import STANDARD, input_file, load_fitted, read_for, require_table, write_result
+from .tables import (
+    STANDARD,
+    input_file,
+    load_fitted,
+    require_table,
+    rows_for_prediction,
+    write_result,
+)
 
 __all__ = ["predict_table"]
 
@@ -34,7 +41,7 @@ def predict_table(
         elif isinstance(fitted, cv.LatentDirichletAllocation):
             columns = _of_documents(fitted, counts_for(fitted, model, file, sql))
         else:
-            columns = predictions(fitted, read_for(fitted, model, file, sql).values)
+            columns = predictions(fitted, rows_for_prediction(fitted, model, file, sql))
     write_result(output, columns)
     n_rows = len(next(iter(columns.values())))
     if as_json and str(output) != STANDARD:

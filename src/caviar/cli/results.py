@@ -19,6 +19,7 @@ __all__ = [
     "document_of",
     "document_of_posterior",
     "in_digits",
+    "interval_remark",
     "objective_document",
     "print_document",
     "print_results",
@@ -51,6 +52,7 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
             }
             for row in cv.report.component_table(estimator)
         ],
+        "interval_remark": interval_remark(estimator),
         **more,
     }
 
@@ -70,6 +72,7 @@ def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
             }
             for row in posterior.summary(max_rows=None).rows
         ],
+        "interval_remark": posterior.interval_remark,
     }
 
 
@@ -121,6 +124,9 @@ def print_results(console: Console, estimator: Any) -> None:
         say(console, f"{about['missing_entries']:,} missing {what} integrated out")
     say(console)
     _print_components(console, estimator)
+    remark = interval_remark(estimator)
+    if remark:
+        say(console, remark)
     say(console)
     starts = len(estimator.posterior_.restart_elbos)
     best = f" (the best of {starts} starts)" if starts > 1 else ""
@@ -132,6 +138,12 @@ def print_results(console: Console, estimator: Any) -> None:
     if estimator.posterior_.told_ends:
         say(console, estimator.posterior_.told_ends)
     _say_moves(console, getattr(estimator, "moves_", []))
+
+
+def interval_remark(estimator: Any) -> str:
+    """Return what is to be known of the intervals of a mixture; empty where it gives none."""
+    has_intervals = any(row.mean[0].low is not None for row in cv.report.component_table(estimator))
+    return estimator.posterior_.interval_remark if has_intervals else ""
 
 
 def _say_moves(console: Console, moves: Any) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import caviar as cv
+from caviar.data.naming import listed
 
 from .files import require_writable
 from .non_numeric import same_numbers
+from .rows import is_large
 
 __all__ = [
     "STANDARD",
@@ -23,6 +25,7 @@ __all__ = [
     "load_mixture",
     "read_for",
     "require_table",
+    "rows_for_prediction",
     "source_name",
     "write_result",
 ]
@@ -118,12 +121,34 @@ def read_for(estimator: Any, model: object, data: str | None, sql: str | None) -
     table = cv.data.read_table(
         data, columns=columns if has_names(estimator) else None, sql=sql, missing_ok=True
     )
-    if len(table.columns) != len(names):
-        raise cv.DataError(
-            f"{model} was fitted to {len(names)} columns without names; the data have {len(table.columns)}: "
-            f"{', '.join(table.columns)}. Choose by --sql 'SELECT ... FROM data'"
-        )
+    _require_columns(names, table.columns, model)
     return table
+
+
+def _require_columns(names: Sequence[str], there: Sequence[str], model: object) -> None:
+    """Refuse a table with another number of columns than a model was fitted to."""
+    if len(there) != len(names):
+        raise cv.DataError(
+            f"{model} was fitted to {len(names)} columns without names; the data have {len(there)}: "
+            f"{listed(there)}. Choose by --sql 'SELECT ... FROM data'"
+        )
+
+
+def rows_for_prediction(estimator: Any, model: object, data: str | None, sql: str | None) -> Any:
+    """Return the rows of the columns that a model was fitted to, (N, D); read in blocks where the files are large.
+
+    Raises
+    ------
+    DataError
+        If the columns are not there.
+    """
+    if data is None or not is_large(data):
+        return read_for(estimator, model, data, sql).values
+    names = list(cv.report.column_names(estimator))
+    columns, sql = same_numbers(getattr(estimator, "about_", {}), names, sql)
+    table = cv.scan(data, columns=columns if has_names(estimator) else None, sql=sql)
+    _require_columns(names, table.columns, model)
+    return table.rows()
 
 
 def require_table(output: Path, *inputs: str | Path | None) -> None:

@@ -27,7 +27,9 @@ __all__ = ["Memory", "Move", "Place", "accepted", "proposal", "refused", "seen",
 _GROWTH = 1.2
 """By how much a relaxation grows with each good move."""
 
-_PAIRS = 10
+_PAIRS, _FEWEST_PAIRS = 10, 2
+_PAIR_BYTES = 2**28
+"""Memory that the pairs may take, if it is enough for the fewest."""
 _NEAR = 1e-2
 """Change of the objective per row below which moves beyond the updates are tried: it is then locally quadratic."""
 
@@ -106,8 +108,13 @@ def seen(memory: Memory, place: Place, update: Place) -> Memory:
             move.natural - memory.move.natural,
             move.expected - memory.move.expected,
         )
-        pairs = (*pairs, pair)[-_PAIRS:] if pair.curvature > 0 else pairs
+        pairs = (*pairs, pair)[-_most_pairs(pair) :] if pair.curvature > 0 else pairs
     return replace(memory, place=place, move=move, pairs=pairs)
+
+
+def _most_pairs(pair: Pair) -> int:
+    """Return how many pairs of this size are remembered."""
+    return min(max(_PAIR_BYTES // (3 * pair.place.nbytes), _FEWEST_PAIRS), _PAIRS)
 
 
 def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | None]:

@@ -45,13 +45,7 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     """
     n_points, size = points.shape
     n_pieces = int(labels.max()) + 1
-    features = np.column_stack(
-        [np.ones(n_points), points, (points[:, :, None] * points[:, None]).reshape(n_points, -1)]
-    )
-    features *= (weights * (n_points / weights.sum()))[:, None]
-    sums = np.empty((n_pieces, features.shape[1]))
-    for column, feature in enumerate(features.T):
-        sums[:, column] = np.bincount(labels, feature, n_pieces)
+    sums = _sums(points, weights * (n_points / weights.sum()), labels, n_pieces)
     prior = (size + 2) * _PRIOR_VARIANCE * n_pieces ** (-2.0 / size) * np.eye(size)
     gains = _gains(sums, prior)
     losses = np.full((n_pieces, n_pieces), np.inf)
@@ -70,6 +64,19 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
         before, after = others < a, others > a
         losses[others[before], a], losses[a, others[after]] = lost[before], lost[after]
     return np.unique(parent[labels], return_inverse=True)[1]
+
+
+def _sums(points: Array, weights: Array, labels: AnyArray, n_pieces: int) -> Array:
+    """Return the weighted sums of 1, x and xx' over pieces, (m, 1 + d + d^2), a row of xx' at a time."""
+    size = points.shape[1]
+    sums = np.empty((n_pieces, 1 + size + size**2))
+    sums[:, 0] = np.bincount(labels, weights, n_pieces)
+    for row in range(size + 1):
+        # the first is x itself, each further one that times a column
+        features = points if row == 0 else points[:, row - 1 : row] * points
+        for column in range(size):
+            sums[:, 1 + row * size + column] = np.bincount(labels, features[:, column] * weights, n_pieces)
+    return sums
 
 
 def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:

@@ -29,6 +29,11 @@ class BlockPass(Protocol):
         ...
 
     @property
+    def n_sums(self) -> int:
+        """Numbers that the sums over rows consist of."""
+        ...
+
+    @property
     def keeps_locals(self) -> bool:
         """Whether a pass starts from the local factors that the last one left."""
         ...

@@ -28,8 +28,9 @@ from .plan import Plan
 from .point import PointMass
 from .priors import prior_start
 from .products_of_unknowns import multiplied_together
-from .start import Start, globals_from
+from .start import globals_from
 from .status import Status
+from .trials import Start
 
 __all__ = ["brought_near", "given_start", "open_variables"]
 

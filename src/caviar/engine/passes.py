@@ -11,7 +11,7 @@ import numpy as np
 
 from .._pairwise import pairwise_sum
 from .._typing import Array
-from .chain import ChainFactor, Path
+from .chain import ChainFactor
 from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
@@ -275,19 +275,32 @@ class Passes:
             self.carried = {**self.carried, **dict(zip((c.number for c in chunks), after, strict=True))}
         return sums
 
-    def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
-        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made."""
+    def path(
+        self, plan: Plan, chain: ChainFactor, coefficients: Coefficients, means: Mapping[str, Array]
+    ) -> Any:
+        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
+
+        States after the last observation of their sequence are forecast, from the expectations of what stands in the
+        slots of the chain.
+        """
         natural = np.empty((chain.n_rows, self.source.n_rows))
-        starts = np.empty(self.source.n_rows, dtype=bool)
+        starts, counted = np.empty((2, self.source.n_rows), dtype=bool)
 
         def block(rows: Rows) -> None:
             starts[rows.where] = chain.starts.among(rows.columns, rows.n_rows)
+            seen = chain.seen(rows.columns)
+            counted[rows.where] = True if seen is None else seen
+            if rows.weights is not None:
+                counted[rows.where] &= rows.weights > 0
             for _, own in tiles_of(plan.rows, rows):
                 natural[:, own.where] = plan.rows.natural_of(chain, own, coefficients, self._scratch)
 
         for _ in self._map_here(plan, self.source, block):
             pass
-        return chain.path(natural, starts, coefficients.parts)
+        if counted.all():
+            return chain.path(natural, starts, coefficients.parts)
+        path = chain.path(natural[:, counted], starts[counted], coefficients.parts)
+        return chain.continued(path, counted, starts, means)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""

@@ -13,6 +13,7 @@ from ..language import Variable
 from .plan import Plan
 from .point import PointMass
 from .state import statistics_of
+from .updates import possible, updates_of
 
 __all__ = ["own_natural", "prior_draw", "prior_factor", "prior_point", "prior_start"]
 
@@ -80,8 +81,9 @@ def own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]
         for position, factor in enumerate(term.contraction.factors):
             if isinstance(factor.key, tuple) and factor.key[0] is variable:
                 statistic = variable.family.statistics.index(factor.key[1])
-                total[statistic] = total[statistic] + term.contraction.derivative(position)(arrays)
-    return tuple(total)
+                total[statistic] = total[statistic] + term.derivative(position)(arrays)
+    own = [term for term in plan.compiled.zero_terms if term.owner is variable]
+    return possible(updates_of([variable], own, plan.binding)[variable], tuple(total), arrays)
 
 
 def _shape(plan: Plan, variable: Variable) -> tuple[int, ...]:

@@ -19,6 +19,9 @@ _FEWEST_AUTOMATIC, _MOST_AUTOMATIC = 4, 32
 _MOST_BATCHES = 64
 """Batches whose sums are kept apart, so that memory does not grow with the rows."""
 
+_LEAST_BYTES, _MOST_BYTES = 2**28, 2**31
+"""Memory that sums of batches may take: as much as the data, and between these."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -37,13 +40,14 @@ class Incremental:
     bound and never falls. The local factors of a batch are found for globals that are carried a little further along
     the way of the last pass, where that does not lower the objective: it takes several times fewer passes than batch
     ascent, about half as many with ``accelerate=False``. A last pass brings all local factors to their optimum.
-    In memory the sums of at most 64 batches are held, whatever the number of rows.
+    In memory the sums of at most 64 batches are held, whatever the number of rows; they take no more than the data do,
+    or 256 MB where these are small, and 2 GB where they are large.
 
     Parameters
     ----------
     n_batches
-        Batches of about equal numbers of rows, 2 to 64; fewer where there are not enough blocks of rows. The rows of a
-        batch are taken from all over the table.
+        Batches of about equal numbers of rows, 2 to 64; fewer where there are not enough blocks of rows, or the sums of
+        so many batches would take more memory than that. The rows of a batch are taken from all over the table.
 
     Raises
     ------
@@ -94,7 +98,8 @@ class Stochastic:
     delay
         :math:`\tau \ge 0`: the larger, the smaller the first steps.
     decay
-        :math:`\kappa`, above 0.5 and at most 1, for which the steps lead to a stationary point (Robbins and Monro).
+        :math:`\kappa`, from 0.5 to 1: above 0.5 the steps lead to a stationary point (Robbins and Monro), and at 0.5
+        they wander about it ever more narrowly, without a promise to settle.
 
     Raises
     ------
@@ -126,8 +131,8 @@ class Stochastic:
             raise ParameterError(f"batch_rows is a whole number of rows, at least 1; got {self.batch_rows!r}")
         if not isinstance(self.delay, Real) or not 0 <= self.delay < float("inf"):
             raise ParameterError(f"delay is a number that is not negative; got {self.delay!r}")
-        if not isinstance(self.decay, Real) or not 0.5 < self.decay <= 1:
-            raise ParameterError(f"decay is a number above 0.5, at most 1; got {self.decay!r}")
+        if not isinstance(self.decay, Real) or not 0.5 <= self.decay <= 1:
+            raise ParameterError(f"decay is a number from 0.5 to 1; got {self.decay!r}")
 
     def rate(self, step: int) -> float:
         """Return the size of a step, counted from 1, in (0, 1]."""
@@ -170,8 +175,20 @@ def as_schedule(schedule: str | Schedule) -> Schedule:
 def n_batches_of(schedule: Schedule, plan: Plan, n_rows: int, *, accelerate: bool) -> int:
     """Return after how many batches of the rows each the globals are updated; 0 for once a pass."""
     if isinstance(schedule, Incremental):
-        return schedule.n_batches
+        return max(2, min(schedule.n_batches, _most_batches(plan, n_rows)))
     if not isinstance(schedule, Auto) or not accelerate:
         return 0
     wanted = int(n_rows * plan.rows.operations_a_row / _OPERATIONS_A_BATCH)
-    return min(wanted, _MOST_AUTOMATIC) if wanted >= _FEWEST_AUTOMATIC else 0
+    if wanted < _FEWEST_AUTOMATIC:
+        return 0
+    number = min(wanted, _MOST_AUTOMATIC, _most_batches(plan, n_rows))
+    return number if number >= _FEWEST_AUTOMATIC else 0
+
+
+def _most_batches(plan: Plan, n_rows: int) -> int:
+    """Return of how many batches of the rows there is room for what is kept: it follows from the data and the model.
+
+    That is twice their sums, of each batch and of neighbours along a tree, and the globals of the last visit.
+    """
+    room = min(max(_LEAST_BYTES, n_rows * plan.binding.bytes_a_row), _MOST_BYTES)
+    return int(room // (8 * (2 * plan.rows.n_sums + plan.n_natural)))

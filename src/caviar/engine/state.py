@@ -258,7 +258,9 @@ def _place(state: State) -> Place | None:
     if not state.natural:
         return None
     place = Place(joined(state.plan, state.natural), expected_of(state.plan, state.natural, state.arrays))
-    return place if np.isfinite(place.expected).all() else None
+    # labels that are ruled out have the natural parameter minus infinity
+    is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
+    return place if is_finite else None
 
 
 def joined(plan: Plan, natural: Naturals) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,10 +24,11 @@ from ..language import Categorical, Plate
 from ._arguments import require_choice
 from ._checkpointing import Checkpointing
 from ._data_scale import DataScale
+from ._fitted import Fitted, keep, refuse_setting
 from ._known import Fixed, fixed_of
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
 from ._lazy_rows import is_all_missing, whole
-from ._mixture import RowsToFit
+from ._mixture import REMEDY, RowsToFit
 from ._noise import Noise, noise_of
 from ._predictive import PredictiveMethods
 from ._structure import ComponentPrior, Components, CovarianceStructure, Form
@@ -63,8 +65,14 @@ class GaussianEstimator(PredictiveMethods):
     semi_supervised: bool
     warm_start: bool
 
-    n_components_: int
-    precisions_: Array
+    n_components_: Any = Fitted()
+    precisions_: Any = Fitted(REMEDY)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say whether labels are needed."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = bool(self.semi_supervised)
+        return tags
 
     @property
     def _structure(self) -> CovarianceStructure:
@@ -106,8 +114,8 @@ class GaussianEstimator(PredictiveMethods):
             (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).
         checkpoint
             Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
-            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
-            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+            estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
+            for the number of components. It needs a ``random_state``.
         checkpoint_every
             Seconds between two writings of it; 0 writes it after every iteration.
 
@@ -172,7 +180,7 @@ class GaussianEstimator(PredictiveMethods):
         X, noise_covariance
             As for :meth:`predict_proba`.
         """
-        return self.predict_proba(X, noise_covariance).argmax(axis=1)
+        return self._labels(self._rows_to_predict(X, noise_covariance))
 
     def fit_predict(
         self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None
@@ -196,15 +204,21 @@ class GaussianEstimator(PredictiveMethods):
         noise_covariance
             Of their errors, as for :meth:`fit`; needed where the fit had it, and only there.
         """
-        check_is_fitted(self)
-        rows = RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance)
+        return self._responsibilities(self._rows_to_predict(X, noise_covariance))
+
+    def _rows_to_predict(self, X: Any, noise_covariance: Any = None) -> RowsToFit:
+        rows = replace(super()._rows_to_predict(X), noise_covariance=noise_covariance)
         noise = self._noise(rows)
         self._check_noise(noise)
-        whole = self._fixed(rows.X.shape[1]).whole(is_joint=self._is_joint)
-        empty = is_all_missing(rows.X)
+        return rows if noise is None else replace(rows, noise_covariance=noise.covariances)
+
+    def _responsibilities_of(self, rows: RowsToFit) -> Array:
+        X, noise = rows.X, rows.noise_covariance
+        known = self._fixed(X.shape[1]).whole(is_joint=self._is_joint)
+        empty = is_all_missing(X)
         # data cannot be missing altogether: a row that is not stands in front
-        X = np.vstack([self.means_[:1], in_memory(rows.X)]) if empty else rows.X
-        data = {"x": X, **whole, **({} if noise is None else noise.data)}
+        X = np.vstack([self.means_[:1], X]) if empty else X
+        data = {"x": X, **known, **({} if noise is None else Noise(noise).data)}
         return self.posterior_.local(data)["z"].probabilities[int(empty) :]
 
     def _require_true_values(self, method: str) -> None:
@@ -295,11 +309,10 @@ class GaussianEstimator(PredictiveMethods):
     def _read(self, posterior: Posterior) -> MixtureDensity:
         dimension = posterior.model.variables["z"].dimension
         assert dimension is not None
-        self.n_components_ = dimension
-        self.weights_ = self._weight_prior(dimension).weights(posterior)
+        keep(self, n_components_=dimension, weights_=self._weight_prior(dimension).weights(posterior))
         factors = self._factors(posterior)
         found = self._form.components(factors)
-        self.means_, self.covariances_, self.precisions_ = found.means, found.covariances, found.precisions
+        keep(self, means_=found.means, covariances_=found.covariances, precisions_=found.precisions)
         self._read_more(posterior, found)
         return self._form.predictive(factors, self.weights_)
 
@@ -311,6 +324,10 @@ class GaussianEstimator(PredictiveMethods):
         """Factors P of the precisions in the shape of the structure: P P' of a matrix, upper triangular; else roots."""
         check_is_fitted(self)
         return self._structure.precision_roots(self.precisions_)
+
+    @precisions_cholesky_.setter
+    def precisions_cholesky_(self, value: Any) -> None:
+        refuse_setting(self, "precisions_cholesky_", REMEDY)
 
     def covariance_matrices(self) -> Array:
         """Return ``covariances_`` as matrices whatever the structure, shape (K, D, D)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,20 +17,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _errors as errors
 from .._block_map import map_blocks
 from .._errors import DataError
-from .._lazy import LazyRows, blocks_of
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, executor_of, require_number, require_whole
-from ._checkpointing import Checkpointing
+from ._checkpointing import Checkpointing, NextFit
+from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
+from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
 
 __all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among"]
 
+REMEDY = (
+    "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
+    "holds some of them in a fit"
+)
 _UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 
 
@@ -80,10 +86,16 @@ class RowsToFit:
 
     @property
     def n_counting(self) -> int:
-        """Number of rows with weight."""
+        """Number of rows with weight; or what they weigh if that is more, for a weight of 2 is the row twice."""
         if self.weights is None:
             return len(self.X)
-        return sum(int(found) for _, found in map_blocks(np.count_nonzero, self.weights))
+        found = [own for _, own in map_blocks(_counted, self.weights)]
+        return int(max(sum(number for number, _ in found), sum(total for _, total in found)))
+
+    def block(self, where: slice) -> RowsToFit:
+        """Return some of the rows, in memory, to be predicted: their weights and labels are left out."""
+        noise = self.noise_covariance
+        return RowsToFit(self.X[where], noise_covariance=None if noise is None else noise[where])
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
@@ -106,8 +118,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     executor: Any
     verbose: bool | int | Callable[[Progress], None]
 
-    posterior_: Posterior
-    weights_: Array
+    weights_: Any = Fitted(REMEDY)
+    means_: Any = Fitted(REMEDY)
+    elbo_: Any = Fitted()
+    lower_bound_: Any = Fitted()
+    elbo_trace_: Any = Fitted()
 
     @abstractmethod
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
@@ -132,6 +147,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         _refuse_equal_names(X)
+        X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
@@ -166,8 +182,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
         checkpoint
             Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
-            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
-            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+            estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
+            for the number of components. It needs a ``random_state``.
         checkpoint_every
             Seconds between two writings of it; 0 writes it after every iteration.
 
@@ -197,8 +213,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
-        posterior = self._best(statement, self._data(rows), rows.weights, generator, checkpointing)
-        if posterior.status in _UNFINISHED:
+        with checkpointing.opened() as next_fit:
+            posterior = self._best(statement, self._data(rows), rows.weights, generator, next_fit)
+        if posterior.status in _UNFINISHED and self.max_iter:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
@@ -250,12 +267,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
-        checkpointing: Checkpointing,
+        next_fit: NextFit,
     ) -> Posterior:
         """Return the best end of the starts."""
         given = not isinstance(statement.starts, str)
         ends: list[Posterior] = []
-        for number, start in enumerate(statement.starts if given else ("auto",)):
+        for start in statement.starts if given else ("auto",):
             end = statement.model.fit(
                 data,
                 seed=generator,
@@ -267,8 +284,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 sample_weight=sample_weight,
                 executor=executor_of(self),
                 progress=self.verbose if callable(self.verbose) else bool(self.verbose),
-                checkpoint=checkpointing.path_of(number),
-                checkpoint_every=checkpointing.every,
+                checkpoint=next_fit(),
             )
             ends.append(end)
             if end.status is Status.INTERRUPTED:
@@ -289,9 +305,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
         offset = self._objective_offset()
-        self.posterior_ = posterior
-        self.elbo_ = self.lower_bound_ = posterior.elbo - offset
-        self.elbo_trace_ = posterior.elbo_trace - offset
+        elbo = posterior.elbo - offset
+        keep(self, posterior_=posterior, elbo_=elbo, lower_bound_=elbo)
+        keep(self, elbo_trace_=posterior.elbo_trace - offset)
         self.converged_ = posterior.converged
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
@@ -329,7 +345,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         X
             Rows, as for :meth:`fit`.
         """
-        return self.predict_proba(X).argmax(axis=1)
+        return self._labels(self._rows_to_predict(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the responsibilities q(z) of rows, shape (N, K): what the fit uses, the globals as they are.
@@ -339,9 +355,31 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         X
             Rows, as for :meth:`fit`.
         """
+        return self._responsibilities(self._rows_to_predict(X))
+
+    def _rows_to_predict(self, X: Any) -> RowsToFit:
+        """Return rows whose components are asked for, after they were checked."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return self.posterior_.local({"x": self._values(X)})["z"].probabilities
+        return RowsToFit(self._validated(X, reset=False))
+
+    def _labels(self, rows: RowsToFit) -> AnyArray:
+        """Return the most probable component of each row, (N,)."""
+        labels = np.empty(len(rows.X), dtype=np.intp)
+        return filled(labels, ((where, r.argmax(axis=1)) for where, r in self._responsibility_blocks(rows)))
+
+    def _responsibilities(self, rows: RowsToFit) -> Array:
+        """Return the responsibilities of rows, (N, K); each column by itself in memory."""
+        responsibilities = np.empty((len(rows.X), len(self.weights_)), order="F")
+        return filled(responsibilities, self._responsibility_blocks(rows))
+
+    def _responsibility_blocks(self, rows: RowsToFit) -> Iterator[tuple[slice, Array]]:
+        """Yield the responsibilities of rows, a block at a time."""
+        for where in row_blocks(len(rows.X), max(rows.X.shape[1], len(self.weights_))):
+            yield where, self._responsibilities_of(rows.block(where))
+
+    def _responsibilities_of(self, rows: RowsToFit) -> Array:
+        """Return the responsibilities of a block of rows in memory, (B, K)."""
+        return self.posterior_.local({"x": self._values(rows.X)})["z"].probabilities
 
     def transform(self, X: Any) -> Array:
         """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for what comes next.
@@ -368,11 +406,14 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
-        if not isinstance(rows, LazyRows):
-            return self._predictive.log_density(rows)
-        return np.concatenate([self._predictive.log_density(block) for _, block in blocks_of(rows)])
+        return filled(np.empty(len(rows)), self._log_density_blocks(rows))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def _log_density_blocks(self, rows: AnyArray) -> Iterator[tuple[slice, Array]]:
+        """Yield the log densities of rows, a block at a time."""
+        for where in row_blocks(len(rows), max(rows.shape[1], len(self.weights_))):
+            yield where, self._predictive.log_density(rows[where])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log density of the rows, in nats a row.
 
         Parameters
@@ -381,8 +422,16 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Rows, as for :meth:`fit`.
         y
             Ignored.
+        sample_weight
+            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
         """
-        return float(self.score_samples(X).mean())
+        densities = self.score_samples(X)
+        if sample_weight is None:
+            return float(densities.mean())
+        weights = checked_weights(sample_weight, densities)
+        counts = weights > 0
+        # a row without weight counts nothing, however improbable it is
+        return float(np.average(densities[counts], weights=weights[counts]))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, AnyArray]:
         """Return independent new rows, (n, D), and the components that they come from, (n,).
@@ -402,6 +451,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return self._predictive.sample(n_samples, generator)
 
 
+def _counted(weights: Array) -> tuple[int, float]:
+    """Return the number of weights above zero, and their sum."""
+    return int(np.count_nonzero(weights)), float(weights.sum())
+
+
 def among(best: Posterior, ends: Sequence[Posterior]) -> Posterior:
     """Return the best of several fits of one start each, which now tells where all of them ended."""
     best.restart_elbos = np.array([end.elbo for end in ends])
@@ -417,17 +471,28 @@ def _quiet(X: AnyArray) -> AnyArray:
     if X.dtype.kind != "f":
         return X
     missing = np.isnan(X)
-    return np.where(missing, np.array(np.nan, dtype=X.dtype), X) if missing.any() else X
+    if not missing.any() or _are_quiet(X[missing]):
+        return X
+    return np.where(missing, np.array(np.nan, dtype=X.dtype), X)
+
+
+def _are_quiet(nans: AnyArray) -> bool:
+    """Whether none of several NaN is a signalling one, whose first bit after the exponent is 0."""
+    first = {4: 1 << 22, 8: 1 << 51}.get(nans.itemsize) if nans.dtype.isnative else None
+    return first is not None and bool(
+        np.all(nans.view(f"u{nans.itemsize}") & np.array(first, f"u{nans.itemsize}"))
+    )
 
 
 def _refuse_equal_names(X: Any) -> None:
-    """Refuse a table in which two columns have one name.
+    """Refuse what is no table yet, and a table in which two columns have one name.
 
     Raises
     ------
     DataError
         If it is such a one.
     """
+    refuse_unmade(X)
     names = list(map(str, getattr(X, "columns", ())))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

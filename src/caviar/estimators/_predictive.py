@@ -16,7 +16,8 @@ from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
 from ._arguments import as_generator, require_whole
-from ._mixture import MixtureEstimator
+from ._fitted import Fitted
+from ._mixture import REMEDY, MixtureEstimator
 from ._structure import Form
 from ._uncertainty import mean_marginal, weight_interval
 
@@ -63,8 +64,7 @@ class CredibleIntervals:
 class PredictiveMethods(MixtureEstimator):
     """Methods of a fitted mixture of Gaussians that follow from its predictive density and its posterior."""
 
-    means_: Array
-    covariances_: Array
+    covariances_: Any = Fitted(REMEDY)
 
     @property
     @abstractmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from .._blas import blas_controller
+from .._blas import limit_this_thread, one_blas_thread, see_to_one_thread
 from .._pairwise import Additive, pairwise_sum
 
 __all__ = ["Threads", "usable_cores"]
@@ -42,28 +43,44 @@ class Threads:
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads if n_threads is not None else usable_cores()
         self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        self._n_sessions = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copy has threads of its own
+        return type(self), (self.n_threads,)
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Hold the threads for a while, with one BLAS thread for each of them."""
-        with blas_controller().limit(limits=1):
+        """Hold the threads for a while, with one BLAS thread for each of them; they go with the last session."""
+        with one_blas_thread():
+            with self._lock:
+                self._n_sessions += 1
             try:
                 yield
             finally:
-                if self._pool is not None:
-                    self._pool.shutdown(cancel_futures=True)
-                    self._pool = None
+                with self._lock:
+                    self._n_sessions -= 1
+                    ended = None if self._n_sessions else self._pool
+                    self._pool = self._pool if self._n_sessions else None
+                if ended is not None:
+                    ended.shutdown(cancel_futures=True)
 
     def map(self, function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
         """Yield ``function(0), function(1), ...`` in order; a few are computed ahead."""
+        see_to_one_thread()
         if n_tasks == 1 or self.n_threads == 1:
             yield from map(function, range(n_tasks))
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="caviar")
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(
+                    self.n_threads, thread_name_prefix="caviar", initializer=limit_this_thread
+                )
+            pool = self._pool
         ahead: deque[Future[T]] = deque()
         for task in range(n_tasks):
-            ahead.append(self._pool.submit(function, task))
+            ahead.append(pool.submit(function, task))
             if len(ahead) > 2 * self.n_threads:
                 yield ahead.popleft().result()
         while ahead:

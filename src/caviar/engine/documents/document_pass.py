@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -121,6 +122,11 @@ class DocumentPass:
     def operations_a_row(self) -> float:
         """0, so that batches are a user's choice: each holds sums of the size of all topics and words."""
         return 0.0
+
+    @property
+    def n_sums(self) -> int:
+        """Numbers that the sums over documents consist of: one for each topic and word."""
+        return math.prod(self._part.shape)
 
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the documents need of the topics."""
