@@ -3,8 +3,7 @@ r"""Steps: clusters of a chain's rows given to its states, by what the steps bet
 The gain of a permutation of the clusters is :math:`\sum_k g_{k\sigma(k)} + \log p(\text{first states, steps} \mid
 \sigma)`, with Dirichlet rows integrated out. The second part is quadratic in the permutation, so it is searched by
 exchanges of two, from several permutations: the one that is best without the steps, those by the mean place of the
-clusters in their sequences, and the one that fits the steps alone (Vogelstein and others, "Fast approximate quadratic
-programming for graph matching", PLoS ONE 2015).
+clusters in their sequences, and random ones.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, quadratic_assignment
+from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
 from ..._typing import AnyArray, Array
@@ -29,6 +28,9 @@ __all__ = ["differs_in_steps", "in_steps"]
 
 _FEW_STATES = 6
 """States of which all permutations are tried."""
+
+_RANDOM = 12
+"""Random permutations from which exchanges begin where there are more."""
 
 _SMALLEST = 1e-3
 """Known probability below which a step counts as that unlikely: some labels of a partition are wrong."""
@@ -47,7 +49,9 @@ def differs_in_steps(plan: Plan, gate: Gate) -> bool:
     )
 
 
-def in_steps(plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Array) -> AnyArray:
+def in_steps(
+    plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Array, rng: np.random.Generator
+) -> AnyArray:
     """Return the state of each cluster, (K,), that gains most.
 
     Parameters
@@ -83,11 +87,7 @@ def in_steps(plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Arr
     begins = np.maximum.accumulate(np.where(starts, np.arange(len(starts)), 0))
     places = np.bincount(labels, np.arange(len(labels)) - begins, size)
     in_time = np.argsort(places / np.maximum(np.bincount(labels, minlength=size), 1))
-    shares = transition / transition.sum(axis=1, keepdims=True)
-    states = quadratic_assignment(
-        pairs, np.log(np.maximum(shares, _SMALLEST)), options={"maximize": True}
-    ).col_ind
-    begun = (alone, in_time, in_time[::-1], np.argsort(states))
+    begun = [alone, in_time, in_time[::-1], *(rng.permutation(size) for _ in range(_RANDOM))]
     found = [_exchanged(order, total) for order in begun]
     return np.argsort(max(found, key=total))
 
