@@ -88,7 +88,7 @@ def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Gues
         told = known.ravel() >= 0
         np.add.at(gain, (labels.ravel()[told], known.ravel()[told]), _OF_A_LABEL * weights[told])
     if gate.variable.summed:
-        names = in_steps(basis.plan, basis.sample, gate, labels, gain)
+        names = in_steps(basis.plan, basis.sample, gate, labels, gain, basis.rng)
     else:
         _, names = linear_sum_assignment(gain + _weight_gains(basis, gate, counts), maximize=True)
     found_labels = names[labels]
