@@ -201,7 +201,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     >>> found.n_components_
     2
     >>> found.moves_[0]
-    split   0            -> 2 components    ELBO -1303.8720 -> -1178.4673  (+125.4)  accepted
+    split   0            -> 2 components    ELBO -1306.4016 -> -1175.2373  (+131.2)  accepted
     """
 
     def __init__(
