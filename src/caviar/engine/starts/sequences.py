@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._lazy import in_memory
 from ..chain import Starts
 from ..sample import Sample, gather
 from ..work import RowSource
@@ -19,15 +20,18 @@ def in_order(source: RowSource, starts_of: Starts) -> Sample:
     """Return all rows as they come, or as many as a sample may have in a few runs of them.
 
     A run begins with a sequence, if one begins in it: the rest of one may be impossible by itself, as where a chain
-    leads from left to right. Its last sequence may be cut, which is a sequence like any other.
+    leads from left to right. Its last sequence may be cut, which is a sequence like any other. Rows that count nothing,
+    behind the last observation of their sequence, are left out.
     """
-    n_rows, is_part = source.n_rows, source.n_rows > _MOST_ROWS
+    weights = in_memory(source.weights(0, source.n_rows))
+    weights = np.ones(source.n_rows) if weights is None else np.asarray(weights)
+    counted = np.flatnonzero(weights)
+    n_rows, is_part = len(counted), len(counted) > _MOST_ROWS
     length = _MOST_ROWS // _RUNS if is_part else n_rows
-    found, weights = [], []
+    found = []
     for start in np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist():
-        among = starts_of.among(source.read(start, start + length), length)
-        first = start + int(np.argmax(among)) if start else 0
-        own = source.weights(first, start + length)
-        found.append(np.arange(first, start + length))
-        weights.append(np.ones(start + length - first) if own is None else own)
-    return Sample(gather(source, np.concatenate(found)), np.concatenate(weights), is_part)
+        run = counted[start : start + length]
+        first = int(np.argmax(starts_of.among(gather(source, run), length))) if start else 0
+        found.append(run[first:])
+    places = np.concatenate(found)
+    return Sample(gather(source, places), weights[places], is_part)
