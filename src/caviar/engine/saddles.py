@@ -50,7 +50,10 @@ __all__ = ["beyond_saddle", "may_have_saddles"]
 log = logging.getLogger("caviar")
 
 _MOST_STEPS = 16
-_FEWEST_STEPS = 3
+_FEWEST_STEPS, _ENOUGH_STEPS = 3, 8
+_NO_GAIN = 1e-3
+"""Of an eigenvalue from step to step, after enough of them."""
+
 _MOST_NUMBERS = 2e7
 """Of the directions that are held at a time: fewer steps where there are very many parameters."""
 
@@ -244,7 +247,8 @@ def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[f
         table = np.array([[own.expected @ image for image in images] for own in basis])
         values, vectors = np.linalg.eigh(0.5 * (table + table.T))
         gain, largest, weights = values[-1] - largest, values[-1], vectors[:, -1]
-        if largest > 1 + _STEEP or (len(basis) >= _FEWEST_STEPS and largest + _STILL_TO_COME * gain < 1):
+        hopeless = len(basis) >= _FEWEST_STEPS and largest + _STILL_TO_COME * gain < 1
+        if largest > 1 + _STEEP or hopeless or (len(basis) >= _ENOUGH_STEPS and gain < _NO_GAIN):
             break
         natural, expected = images[-1], response.of_factors(images[-1])
     shares = (weight * own.natural for weight, own in zip(weights, basis, strict=True))
@@ -299,35 +303,41 @@ def _far(state: State, way: Array, passes: Passes) -> State:
     Locations move, whatever becomes of their widths; of all others the natural parameters do, no more than half of the
     way to the edge of their domain.
     """
-    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 1.0
+    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 4.0
     moves, reached = _moves_of_locations(state, way), state
     directions = apart(state.plan, state.natural, way)
+    most = {v: _most(state, v, directions[v]) for v in state.plan.order if v not in moves}
     while step < _LONGEST:
-        q = dict(reached.q)
+        q = dict(state.q)
         for variable in state.plan.order:
             if variable in moves:
                 moved = state.q[variable].translate(step * moves[variable])
                 q[variable] = state.plan.with_known(variable, moved)
             else:
-                q[variable] = _half_way(state, variable, directions[variable], step) or q[variable]
+                own = _further(state.natural[variable], directions[variable], min(step, most[variable]))
+                q[variable] = state.plan.factor(variable, own)
         reached = begin(state.plan, q, passes)
         if not reached.elbo > state.elbo - fall:
             break
-        step *= 4
+        step *= 8
     return reached
 
 
-def _half_way(state: State, variable: Variable, direction: Statistics, step: float) -> Any:
-    """Return the factor half a step away, or None if there is none at a whole one."""
-    several = (
-        tuple(eta + size * d for eta, d in zip(state.natural[variable], direction, strict=True))
-        for size in (step, step / 2)
-    )
-    try:
-        _, found = (state.plan.factor(variable, natural) for natural in several)
-    except ImproperError:
-        return None
-    return found
+def _most(state: State, variable: Variable, direction: Statistics) -> float:
+    """Return a step to between a quarter and half of the way to the edge of a factor's domain."""
+    step = 2 * _LONGEST
+    while step > _EPSILON:
+        try:
+            state.plan.factor(variable, _further(state.natural[variable], direction, step))
+        except ImproperError:
+            step /= 2
+        else:
+            break
+    return step / 2
+
+
+def _further(natural: Statistics, direction: Statistics, step: float) -> Statistics:
+    return tuple(eta + step * d for eta, d in zip(natural, direction, strict=True))
 
 
 def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:

@@ -181,12 +181,11 @@ class BayesianGaussianMixture(GaussianEstimator):
     A scale that is learnt is stated in the language, as the rest of the mixture, and its divergence is in the ELBO:
 
     .. math::
-        B = \mathrm{diag}(b_d + \epsilon_d), \qquad b_d \sim \mathrm{Gamma}\bigl(\tfrac12, \tfrac1{2 s_d^2}\bigr)
+        B = \mathrm{diag}(b_d + \epsilon_d), \qquad b_d \sim \mathrm{Gamma}(1, 1 / s_d^2)
 
-    with the variances :math:`s_d^2` of the data (``"spherical"``: one :math:`b`, and their mean). Given :math:`b` and
-    the default :math:`\nu = D` the standard deviations of a component are half-t distributed, and its correlations are
-    not drawn to those of the data. The small known :math:`\epsilon_d` keeps the evidence finite where the rows of a
-    component are all equal in some direction.
+    with the variances :math:`s_d^2` of the data (``"spherical"``: one :math:`b`, and their mean). The prior of
+    :math:`b_d` is so wide that the components decide, and their correlations are not drawn to those of the data. The
+    small known :math:`\epsilon_d` keeps the evidence finite where rows of a component are all equal in some direction.
 
     The covariance of the data, where a default needs one, has total weight as divisor, correlations shrunk by
     the factor N / (N + D), and a substitute for the variance of constant columns. The defaults depend on
@@ -209,7 +208,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     >>> found.n_components_
     2
     >>> found.moves_[0]
-    split   0            -> 2 components    ELBO -1303.8720 -> -1178.4673  (+125.4)  accepted
+    split   0            -> 2 components    ELBO -1306.4016 -> -1175.2373  (+131.2)  accepted
     """
 
     weight_concentration_: Any = Fitted(REMEDY)

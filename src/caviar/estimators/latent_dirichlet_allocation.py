@@ -151,6 +151,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     topic_word_prior_: Any = Fitted(_REMEDY)
     elbo_: Any = Fitted()
     elbo_trace_: Any = Fitted()
+    n_batch_iter_: int
 
     def __init__(
         self,
@@ -256,7 +257,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             warnings.warn(message, UnsettledWarning, stacklevel=2)
         self._keep(posterior)
         self._set_perplexity(counts, sample_weight)
-        self.n_batch_iter_ = posterior.n_updates
+        self.n_batch_iter_ = posterior.n_updates or 0
         self._generator = generator.spawn(1)[0]
         return self
 
@@ -510,6 +511,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         keep(self, elbo_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
         has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
         self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
+
+    def _check_restored(self) -> None:
+        # earlier versions did not count
+        self.__dict__.setdefault("n_batch_iter_", self.n_iter_)
+        if type(self.n_batch_iter_) is not int or self.n_batch_iter_ < 0:
+            raise ValueError(f"a number of updates {self.n_batch_iter_!r:.40}")
 
     def _set_perplexity(self, counts: csr_array, weights: Array | None) -> None:
         n_words = _total(counts, weights)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._lazy import in_memory
-from ..._typing import AnyArray
 from ..chain import Starts
-from ..sample import Sample
+from ..sample import Sample, gather
 from ..work import RowSource
 
 __all__ = ["in_order"]
@@ -29,25 +28,11 @@ def in_order(source: RowSource, starts_of: Starts) -> Sample:
     counted = np.flatnonzero(weights)
     n_rows, is_part = len(counted), len(counted) > _MOST_ROWS
     length = _MOST_ROWS // _RUNS if is_part else n_rows
-    starts = np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist()
-    runs = [counted[start : start + length] for start in starts]
-    blocks = [_rows_at(source, run) for run in runs]
-    first = [
-        int(np.argmax(starts_of.among(block, length))) if at else 0
-        for at, block in zip(starts, blocks, strict=True)
-    ]
-    columns = {
-        name: np.concatenate([np.asarray(block[name])[at:] for at, block in zip(first, blocks, strict=True)])
-        for name in blocks[0]
-    }
-    row_weights = np.concatenate([weights[run[at:]] for at, run in zip(first, runs, strict=True)])
-    return Sample(columns, row_weights, is_part)
-
-
-def _rows_at(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
-    """Return the rows of every column at ascending places."""
-    start, stop = int(places[0]), int(places[-1]) + 1
-    block = source.read(start, stop)
-    if len(places) == stop - start:
-        return dict(block)
-    return {name: values[places - start] for name, values in block.items()}
+    found = []
+    for start in np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist():
+        run = counted[start : start + length]
+        begin, end = int(run[0]), int(run[-1]) + 1
+        among = starts_of.among(source.read(begin, end), end - begin)[run - begin]
+        found.append(run[int(np.argmax(among)) if start else 0 :])
+    places = np.concatenate(found)
+    return Sample(gather(source, places), weights[places], is_part)

@@ -42,6 +42,13 @@ class Seen:
         return not self.is_fit and self.share <= _FEW
 
     @property
+    def label(self) -> str:
+        """What figures of these rows are called; empty for those of new rows."""
+        if self.is_new:
+            return ""
+        return "perhaps in-sample" if np.isnan(self.share) and not self.is_fit else "in-sample"
+
+    @property
     def words(self) -> str:
         """What the fit has seen of these rows."""
         if self.is_fit:
