@@ -17,7 +17,7 @@ from ..priors import prior_draw, prior_start
 from ..ragged import outer_variables
 from ..sample import Sample
 from ..settling import settled
-from ..state import statistics_of
+from ..state import begin, statistics_of
 from ..trials import Start, best_of
 from .assignment import assigned
 from .basis import Basis, Guess
@@ -56,7 +56,9 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
         return next(starts)()
     if outer_variables(plan.binding.nodes, plan.order):
-        return settled(*next(starts)(), passes)
+        # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
+        nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
+        return max(nested, key=lambda start: begin(*start, passes).elbo)
     return best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
 
 

@@ -31,7 +31,8 @@ def in_order(source: RowSource, starts_of: Starts) -> Sample:
     found = []
     for start in np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist():
         run = counted[start : start + length]
-        first = int(np.argmax(starts_of.among(gather(source, run), length))) if start else 0
-        found.append(run[first:])
+        begin, end = int(run[0]), int(run[-1]) + 1
+        among = starts_of.among(source.read(begin, end), end - begin)[run - begin]
+        found.append(run[int(np.argmax(among)) if start else 0 :])
     places = np.concatenate(found)
     return Sample(gather(source, places), weights[places], is_part)
