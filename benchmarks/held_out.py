@@ -180,7 +180,12 @@ def at_parameters(fitted: mixture.GaussianMixture, rows: Rows) -> float:
 def scikit_learn(kind: type, n_components: int, seed: int, n_init: int = 1) -> mixture.GaussianMixture:
     """Return one of scikit-learn's mixtures with a tolerance that lets it end."""
     return kind(
-        n_components, tol=TOL, max_iter=MAX_ITER, reg_covar=REG_COVAR, n_init=n_init, random_state=seed
+        n_components=n_components,
+        tol=TOL,
+        max_iter=MAX_ITER,
+        reg_covar=REG_COVAR,
+        n_init=n_init,
+        random_state=seed,
     )
 
 

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
 import scipy.linalg.blas  # noqa: F401 (libraries are found once they are loaded: NumPy's and SciPy's own)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["kernel", "limit_this_thread", "one_blas_thread", "see_to_one_thread"]
+__all__ = ["arithmetic", "limit_this_thread", "one_blas_thread", "see_to_one_thread"]
 
 
 @cache
@@ -52,14 +53,14 @@ def _set(library: Any, n_threads: int) -> None:
     let_anybody(force=True)
 
 
-def kernel() -> str:
-    """Return what the last digits of a matrix product depend on: library, version and kind of processor of each BLAS.
+@cache
+def arithmetic() -> dict[str, str]:
+    """Return what the last digits of a fit depend on besides versions: the kernels of matrix products and of exp.
 
     Examples
     --------
-    >>> from caviar._blas import kernel
-    >>> bool(kernel())
-    True
+    >>> sorted(arithmetic())
+    ['BLAS', 'SIMD']
     """
     found = {
         " ".join(
@@ -69,7 +70,10 @@ def kernel() -> str:
         )
         for own in _libraries()
     }
-    return ", ".join(sorted(found)) or "an unknown BLAS"
+    # NumPy chooses among loops for the instructions that a processor has
+    loops = np.lib.introspect.opt_func_info(func_name="^(exp|log)$")
+    chosen = {str(own["current"]).split("(")[0] or "none" for loop in loops.values() for own in loop.values()}
+    return {"BLAS": ", ".join(sorted(found)) or "unknown", "SIMD": ", ".join(sorted(chosen))}
 
 
 class _Limit:

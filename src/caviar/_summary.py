@@ -17,9 +17,7 @@ from .engine.partly_known import PartlyKnown
 
 __all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
 
-MEAN_FIELD = (
-    "These intervals are those of mean field, which takes factors for independent: they may be too narrow."
-)
+MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
 """What is said of intervals wherever they are shown, except those of an exact posterior."""
 
 _DRAWS = 4000

@@ -1,6 +1,7 @@
 """Mixtures under scikit-learn's contract go on from a checkpoint that is given to ``fit``."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import caviar as cv
+from caviar import _checkpointing
+from caviar.estimators.automatic import Problem
 from checkpoint.comparing import Broken, after, assert_same_bits, broken_off_until_done
 
 RNG = np.random.default_rng(0)
@@ -54,9 +57,153 @@ def test_one_column_with_known_variance(tmp_path):
     assert_same_bits(found.posterior_, undisturbed.posterior_)
 
 
-def test_starts_that_are_given_have_a_file_each(tmp_path):
+ROWS = np.concatenate([X[:100], X[:50] + 9.0])
+AUTO = {"tol": 1e-5, "max_iter": 60, "random_state": 0}
+SEARCHES = {
+    "one start": cv.BayesianGaussianMixture("auto", **AUTO),
+    "two starts": cv.BayesianGaussianMixture("auto", **AUTO, covariance_type="diag", n_init=2),
+    "from labels": cv.BayesianGaussianMixture("auto", **AUTO, init_params=np.arange(150) % 4),
+}
+
+
+def assert_same_search(one, other):
+    assert one.moves_ == other.moves_
+    assert_same_bits(one.posterior_, other.posterior_)
+    np.testing.assert_array_equal(one.sample(5)[0], other.sample(5)[0])
+
+
+@pytest.mark.parametrize("name", list(SEARCHES))
+def test_a_search_for_the_number_of_components_goes_on_to_the_same_bits(name, tmp_path):
+    """It is broken off after more and more iterations, and ends with the same moves."""
+    rows = ROWS
+    undisturbed = fitted(SEARCHES[name], X=rows)
+    assert len(undisturbed.moves_) > 3
+    found, n_breaks = broken_off_until_done(
+        lambda **arguments: fitted(SEARCHES[name], tmp_path / "c", X=rows, **arguments),
+        [{"callback": after(n)} for n in (1, 2, 1, 3, 2, 5, 2, 9)],
+    )
+    assert n_breaks >= 3
+    assert_same_search(found, undisturbed)
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    # what has ended is not made again
+    fitted(SEARCHES[name], tmp_path / "c", X=rows, callback=after(1))
+
+
+def interrupting(n_iterations):
+    told = []
+
+    def callback(event):
+        told.append(event)
+        if len(told) == n_iterations:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize("n_iterations", [1, 9])
+def test_an_interrupted_search_goes_on_to_the_same_bits(n_iterations, tmp_path):
+    """Ctrl-C gives the best so far, and ends all searches."""
+    search, rows = SEARCHES["two starts"], ROWS
+    undisturbed = fitted(search, X=rows)
+    sofar = fitted(search, tmp_path / "c", every=60.0, X=rows, callback=interrupting(n_iterations))
+    assert sofar.posterior_.status.value == "interrupted"
+    assert_same_search(fitted(search, tmp_path / "c", X=rows), undisturbed)
+
+
+def test_an_interrupt_between_iterations_of_all_rows_ends_a_search(tmp_path, monkeypatch):
+    """Ctrl-C in a fit to the rows of one component ends the search: with that end it would be another one."""
+    search, rows = SEARCHES["one start"], ROWS
+    undisturbed = fitted(search, X=rows)
+    real, calls = Problem.part, []
+
+    def part(own, *arguments, **changes):
+        calls.append(own)
+        found = real(own, *arguments, **changes)
+        return replace(found, progress=interrupting(2)) if len(calls) == 3 else found
+
+    monkeypatch.setattr(Problem, "part", part)
+    sofar = fitted(search, tmp_path / "c", X=rows)
+    assert len(calls) == 3
+    assert sofar.posterior_.status.value == "interrupted"
+    monkeypatch.undo()
+    assert_same_search(fitted(search, tmp_path / "c", X=rows), undisturbed)
+
+
+COUNTS = np.random.default_rng(3).poisson(1.0, (40, 12))
+
+
+@pytest.mark.parametrize("method", ["batch", "incremental", "online"])
+def test_topics_go_on_to_the_same_bits(method, tmp_path):
+    known = {"learning_method": method, "n_init": 2, "max_iter": 6, "tol": 0.0, "random_state": 0}
+    estimator = cv.LatentDirichletAllocation(3, **known, batch_size=8)
+    undisturbed = fitted(estimator, X=COUNTS)
+    found, n_breaks = broken_off_until_done(
+        lambda **arguments: fitted(estimator, tmp_path / "c", X=COUNTS, **arguments),
+        [{"callback": after(1)} for _ in range(20)],
+    )
+    assert n_breaks >= 5
+    assert_same_bits(found.posterior_, undisturbed.posterior_)
+    np.testing.assert_array_equal(found.transform(COUNTS), undisturbed.transform(COUNTS))
+    with pytest.raises(cv.ParameterError, match="needs a random_state"):
+        cv.LatentDirichletAllocation(2).fit(COUNTS, checkpoint=tmp_path / "d")
+
+
+def test_a_comparison_goes_on_to_the_same_table(tmp_path):
+    def compared(path=None, callback=False, **arguments):
+        known = {"n_init": 1, "held_out": 0.2, "random_state": 0, "max_iter": 15, "tol": 1e-4}
+        return cv.compare_mixtures(
+            ROWS,
+            (2, "auto"),
+            "full",
+            **known,
+            verbose=callback,
+            checkpoint=path,
+            checkpoint_every=0.0,
+        )
+
+    undisturbed = compared()
+    found, n_breaks = broken_off_until_done(
+        lambda **arguments: compared(tmp_path / "c", **arguments),
+        [{"callback": after(n)} for n in (1, 4, 8)],
+    )
+    assert n_breaks >= 2
+    for mine, theirs in zip(found.rows, undisturbed.rows, strict=True):
+        assert replace(mine, seconds=0.0) == replace(theirs, seconds=0.0)
+    assert_same_bits(found.best.posterior_, undisturbed.best.posterior_)
+    partial = compared(tmp_path / "d", callback=interrupting(4))
+    assert len(partial.rows) == 1
+    again = compared(tmp_path / "d")
+    assert [row.elbo for row in again.rows] == [row.elbo for row in undisturbed.rows]
+    with pytest.raises(cv.ParameterError, match="needs a random_state"):
+        cv.compare_mixtures(X, 2, "full", checkpoint=tmp_path / "e")
+
+
+def test_starts_that_are_given_share_a_file(tmp_path):
     fitted(cv.GaussianMixture(**KNOWN, init_params="random"), tmp_path / "c")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "c.2"]
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+def test_a_checkpoint_of_one_fit_is_none_of_several(tmp_path):
+    model = cv.models.normal_wishart_mixture(2, 2)
+    model.fit({"x": X}, seed=0, max_iter=2, checkpoint=tmp_path / "one")
+    with pytest.raises(cv.CheckpointError, match="the checkpoint of one fit"):
+        fitted(ESTIMATORS[0], tmp_path / "one")
+    fitted(ESTIMATORS[0], tmp_path / "several")
+    with pytest.raises(cv.CheckpointError, match="a checkpoint of several fits"):
+        model.fit({"x": X}, seed=0, max_iter=2, checkpoint=tmp_path / "several")
+
+
+def test_other_kernels_are_told_and_the_fit_goes_on(tmp_path, monkeypatch):
+    """A fit that goes on where matrix products end in other digits says so."""
+    undisturbed = fitted(ESTIMATORS[0])
+    with pytest.raises(Broken):
+        fitted(ESTIMATORS[0], tmp_path / "c", callback=after(4))
+    mine = _checkpointing.arithmetic()
+    monkeypatch.setattr(_checkpointing, "arithmetic", lambda: {**mine, "BLAS": "openblas 0.3.30 Haswell"})
+    told = rf"begun with BLAS {mine['BLAS']}.*now has BLAS openblas 0.3.30 Haswell.*last digits may differ"
+    with pytest.warns(cv.CheckpointWarning, match=told):
+        found = fitted(ESTIMATORS[0], tmp_path / "c")
+    assert_same_bits(found.posterior_, undisturbed.posterior_)
 
 
 def test_in_a_pipeline_it_is_an_argument_of_a_step(tmp_path):
@@ -74,8 +221,6 @@ def test_a_path_is_no_parameter_that_clones_share():
 def test_what_cannot_go_on_is_refused_in_words(tmp_path):
     with pytest.raises(cv.ParameterError, match="needs a random_state"):
         cv.GaussianMixture(2).fit(X, checkpoint=tmp_path / "c")
-    with pytest.raises(cv.ParameterError, match="give a number of components"):
-        cv.BayesianGaussianMixture("auto", random_state=0).fit(X, checkpoint=tmp_path / "c")
     fitted(ESTIMATORS[0], tmp_path / "c")
     with pytest.raises(cv.CheckpointError, match="its data was another"):
         fitted(ESTIMATORS[0], tmp_path / "c", X=X[1:])

@@ -69,6 +69,27 @@ def test_a_killed_fit_ends_with_the_same_bits(n_kills, undisturbed, tmp_path):
     assert len(last) < len(said), "the last run must go on from the checkpoint"
 
 
+@pytest.mark.slow
+def test_a_killed_search_ends_with_the_same_moves(tmp_path):
+    """A search makes many fits: those that had ended when it was killed are not made again."""
+    with started("", tmp_path / "undisturbed", "search") as process:
+        said = iterations_of(process)
+    assert process.returncode == 0
+    chance, last = random.Random(0), said
+    for _ in range(4):
+        with started(tmp_path / "c", tmp_path / "result", "search") as process:
+            assert process.stdout is not None
+            for _ in range(chance.randint(1, len(said) // 4)):
+                process.stdout.readline()
+            time.sleep(chance.random() * 0.1)
+            process.kill()
+    with started(tmp_path / "c", tmp_path / "result", "search") as process:
+        last = iterations_of(process)
+    assert process.returncode == 0
+    assert (tmp_path / "result").read_bytes() == (tmp_path / "undisturbed").read_bytes()
+    assert len(last) < len(said)
+
+
 @pytest.mark.posix
 def test_terminating_stops_the_fit_and_leaves_a_checkpoint(undisturbed, tmp_path):
     bits, said = undisturbed

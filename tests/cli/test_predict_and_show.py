@@ -84,7 +84,7 @@ def test_show_says_what_was_saved(run, model):
 
 
 def test_intervals_are_called_those_of_mean_field(run, model, tmp_path):
-    remark = "These intervals are those of mean field, which takes factors for independent: they may be too narrow."
+    remark = "Intervals are those of mean field, and may be too narrow."
     assert remark in " ".join(run("show", model).stdout.split())
     assert json.loads(run("show", model, "--json").stdout)["interval_remark"] == remark
     cv.GaussianMixture(2, random_state=0).fit(X).save(tmp_path / "points.caviar")

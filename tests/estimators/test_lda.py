@@ -393,3 +393,14 @@ def test_impossible_arguments_are_refused(arguments: dict, message: str) -> None
     settings = {"n_components": 4, **arguments}
     with pytest.raises(cv.ParameterError, match=message):
         cv.LatentDirichletAllocation(**settings).fit(documents())
+
+
+def test_topics_of_an_earlier_version_go_on(tmp_path) -> None:
+    """A file that does not say how often topics were updated."""
+    counts = documents(10)
+    lda = fitted(counts)
+    del lda.n_batch_iter_
+    lda.save(tmp_path / "topics.caviar")
+    again = cv.load(tmp_path / "topics.caviar")
+    assert again.n_batch_iter_ == lda.n_iter_
+    assert again.partial_fit(counts).n_batch_iter_ > lda.n_iter_

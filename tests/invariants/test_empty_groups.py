@@ -211,3 +211,15 @@ def test_the_estimate_from_draws_agrees(n: int) -> None:
     data = rows(groups(11))
     report = cv.testing.check_model(labelled(n), data, n_draws=400)
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("point", [[], ["m"], ["r"]], ids=["no point", "groups", "regions"])
+def test_points_below_and_above_empty_groups(point: list[str]) -> None:
+    """A group whose mean is a point counts in the objective, and so does the region above it."""
+    regions, group, obs = cv.Plate("regions", 3), cv.Plate("group", 6), cv.Plate("obs")
+    r = cv.Normal("r", cv.Normal("mu", 0.0, 0.01), cv.Gamma("tau", 2.0, 1.0), plates=regions)
+    m = cv.Normal("m", r[cv.Data("region", plates=group)], cv.Gamma("inner", 2.0, 1.0), plates=group)
+    model = cv.Model(cv.Normal("x", m[cv.Data("g", plates=obs)], 1.0, plates=obs))
+    data = {**rows(groups(12, 4)), "region": [0, 0, 1, 1, 1, 2]}
+    report = cv.testing.check_model(model, data, data_plate="obs", point=point, n_draws=400)
+    assert report.passed, str(report)

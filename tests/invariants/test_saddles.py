@@ -121,6 +121,7 @@ def test_the_eigenvalue_is_that_of_second_differences(monkeypatch):
     steepest = saddles._steepest
     monkeypatch.setattr(saddles, "_steepest", lambda *own: found.append(steepest(*own)) or found[-1])
     monkeypatch.setattr(saddles, "_risen", lambda *own: None)
+    monkeypatch.setattr(saddles, "_swept", lambda *own: None)
     saddle = model.fit(data, init={"mean": [0.0, 0.0]})
     q = saddle["mean"]
     np.testing.assert_allclose(q.mean[0], q.mean[1])

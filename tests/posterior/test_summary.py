@@ -93,7 +93,7 @@ def _dependent(**arguments):
 
 def test_intervals_of_mean_field_are_called_so():
     """Where one factor is all that is unknown they are exact, and nothing is said."""
-    remark = "These intervals are those of mean field, which takes factors for independent: they may be too narrow."
+    remark = "Intervals are those of mean field, and may be too narrow."
     summary = _dependent().summary()
     assert summary.remark == str(summary).splitlines()[-1] == remark
     assert f"<p>{remark}</p>" in summary._repr_html_()

@@ -2,7 +2,7 @@
 
 from .arrays import ArrayRows
 from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
-from .rows import as_rows, column_names, refuse_unmade
+from .rows import as_rows, column_names, on_host, refuse_unmade
 from .scan import LazyTable, scan
 from .tables import Table, read_table, write_table
 
@@ -16,6 +16,7 @@ __all__ = [
     "column_names",
     "indicator_query",
     "numeric_query",
+    "on_host",
     "read_table",
     "refuse_unmade",
     "scan",

@@ -12,14 +12,15 @@ from .arrow_rows import arrow_rows
 from .dask_rows import dask_rows
 from .scan import LazyTable
 
-__all__ = ["as_rows", "column_names", "refuse_unmade"]
+__all__ = ["as_rows", "column_names", "on_host", "refuse_unmade"]
 
 
 def as_rows(value: Any) -> Any:
     """Return tables and arrays that are to be read in blocks as lazy rows, anything else as it is.
 
     Lazy tables (:func:`caviar.scan`), Dask arrays and DataFrames, Arrow tables and columns, and memory maps become
-    lazy; arrays and tables of pandas and Polars are in memory anyway. Of an xarray.DataArray its values are taken.
+    lazy; arrays and tables of pandas and Polars are in memory anyway. Of an xarray.DataArray its values are taken, and
+    arrays of other libraries are brought to NumPy.
 
     Raises
     ------
@@ -44,6 +45,17 @@ def as_rows(value: Any) -> Any:
         return dask_rows(value)
     if _module_of(value) == "pyarrow":
         return arrow_rows(value)
+    return on_host(value)
+
+
+def on_host(value: Any) -> Any:
+    """Return an array of another library, on a device or not, as one of NumPy; anything else as it is."""
+    if _module_of(value) == "torch" and hasattr(value, "cpu"):
+        return value.cpu().numpy()
+    if _module_of(value) == "cupy" and hasattr(value, "get"):
+        return value.get()
+    if hasattr(value, "__array_namespace__") and not isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
     return value
 
 

@@ -10,7 +10,7 @@ factor stays at the optimum given these, which is a forecast of the group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,18 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["seen_globals"]
 
 
-def seen_globals(binding: Binding) -> dict[Variable, AnyArray]:
+def seen_globals(binding: Binding, points: Set[Variable] = frozenset()) -> dict[Variable, AnyArray]:
     """Return for global variables with unknown parents which repetitions lead to an observation: shape (plates...).
 
     Only those with a repetition that leads to none. A variable along a tied plate shares a statistic between its
-    repetitions; all of them count.
+    repetitions; all of them count. So do those of variables whose factors are ``points``: the objective is the density
+    of these, and they are as good as observed.
     """
-    search = _Search(binding)
+    search = _Search(binding, points)
     found = {}
     for variable in binding.latent:
         if binding.is_local(variable) or not variable.plates or variable.tied is not None:
             continue
-        if variable in binding.beliefs or not any(parent in binding.latent for parent in variable.parents):
+        if variable in points or variable in binding.beliefs:
+            continue
+        if not any(parent in binding.latent for parent in variable.parents):
             continue
         seen = search.reached(variable)
         if not seen.all():
@@ -49,8 +52,9 @@ def seen_globals(binding: Binding) -> dict[Variable, AnyArray]:
 class _Search:
     """Which repetitions of the variables of a model lead to an observation."""
 
-    def __init__(self, binding: Binding) -> None:
+    def __init__(self, binding: Binding, points: Set[Variable]) -> None:
         self._binding = binding
+        self._points = points
         self._found: dict[Variable, AnyArray] = {}
         self._uses: dict[Node, list[_Use]] = {}
         for child in (node for node in binding.nodes if isinstance(node, Variable)):
@@ -68,6 +72,8 @@ class _Search:
     def _reached(self, variable: Variable) -> AnyArray:
         binding = self._binding
         shape = tuple(binding.sizes[plate] for plate in variable.plates)
+        if variable in self._points:
+            return np.ones(shape, dtype=bool)
         if variable in binding.values:
             return np.asarray(binding.masks.get(variable, np.ones(shape, dtype=bool)))
         known = binding.known.get(variable)

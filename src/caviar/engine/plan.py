@@ -25,6 +25,7 @@ from .centres import Centres, centres_of
 from .chain import ChainFactor
 from .compile import Compiled
 from .contraction import Contraction, Factor
+from .descendants import seen_globals
 from .frame import Frame
 from .locals import LocalFactor
 from .own_terms import own_terms_of
@@ -67,10 +68,11 @@ class Plan:
         point: frozenset[Variable],
     ) -> None:
         self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
-        # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
-        whole = self.point.union(binding.beliefs)
-        seen = {variable: own for variable, own in binding.seen.items() if variable not in whole}
-        self.binding = binding = replace(binding, seen=seen) if len(seen) < len(binding.seen) else binding
+        if any(variable in self.point or variable in binding.beliefs for variable in binding.seen):
+            # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
+            local = {variable: own for variable, own in binding.seen.items() if binding.is_local(variable)}
+            binding = replace(binding, seen={**local, **seen_globals(binding, self.point)})
+        self.binding = binding
         self.frame = frame
         self.factors = tuple(factors)
         self.order = tuple(order)

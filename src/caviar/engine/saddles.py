@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ImproperError
-from .._typing import Array
+from .._typing import Array, Statistics
 from ..language import LinearGaussianChain, Variable
 from .acceleration import Move
 from .collapse import has_collapsed
@@ -50,12 +50,18 @@ __all__ = ["beyond_saddle", "may_have_saddles"]
 log = logging.getLogger("caviar")
 
 _MOST_STEPS = 16
-_FEWEST_STEPS = 3
+_FEWEST_STEPS, _ENOUGH_STEPS = 3, 8
+_NO_GAIN = 1e-3
+"""Of an eigenvalue from step to step, after enough of them."""
+
 _MOST_NUMBERS = 2e7
 """Of the directions that are held at a time: fewer steps where there are very many parameters."""
 
 _EPSILON = 1e-4
 """Step of the differences, in standard deviations of the factors."""
+
+_NOTHING = 1e-2
+"""Share of the length of a direction that counts as none of it."""
 
 _SURELY = 5e-3
 """By how much an eigenvalue lies above 1 that is no error of a difference, nor that of a flat direction."""
@@ -131,10 +137,10 @@ def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -
     held, found = passes.held(None), None
     try:
         largest, way = _steepest(state, passes, np.random.default_rng(number))
-        if largest > 1 + _SURELY:
-            found = _risen(with_optimal_locals(state, passes), way, passes, least)
-        elif largest > 1 - _NEARLY:
-            found = _swept(with_optimal_locals(state, passes), way, passes, max(least, _LEAST_OF_LONG))
+        if largest > 1 - _NEARLY:
+            state = with_optimal_locals(state, passes)
+            found = _risen(state, way, passes, least) if largest > 1 + _SURELY else None
+            found = found or _swept(state, way, passes, max(least, _LEAST_OF_LONG))
     except (ImproperError, np.linalg.LinAlgError) as error:
         log.info("not tried for a saddle point: %s", error)
     if found is None:
@@ -226,12 +232,14 @@ def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[f
     natural = response.of_updates(response.drawn(rng))
     expected = response.of_factors(natural, np.sqrt(response.size))
     while len(basis) < most:
+        whole = float(natural @ expected)
         for own in (*basis, *basis):
             # twice, so that rounding leaves nothing of the others
             share = float(own.expected @ natural)
             natural, expected = natural - share * own.natural, expected - share * own.expected
         squared = float(natural @ expected)
-        if not _EPSILON**2 < squared < np.inf:
+        if not _NOTHING**2 * whole < squared < np.inf:
+            # what is left of a direction that the others span is the error of differences
             break
         length = np.sqrt(squared)
         basis.append(Move(natural / length, expected / length))
@@ -239,7 +247,8 @@ def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[f
         table = np.array([[own.expected @ image for image in images] for own in basis])
         values, vectors = np.linalg.eigh(0.5 * (table + table.T))
         gain, largest, weights = values[-1] - largest, values[-1], vectors[:, -1]
-        if largest > 1 + _STEEP or (len(basis) >= _FEWEST_STEPS and largest + _STILL_TO_COME * gain < 1):
+        hopeless = len(basis) >= _FEWEST_STEPS and largest + _STILL_TO_COME * gain < 1
+        if largest > 1 + _STEEP or hopeless or (len(basis) >= _ENOUGH_STEPS and gain < _NO_GAIN):
             break
         natural, expected = images[-1], response.of_factors(images[-1])
     shares = (weight * own.natural for weight, own in zip(weights, basis, strict=True))
@@ -270,33 +279,69 @@ def _risen(state: State, way: Array, passes: Passes, least: float) -> State | No
 
 
 def _swept(state: State, way: Array, passes: Passes, least: float) -> State | None:
-    """Return a higher state some sweeps from where locations are after a long step; None if these lead no higher."""
-    moves = _moves_of_locations(state, way)
-    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 1.0
-    reached, held = None, passes.held(None)
-    while moves and step < _LONGEST:
-        moved = {v: state.plan.with_known(v, state.q[v].translate(step * move)) for v, move in moves.items()}
-        reached, held = begin(state.plan, {**state.q, **moved}, passes), passes.held(None)
-        if not reached.elbo > state.elbo - fall:
-            break
-        step *= 4
-    passes.put_back(held)
-    gain = np.inf
-    for _ in range(_SWEEPS if reached is not None else 0):
-        assert reached is not None
-        if reached.elbo > state.elbo + least:
-            return reached
-        before, last = reached.elbo, gain
-        reached, _ = advance(reached, passes)
-        gain = reached.elbo - before
-        if 0 < gain < last < np.inf and reached.elbo + gain / (1 - gain / last) < state.elbo + least:
-            # gains that shrink so fast lead back to where the step began
-            return None
+    """Return a higher state some sweeps from the end of a long step, either way; None if these lead no higher."""
+    held = passes.held(None)
+    for signed in (way, -way):
+        passes.put_back(held)
+        reached = _far(state, signed, passes)
+        for left in range(_SWEEPS, 0, -1):
+            if reached.fell_at or has_collapsed(reached.plan, reached.q, reached.arrays):
+                break
+            if reached.elbo > state.elbo + least:
+                return reached
+            before = reached.elbo
+            reached, _ = advance(reached, passes)
+            if reached.elbo + 2 * left * (reached.elbo - before) < state.elbo + least:
+                # it is on the way back, or nowhere
+                break
     return None
 
 
+def _far(state: State, way: Array, passes: Passes) -> State:
+    """Return the state after as long a step as leaves the objective near, the local factors at their optimum.
+
+    Locations move, whatever becomes of their widths; of all others the natural parameters do, no more than half of the
+    way to the edge of their domain.
+    """
+    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 4.0
+    moves, reached = _moves_of_locations(state, way), state
+    directions = apart(state.plan, state.natural, way)
+    most = {v: _most(state, v, directions[v]) for v in state.plan.order if v not in moves}
+    while step < _LONGEST:
+        q = dict(state.q)
+        for variable in state.plan.order:
+            if variable in moves:
+                moved = state.q[variable].translate(step * moves[variable])
+                q[variable] = state.plan.with_known(variable, moved)
+            else:
+                own = _further(state.natural[variable], directions[variable], min(step, most[variable]))
+                q[variable] = state.plan.factor(variable, own)
+        reached = begin(state.plan, q, passes)
+        if not reached.elbo > state.elbo - fall:
+            break
+        step *= 8
+    return reached
+
+
+def _most(state: State, variable: Variable, direction: Statistics) -> float:
+    """Return a step to between a quarter and half of the way to the edge of a factor's domain."""
+    step = 2 * _LONGEST
+    while step > _EPSILON:
+        try:
+            state.plan.factor(variable, _further(state.natural[variable], direction, step))
+        except ImproperError:
+            step /= 2
+        else:
+            break
+    return step / 2
+
+
+def _further(natural: Statistics, direction: Statistics, step: float) -> Statistics:
+    return tuple(eta + step * d for eta, d in zip(natural, direction, strict=True))
+
+
 def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
-    """Return by how much the means of locations change with a change of all natural parameters, where they do."""
+    """Return by how much the means of locations change with a change of all natural parameters."""
     near = apart(state.plan, state.natural, joined(state.plan, state.natural) + _EPSILON * way)
     found = {}
     for variable in state.plan.order:
@@ -304,8 +349,7 @@ def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
         if any(slot.role.moves for slot in variable.slots.values()) and hasattr(factor, "translate"):
             ends = (own.mean for own in (state.plan.factor(variable, near[variable]), factor))
             new, old = (np.asarray(mean[0] if isinstance(mean, tuple) else mean) for mean in ends)
-            if np.any(new != old):
-                found[variable] = (new - old) / _EPSILON
+            found[variable] = (new - old) / _EPSILON
     return found
 
 

@@ -21,7 +21,7 @@ from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name
 from .work import RowSource
 
-__all__ = ["Sample", "hash_rows", "mix", "rows_from", "sample_of"]
+__all__ = ["Sample", "gather", "hash_rows", "mix", "rows_from", "sample_of"]
 
 _SAMPLE_ROWS = 10_000
 _HASH_ROWS = 8_192
@@ -80,7 +80,7 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     for first, (hashes, places, weights, is_part) in map_runs(smallest, source, source.n_rows, _HASH_ROWS):
         found.add(hashes, places + first, weights)
         found.is_part |= is_part
-    columns = _gather(source, found.places)
+    columns = gather(source, found.places)
     order = _order_of_values(columns)
     columns, weights = {name: rows[order] for name, rows in columns.items()}, found.weights[order]
     scale = source.total_weight / float(weights.sum())
@@ -182,7 +182,7 @@ def _first_columns(rows: Any) -> AnyArray:
     return first.T[:_SORT_KEYS]
 
 
-def _gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
+def gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
     """Return the rows at ``places``, read one by one: a subsample is small."""
     order = np.argsort(places, kind="stable")
     found: dict[str, list[AnyArray]] = {}

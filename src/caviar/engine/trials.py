@@ -56,11 +56,26 @@ def best_of(
     """
     if len(starts) == 1 and not sample.is_part:
         return starts[0]()
-    reached = _winner([start() for start in starts], passes, behind)
+    reached = _winner(_possible(starts), passes, behind)
     if sample.is_part and reached[0].factors:
         found = _fitted(_TO_THE_END, reached, passes)
         reached = reached if found is None else _where(found)
     return reached
+
+
+def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
+    """Return the starts whose first updates stay inside their families; raise what the first one does if none do."""
+    found: list[Start] = []
+    errors: list[ImproperError] = []
+    for start in starts:
+        try:
+            found.append(start())
+        except ImproperError as error:
+            log.info("start left out: %s", error)
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return found
 
 
 def _winner(starts: Sequence[Start], passes: Passes, behind: float) -> Start:

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from .._checkpointing import SeveralFits, check_seconds
 from .._errors import ParameterError
+from .._termination import terminating
 
-__all__ = ["Checkpointing"]
+__all__ = ["Checkpointing", "NextFit"]
+
+NextFit = Callable[[], Any]
+"""Gives the next of several fits the ``checkpoint=`` that it goes on from; None where nothing is kept."""
 
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Where a fit keeps its checkpoint, if anywhere, and how many seconds lie between two writings of it."""
+    """Where an estimator keeps its fits, if anywhere, and how many seconds lie between two writings of them.
 
-    path: str | os.PathLike[str] | None = None
+    Attributes
+    ----------
+    path
+        Of a file; None for none; or what gives the next fit its place, where others are kept there too.
+    every
+        Seconds.
+    """
+
+    path: str | os.PathLike[str] | NextFit | None = None
     every: float = 60.0
-
-    def path_of(self, number: int) -> str | os.PathLike[str] | None:
-        """Return the path for one of the fits that are made one after another."""
-        if self.path is None or number == 0:
-            return self.path
-        return f"{os.fspath(self.path)}.{number + 1}"
 
     def check(self, random_state: Any) -> None:
         """Check that the same call begins the same again.
@@ -37,16 +46,18 @@ class Checkpointing:
                 "checkpoint= needs a random_state, so that the same call begins the same: random_state=0"
             )
 
-    def refuse_search(self) -> None:
-        """Refuse a checkpoint where the number of components is searched for.
-
-        Raises
-        ------
-        ParameterError
-            If there is one.
-        """
-        if self.path is not None:
-            raise ParameterError(
-                "checkpoint= is for a fit, and n_components='auto' searches by many of them; give a number of "
-                "components, or leave checkpoint= out"
-            )
+    @contextmanager
+    def opened(self) -> Iterator[NextFit]:
+        """Yield what each of several fits that are made one after another is to go on from."""
+        check_seconds(self.every)
+        if self.path is None:
+            yield lambda: None
+        elif callable(self.path):
+            yield self.path
+        else:
+            with terminating(self.path):
+                several = SeveralFits(self.path, self.every)
+                try:
+                    yield several.next
+                finally:
+                    several.flush()

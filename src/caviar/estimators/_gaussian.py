@@ -68,6 +68,12 @@ class GaussianEstimator(PredictiveMethods):
     n_components_: Any = Fitted()
     precisions_: Any = Fitted(REMEDY)
 
+    def __sklearn_tags__(self) -> Any:
+        """Say whether labels are needed."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = bool(self.semi_supervised)
+        return tags
+
     @property
     def _structure(self) -> CovarianceStructure:
         return STRUCTURES[self.covariance_type]
@@ -108,8 +114,8 @@ class GaussianEstimator(PredictiveMethods):
             (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).
         checkpoint
             Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
-            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
-            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+            estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
+            for the number of components. It needs a ``random_state``.
         checkpoint_every
             Seconds between two writings of it; 0 writes it after every iteration.
 

@@ -36,7 +36,8 @@ def known_labels(y: Any, n_rows: int, n_components: int) -> Array:
     """
     if y is None:
         raise ParameterError(
-            "semi_supervised=True needs y: a label of 0 to K - 1 for each row, -1 where unknown"
+            "semi_supervised=True requires y to be passed, but the target y is None: give a label of 0 to K - 1 for "
+            "each row, -1 where unknown"
         )
     labels = column_or_1d(check_array(y, ensure_2d=False, dtype="numeric", input_name="y"), warn=False)
     labels = as_array("y", labels, (n_rows,), "one label a row, -1 where unknown")

@@ -20,12 +20,12 @@ from .._errors import DataError
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
-from ..data import refuse_unmade
+from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, executor_of, require_number, require_whole
-from ._checkpointing import Checkpointing
+from ._checkpointing import Checkpointing, NextFit
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._row_blocks import filled, row_blocks
@@ -147,6 +147,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         _refuse_equal_names(X)
+        X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
@@ -181,8 +182,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
         checkpoint
             Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
-            estimator with the same arguments goes on from there. It needs a ``random_state``, and a number of
-            components. Starts that ``init_params`` gives have a file each, with their numbers after the name.
+            estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
+            for the number of components. It needs a ``random_state``.
         checkpoint_every
             Seconds between two writings of it; 0 writes it after every iteration.
 
@@ -212,7 +213,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
-        posterior = self._best(statement, self._data(rows), rows.weights, generator, checkpointing)
+        with checkpointing.opened() as next_fit:
+            posterior = self._best(statement, self._data(rows), rows.weights, generator, next_fit)
         if posterior.status in _UNFINISHED and self.max_iter:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
@@ -265,12 +267,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
-        checkpointing: Checkpointing,
+        next_fit: NextFit,
     ) -> Posterior:
         """Return the best end of the starts."""
         given = not isinstance(statement.starts, str)
         ends: list[Posterior] = []
-        for number, start in enumerate(statement.starts if given else ("auto",)):
+        for start in statement.starts if given else ("auto",):
             end = statement.model.fit(
                 data,
                 seed=generator,
@@ -282,8 +284,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 sample_weight=sample_weight,
                 executor=executor_of(self),
                 progress=self.verbose if callable(self.verbose) else bool(self.verbose),
-                checkpoint=checkpointing.path_of(number),
-                checkpoint_every=checkpointing.every,
+                checkpoint=next_fit(),
             )
             ends.append(end)
             if end.status is Status.INTERRUPTED:

@@ -44,5 +44,6 @@ class PerplexityWatch:
         perplexity = float(np.exp(-progress.elbo / self._n_words)) if self._n_words else np.nan
         log.info("iteration %d  perplexity %.4f", progress.iteration, perplexity)
         before, self._last = self._last, (progress.restart, perplexity)
-        is_same_start = before is not None and before[0] == progress.restart
-        return is_same_start and abs(before[1] - perplexity) < self._tol
+        if before is None or before[0] != progress.restart:
+            return False
+        return abs(before[1] - perplexity) < self._tol

@@ -30,6 +30,10 @@ class Saveable(BaseEstimator):
     posterior_: Any = Fitted()
     _generator: np.random.Generator
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether a fit ended: one that was refused half-way leaves an estimator that is not fitted."""
+        return hasattr(self, "posterior_")
+
     @abstractmethod
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""

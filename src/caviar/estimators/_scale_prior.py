@@ -25,8 +25,8 @@ __all__ = [
 LEARNT, EMPIRICAL = "auto", "empirical"
 """The words of ``covariance_prior``."""
 
-_SHAPE = 0.5
-"""Shape of the Gamma of a learnt scale: the prior of a standard deviation is then a half-t."""
+_SHAPE = 1.0
+"""Shape of the Gamma of a learnt scale: exponential. At 1/2 a scale could shrink without limit on a single row."""
 
 _FLOOR, _FLOOR_OF_ROWS = 1e-6, 1e-12
 """What a learnt scale is at least, in variances of the data: in all, and for each row."""
@@ -82,7 +82,7 @@ class LearntScale(ScalePrior):
     r"""One inverse scale for all components, diagonal, with a factor of its own.
 
     .. math::
-        B = \mathrm{diag}(b + \epsilon), \qquad b_d \sim \mathrm{Gamma}\bigl(\tfrac12, \tfrac1{2 s_d^2}\bigr)
+        B = \mathrm{diag}(b + \epsilon), \qquad b_d \sim \mathrm{Gamma}(1, 1 / s_d^2)
 
     Its prior expects the variances :math:`s_d^2` of the data, and is so wide that the components decide. The floor
     :math:`\epsilon` keeps the evidence finite where rows of a component are all equal in some direction.
@@ -96,8 +96,8 @@ class LearntScale(ScalePrior):
 
     Notes
     -----
-    Source: Huang and Wand, "Simple marginally noninformative prior distributions for covariance matrices" (Bayesian
-    Analysis, 2013), section 2. ``docs/mathematics.md``, section 5.
+    Diagonal, as in Huang and Wand, "Simple marginally noninformative prior distributions for covariance matrices"
+    (Bayesian Analysis, 2013), section 2: correlations are not drawn anywhere. ``docs/mathematics.md``, section 5.
     """
 
     variances: Array

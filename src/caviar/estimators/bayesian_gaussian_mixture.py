@@ -17,8 +17,9 @@ from .._model import Model
 from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
+from ..engine.status import Status
 from ._arguments import executor_of, require_choice, require_number
-from ._checkpointing import Checkpointing
+from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._fitted import Fitted, keep
@@ -29,7 +30,7 @@ from ._mixture import REMEDY, RowsToFit, Statement, among
 from ._scale_prior import is_learnt, learnt_scale, without_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
-from .automatic import Move, Problem, search
+from .automatic import Found, Move, Problem, search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
 __all__ = ["BayesianGaussianMixture"]
@@ -90,10 +91,14 @@ class BayesianGaussianMixture(GaussianEstimator):
     degrees_of_freedom_prior
         :math:`\nu > D - 1` (``"diag"``, ``"spherical"``: > 0), a number or (K,); D by default.
     covariance_prior
-        :math:`B`, the inverse scale of the Wishart, in the shape of ``covariances_`` or of one component's; the prior
-        expects the precision :math:`\nu B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn
-        neither: the same matrix means the same there. The covariance of the data by default, see Notes.
-        ``"diag"`` and ``"spherical"``: a Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+        :math:`B`, the inverse scale of the Wishart; the prior expects the precision :math:`\nu B^{-1}`.
+
+        - ``"auto"``: learnt. All components have one diagonal :math:`B`, whose entries have a prior and a factor of
+          their own, ``posterior_["scale"]``; see Notes.
+        - ``"empirical"``, or None as in scikit-learn: the covariance of the data, with its correlations shrunk.
+        - an array in the shape of ``covariances_`` or of one component's. It is *not* divided by the degrees of
+          freedom, in scikit-learn neither: the same matrix means the same there. ``"diag"`` and ``"spherical"``: a
+          Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
     reg_covar
         0. In scikit-learn it is added to the variances; here the prior keeps them above zero, and a larger
         ``covariance_prior`` keeps them larger.
@@ -102,7 +107,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
         has both or neither. The bound is then one of log p(x, known values).
     semi_supervised
-        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
+        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
+        fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
+        classes, do not take it. The rest of the contract holds.
     warm_start
         Whether a fit goes on where the last one ended.
     random_state
@@ -137,7 +144,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K -
         1,) each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
     weight_concentration_prior_, mean_prior_, mean_precision_prior_, degrees_of_freedom_prior_, covariance_prior_
-        The prior that was used.
+        The prior that was used; of a scale that was learnt its expectation, in the shape of one component's covariance.
     elbo_, lower_bound_
         Lower bound of the log evidence in nats, every constant included; comparable between any two fits to the
         same rows.
@@ -168,9 +175,17 @@ class BayesianGaussianMixture(GaussianEstimator):
 
     The prior must not change with K, or ELBOs would compare priors: so the concentration of the weights is 1 by
     default. The ELBO lacks up to log K! of the log evidence (:func:`caviar.compare_mixtures`), so of two numbers
-    that the data hardly tell apart the smaller is found. What the number answers to besides is the scale of
-    ``covariance_prior``: if clusters are much narrower than the data, a smaller one than the default raises the
-    ELBO and finds more of them.
+    that the data hardly tell apart the smaller is found. With a ``covariance_prior`` that is given the number answers
+    to its scale, too.
+
+    A scale that is learnt is stated in the language, as the rest of the mixture, and its divergence is in the ELBO:
+
+    .. math::
+        B = \mathrm{diag}(b_d + \epsilon_d), \qquad b_d \sim \mathrm{Gamma}(1, 1 / s_d^2)
+
+    with the variances :math:`s_d^2` of the data (``"spherical"``: one :math:`b`, and their mean). The prior of
+    :math:`b_d` is so wide that the components decide, and their correlations are not drawn to those of the data. The
+    small known :math:`\epsilon_d` keeps the evidence finite where rows of a component are all equal in some direction.
 
     The covariance of the data, where a default needs one, has total weight as divisor, correlations shrunk by
     the factor N / (N + D), and a substitute for the variance of constant columns. The defaults depend on
@@ -193,7 +208,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     >>> found.n_components_
     2
     >>> found.moves_[0]
-    split   0            -> 2 components    ELBO -1303.8720 -> -1178.4673  (+125.4)  accepted
+    split   0            -> 2 components    ELBO -1306.4016 -> -1175.2373  (+131.2)  accepted
     """
 
     weight_concentration_: Any = Fitted(REMEDY)
@@ -349,12 +364,11 @@ class BayesianGaussianMixture(GaussianEstimator):
         data: Mapping[str, Any],
         sample_weight: Array | None,
         generator: np.random.Generator,
-        checkpointing: Checkpointing,
+        next_fit: NextFit,
     ) -> Posterior:
         if statement.model_of is None:
             self.__dict__.pop("moves_", None)
-            return super()._best(statement, data, sample_weight, generator, checkpointing)
-        checkpointing.refuse_search()
+            return super()._best(statement, data, sample_weight, generator, next_fit)
         X = whole(data["x"], "n_components='auto'")
         sample_weight = in_memory(sample_weight)
         start = self._start_of_search(X)
@@ -368,14 +382,18 @@ class BayesianGaussianMixture(GaussianEstimator):
             self.tol,
             executor_of(self),
             self.verbose if callable(self.verbose) else False,
+            next_fit,
         )
         with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:
-            ends = [
-                search(problem, None if start is None else start[rows], own, tell)
-                for own in generator.spawn(self.n_init)
-            ]
+            ends: list[Found] = []
+            for own in generator.spawn(self.n_init):
+                ends.append(search(problem, None if start is None else start[rows], own, tell))
+                if ends[-1].is_interrupted:
+                    break
         found = max(ends, key=lambda end: end.posterior.elbo)
-        if any(end.is_interrupted for end in ends):
+        if ends[-1].is_interrupted:
+            # also where the best so far had converged
+            found.posterior.status = Status.INTERRUPTED
             warnings.warn(
                 "BayesianGaussianMixture: the search for the number of components was interrupted; "
                 "this is the best so far",

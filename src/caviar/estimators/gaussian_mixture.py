@@ -86,7 +86,9 @@ class GaussianMixture(GaussianEstimator):
         Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``.
     semi_supervised
-        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
+        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
+        fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
+        classes, do not take it. The rest of the contract holds.
     warm_start
         Whether a fit goes on where the last one ended.
     random_state

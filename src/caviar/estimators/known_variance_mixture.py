@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .._errors import DataError
 from .._posterior import Posterior
 from .._typing import AnyArray
+from ..data import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
@@ -27,7 +28,8 @@ class KnownVarianceMixture(MixtureEstimator):
     .. math:: \mu_k \sim N(m_0, s_0^2), \qquad z_n \sim \mathrm{Cat}(w), \qquad x_n \mid z_n \sim N(\mu_{z_n}, v)
 
     Stated by :func:`caviar.models.known_variance_mixture`; sections 2 and 3 of ``docs/mathematics.md``. Rows
-    may be given as shape (N,) or (N, 1).
+    may be given as shape (N,) or (N, 1). Of scikit-learn's contract it leaves tables of several columns, which it
+    refuses: choose one before it in a pipeline. The rest of the contract holds for one column.
 
     Parameters
     ----------
@@ -146,6 +148,7 @@ class KnownVarianceMixture(MixtureEstimator):
         return X[:, 0]
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
+        X = on_host(X)
         lazy = lazy_rows(X)
         if lazy is not None:
             X = as_column(lazy) if lazy.ndim == 1 else X

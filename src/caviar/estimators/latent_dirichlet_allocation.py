@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, Self
@@ -17,7 +18,7 @@ from .._model import Model, _Evaluator
 from .._posterior import Posterior
 from .._progress import reporter
 from .._typing import Array
-from ..data import refuse_unmade
+from ..data import on_host, refuse_unmade
 from ..engine.evaluate import objective_at
 from ..engine.loop import Progress
 from ..engine.schedules import Schedule, as_schedule
@@ -26,6 +27,7 @@ from ..engine.status import Status
 from ..families import Dirichlet
 from ..models import latent_dirichlet_allocation
 from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
+from ._checkpointing import Checkpointing
 from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
 from ._perplexity import PerplexityWatch
@@ -149,6 +151,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     topic_word_prior_: Any = Fitted(_REMEDY)
     elbo_: Any = Fitted()
     elbo_trace_: Any = Fitted()
+    n_batch_iter_: int
 
     def __init__(
         self,
@@ -200,7 +203,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags.input_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Fit the topics to documents.
 
         Parameters
@@ -211,6 +222,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             Ignored.
         sample_weight
             Weight of each document; 2 is the document twice.
+        checkpoint
+            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            estimator with the same arguments goes on from there. It needs a ``random_state``.
+        checkpoint_every
+            Seconds between two writings of it; 0 writes it after every pass.
 
         Returns
         -------
@@ -221,11 +237,19 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         DataError, ParameterError
             If counts or an argument are impossible.
         """
+        Checkpointing(checkpoint, checkpoint_every).check(self.random_state)
         counts, sample_weight = self._documents(X, sample_weight, reset=True)
         schedule = self._check_settings()
         generator = as_generator(self.random_state)
         posterior = self._fitted(
-            self._stated(counts.shape[1]), counts, sample_weight, generator, schedule, max_iter=self.max_iter
+            self._stated(counts.shape[1]),
+            counts,
+            sample_weight,
+            generator,
+            schedule,
+            max_iter=self.max_iter,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
         )
         is_to_settle = self.max_iter > 0 and not isinstance(schedule, StochasticSteps)
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
@@ -233,7 +257,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             warnings.warn(message, UnsettledWarning, stacklevel=2)
         self._keep(posterior)
         self._set_perplexity(counts, sample_weight)
-        self.n_batch_iter_ = posterior.n_updates
+        self.n_batch_iter_ = posterior.n_updates or 0
         self._generator = generator.spawn(1)[0]
         return self
 
@@ -256,7 +280,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         counts = self._validated(X, reset=reset)
         if sample_weight is None:
             return counts, None
-        return counts, _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+        return counts, _check_sample_weight(
+            on_host(sample_weight), counts, dtype=np.float64, ensure_non_negative=True
+        )
 
     def _stated(self, n_words: int) -> Model:
         """Return the model, after checking its priors."""
@@ -486,6 +512,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
         self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
 
+    def _check_restored(self) -> None:
+        # earlier versions did not count
+        self.__dict__.setdefault("n_batch_iter_", self.n_iter_)
+        if type(self.n_batch_iter_) is not int or self.n_batch_iter_ < 0:
+            raise ValueError(f"a number of updates {self.n_batch_iter_!r:.40}")
+
     def _set_perplexity(self, counts: csr_array, weights: Array | None) -> None:
         n_words = _total(counts, weights)
         self.bound_ = float(np.exp(-self.elbo_ / n_words)) if n_words else np.nan
@@ -509,6 +541,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
         refuse_unmade(X)
+        X = on_host(X)
         X = validate_data(
             self,
             X,

@@ -49,6 +49,9 @@ class MarkovChain(Variable):
     Mean field holds between the chain and the parameters; within the chain inference is exact (forward and backward
     over each sequence). Its marginals, its first states and its pairs of successive states are all that others see.
 
+    A step without any observation lies between its neighbours. Steps after the last observation of their sequence, and
+    sequences without any, integrate to one, so they count nothing; ``posterior.local`` forecasts them.
+
     Examples
     --------
     >>> time, state = Plate("time"), Plate("state", 2)

@@ -66,7 +66,7 @@ def elbo_estimate(
     counted = posterior._counted(data)
     samples = np.empty(n_draws)
     for i in range(n_draws):
-        values, log_q = _draw(posterior, local, counted, rng)
+        values, log_q = _draw(posterior, local, rng, counted)
         for name, axis in rows_at.items():
             values[name] = _rows_to(values[name], axis)
         samples[i] = log_joint(posterior.model.nodes, {**data, **values}, counted) - log_q
@@ -74,7 +74,7 @@ def elbo_estimate(
 
 
 def _draw(
-    posterior: Posterior, local: Mapping[str, Any], counted: Mapping[str, AnyArray], rng: np.random.Generator
+    posterior: Posterior, local: Mapping[str, Any], rng: np.random.Generator, counted: Mapping[str, AnyArray]
 ) -> tuple[dict[str, Any], float]:
     """Return a draw of every latent variable, and the log density under q of what of it is counted."""
     values: dict[str, Any] = {}

@@ -19,6 +19,11 @@ def sticky(size, stay):
     return stay * np.eye(size) + (1 - stay) / (size - 1) * (1 - np.eye(size))
 
 
+def soft(p):
+    """Return probabilities none of which is 0."""
+    return (p + 1e-4) / (p + 1e-4).sum(axis=-1, keepdims=True)
+
+
 def left_to_right(size, order, width):
     """States that are passed one after the other; the same emissions a priori."""
 
@@ -29,8 +34,7 @@ def left_to_right(size, order, width):
         z = path_of(rng, np.eye(size)[0], move, 300)
         x = rng.normal(size=size)[z] * 4 + width * rng.normal(size=300)
         o, k = cv.Plate("o"), cv.Plate("k", size)
-        smooth = lambda p: (p + 1e-4) / (p + 1e-4).sum(axis=-1, keepdims=True)
-        initial, transition = smooth(np.eye(size)[0]), smooth(move)
+        initial, transition = soft(np.eye(size)[0]), soft(move)
         s = cv.MarkovChain("s", initial[list(order)], transition[np.ix_(order, order)], along=o)
         mean = cv.Normal("mu", 0, 0.01, plates=k)
         model = cv.Model(cv.Normal("x", mean[s], cv.Gamma("t", 1, 1, plates=k)[s], plates=o))

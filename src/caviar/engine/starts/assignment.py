@@ -32,7 +32,7 @@ from ..point import PointMass
 from ..priors import own_natural
 from ..state import statistics_of
 from .basis import Basis, Guess
-from .differences import differs, differs_in_components
+from .differences import differs_in_components
 from .gates import Gate
 from .steps import in_steps
 
@@ -63,7 +63,7 @@ def assigned(basis: Basis, guess: Guess, sweep: Callable[[Basis, Guess], Swept])
     gates = [
         gate
         for gate in basis.gates
-        if gate.variable in guess and gate.variable.plates and differs(basis.plan, gate)
+        if gate.variable in guess and gate.variable.plates and basis.differs(gate)
     ]
     found = dict(guess)
     for _ in range(_ROUNDS if len(gates) > 1 else 1):
@@ -82,13 +82,13 @@ def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Gues
             return labels
         gain = found
     weights = basis.weights(gate)
-    counts = np.bincount(labels.ravel(), weights, size)
+    counts: Array = np.bincount(labels.ravel(), weights, size).astype(np.float64)
     known = _known_labels(basis, gate)
     if known is not None:
         told = known.ravel() >= 0
         np.add.at(gain, (labels.ravel()[told], known.ravel()[told]), _OF_A_LABEL * weights[told])
     if gate.variable.summed:
-        names = in_steps(basis.plan, basis.sample, gate, labels, gain)
+        names = in_steps(basis.plan, basis.sample, gate, labels, gain, basis.rng)
     else:
         _, names = linear_sum_assignment(gain + _weight_gains(basis, gate, counts), maximize=True)
     found_labels = names[labels]

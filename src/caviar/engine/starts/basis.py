@@ -11,7 +11,6 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..clusters import location_points
 from ..draws import drawn
 from ..passes import Passes
 from ..plan import Plan
@@ -19,7 +18,7 @@ from ..sample import Sample
 from ..sums import LocalState
 from .differences import differs
 from .gates import Gate
-from .points import Cloud, clouds_of, weights_of
+from .points import Cloud, clouds_of, is_added, weights_of
 
 __all__ = ["Basis", "Guess"]
 
@@ -67,13 +66,26 @@ class Basis:
         return weights_of(self.plan, self.sample, gate)
 
     @cached_property
+    def _differing(self) -> frozenset[Gate]:
+        return frozenset(gate for gate in self.gates if differs(self.plan, gate))
+
+    def differs(self, gate: Gate) -> bool:
+        """Whether the categories of a gate, or what they choose, differ in anything that is known."""
+        return gate in self._differing
+
+    @property
+    def has_states(self) -> bool:
+        """Whether the labels of the rows are the states of a chain."""
+        return self.plan.chain is not None and any(gate.factor is self.plan.chain for gate in self.gates)
+
+    @cached_property
     def is_plain(self) -> bool:
-        """Whether all gates choose locations among components that are alike, as in an ordinary mixture."""
+        """Whether all gates choose among components that are alike and stand in no sum, as in an ordinary mixture."""
         return bool(self.gates) and all(
             gate.factor is not None
-            and not gate.variable.summed
-            and not differs(self.plan, gate)
-            and location_points(self.plan, gate.factor, self.sample) is not None
+            and not self.differs(gate)
+            and len(self.clouds(gate)) == 1
+            and not is_added(self.plan.binding, gate.variable)
             for gate in self.gates
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..clusters import partition
+from ..clusters import partition, partitions
 from ..documents.binding import DocumentBinding
 from ..documents.start import drawn_topics
 from ..kmeans import kmeans
@@ -59,10 +59,13 @@ def drawn_start(plan: Plan, rng: np.random.Generator) -> dict[Variable, Any]:
 def _labels(basis: Basis, gate: Gate) -> AnyArray:
     """Return labels of a gate in one of several ways that chance chooses; random ones where it has no points."""
     shape, clouds = gate.shape(basis.plan, basis.sample.n_rows), basis.clouds(gate)
-    way = basis.rng.integers(3) if clouds else 0
+    way = basis.rng.integers(4) if clouds else 0
     if way == 0:
         return basis.rng.integers(0, gate.size, shape)
     points, weights = clouds[0].points, clouds[0].weights
     if way == 1:
         return partition(points, weights, gate.size, basis.rng).reshape(shape)
+    if way == 2:
+        # small clusters merged, where there are enough points for them
+        return partitions(points, weights, gate.size, basis.rng, many=False)[-1].reshape(shape)
     return kmeans(points, weights, gate.size, basis.rng, max_iter=0).reshape(shape)

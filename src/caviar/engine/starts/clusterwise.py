@@ -134,12 +134,12 @@ def _best(
     ]
     ends = []
     for _, chosen in sorted(begun, key=lambda end: end[0])[:_BEST]:
+        cost, coefficients = np.inf, least.solve(some, scaled, weights, chosen)
         for _ in range(_ROUNDS):
-            coefficients = least.solve(some, scaled, weights, chosen)
             cost, after = least.labels(some, scaled, coefficients, weights)
             if np.array_equal(after, chosen):
                 break
-            chosen = after
+            chosen, coefficients = after, least.solve(some, scaled, weights, after)
         ends.append((cost, coefficients))
     kept: list[tuple[AnyArray, ...]] = []
     costs: list[float] = []
@@ -221,7 +221,7 @@ class _Squares:
         weighted = design * weights[rows, None]
         gram = weighted.T @ design
         gram[np.diag_indices_from(gram)] += _RIDGE * max(float(np.trace(gram)) / len(gram), _RIDGE)
-        return np.linalg.solve(gram, weighted.T @ values[rows])
+        return np.asarray(np.linalg.solve(gram, weighted.T @ values[rows]), dtype=np.float64)
 
     def labels(
         self, rows: AnyArray, values: Array, coefficients: Array, weights: Array

@@ -23,7 +23,6 @@ from .assignment import assigned
 from .basis import Basis, Guess
 from .by_chance import alike, at_random, without_labels
 from .clusterwise import by_regression
-from .differences import differs
 from .from_labels import from_labels
 from .gates import gates_of
 from .in_time import in_time
@@ -52,21 +51,25 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     if isinstance(plan.binding, DocumentBinding):
         return drawn_topics(plan, sample, passes, rng)
     basis = basis_of(plan, sample, passes, rng)
-    starts = list(_candidates(basis))
+    starts = _candidates(basis)
+    if plan.chain is not None and not basis.has_states:
+        # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
+        return next(starts)()
     if outer_variables(plan.binding.nodes, plan.order):
-        return settled(*starts[0](), passes)
-    return best_of(starts, basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+        return settled(*next(starts)(), passes)
+    return best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
 
 
 def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
-    """Return what the candidates of a start are made from: of a chain, rows that follow each other."""
-    if plan.chain is not None:
+    """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
+    gates = gates_of(plan)
+    if plan.chain is not None and any(gate.factor is plan.chain for gate in gates):
         sample = in_order(passes.source, plan.chain.starts)
     q = prior_start(plan)
     for variable in _multiplied(plan):
         q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
     host = Passes(sample, getattr(passes.executor, "host", passes.executor))
-    return Basis(plan, gates_of(plan), sample, host, q, rng)
+    return Basis(plan, gates, sample, host, q, rng)
 
 
 def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
@@ -79,7 +82,7 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield partial(start_from, basis, guess)
-    if pooled or any(differs(plan, gate) for gate in basis.gates):
+    if pooled or any(basis.differs(gate) for gate in basis.gates):
         yield lambda: (plan, dict(basis.q))
 
 

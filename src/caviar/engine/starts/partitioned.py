@@ -8,7 +8,9 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..clusters import further_kmeans, in_original_units, partition, partitions
+from ..agglomeration import agglomerated
+from ..clusters import alike, further_kmeans, in_original_units, partition, partitions
+from ..kmeans import kmeans
 from .basis import Basis, Guess
 from .gates import Gate
 from .points import Cloud
@@ -16,14 +18,15 @@ from .points import Cloud
 __all__ = ["in_clusters", "in_fewer_clusters"]
 
 _SEEDS = 4
-"""Further seeds of k-means in models that are no ordinary mixture, and in those of few points."""
+"""Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
 
-_MOST_POINTS = 500
+_FEW_POINTS = 500
 """Points that are few."""
 
 _PIECES = 10
+"""Pieces for each cluster that those of one column are merged into."""
 
-_FEW_POINTS = 20
+_ROWS_OF_A_CLUSTER = 20
 """Points for each category below which many numbers of clusters are tried; above, halves of halves."""
 
 _EACH = 7
@@ -58,21 +61,38 @@ def _together(
 
 
 def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]:
+    """Return labels of each set of points; of more seeds where the model is no ordinary mixture."""
     found: list[AnyArray] = []
     for number, cloud in enumerate(several):
         many = basis.sample.is_part and not number and gate.factor is not None and not gate.variable.summed
-        found += _by_value(
-            gate,
-            cloud,
-            lambda points, weights, many=many: partitions(points, weights, gate.size, basis.rng, many=many),
-        )
+
+        def cluster(points: Array, weights: Array, many: bool = many) -> list[AnyArray]:
+            labels = partitions(points, weights, gate.size, basis.rng, many=many)
+            return labels if basis.is_plain else [*labels, *_again(points, weights, gate.size, basis.rng)]
+
+        for labels in _by_value(gate, cloud, cluster):
+            if basis.is_plain or not any(alike(labels, other, cloud.weights) for other in found):
+                found.append(labels)
         if not number:
             found += _further(basis, gate, cloud, found)
     return found
 
 
+def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> list[AnyArray]:
+    """Return labels of k-means from other seeds, of these seeds themselves, and of small clusters of one column."""
+    found = [partition(points, weights, n_clusters, rng) for _ in range(_SEEDS)]
+    if len(points) > n_clusters:
+        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(_SEEDS)]
+    n_pieces = min(_PIECES * n_clusters, len(points) // 2)
+    if points.shape[1] == 1 and n_pieces > n_clusters:
+        pieces = np.unique(partition(points, weights, n_pieces, rng), return_inverse=True)[1]
+        if pieces.max() >= n_clusters:
+            found.append(agglomerated(points, weights, pieces, n_clusters))
+    return found
+
+
 def _further(basis: Basis, gate: Gate, cloud: Cloud, found: Sequence[AnyArray]) -> list[AnyArray]:
-    """Return labels of more runs of k-means: a likelihood has more local optima than an ELBO, so more starts compete."""
+    """Return labels of more runs of k-means: a likelihood has more local optima than an ELBO, so more compete."""
     if gate.factor is None or gate.variable.summed or not basis.plan.point.issuperset(basis.plan.order):
         return []
     original = in_original_units(basis.plan, gate.factor, basis.sample, cloud.points)
@@ -81,19 +101,21 @@ def _further(basis: Basis, gate: Gate, cloud: Cloud, found: Sequence[AnyArray]) 
 
 
 def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]:
-    return [
-        labels
-        for cloud in several[:1]
-        for n_clusters in _numbers(gate.size, len(cloud.points))
-        for labels in _by_value(
-            gate, cloud, lambda points, weights, n=n_clusters: [_tightest(points, weights, n, basis.rng)]
-        )
-    ]
+    """Return labels of the first set of points in fewer clusters than there are categories."""
+    found = []
+    for cloud in several[:1]:
+        for n_clusters in _numbers(gate.size, len(cloud.points)):
+
+            def cluster(points: Array, weights: Array, n_clusters: int = n_clusters) -> list[AnyArray]:
+                return [_tightest(points, weights, n_clusters, basis.rng)]
+
+            found += _by_value(gate, cloud, cluster)
+    return found
 
 
 def _tightest(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
     """Return the labels of k-means, of few points the tightest from several seeds."""
-    if n_clusters == 1 or len(points) > _MOST_POINTS:
+    if n_clusters == 1 or len(points) > _FEW_POINTS:
         return partition(points, weights, n_clusters, rng)
     several = [partition(points, weights, n_clusters, rng) for _ in range(_SEEDS)]
     return min(several, key=lambda labels: _squares(points, weights, labels))
@@ -108,21 +130,18 @@ def _squares(points: Array, weights: Array, labels: AnyArray) -> float:
 
 def _numbers(size: int, n_points: int) -> list[int]:
     """Return the numbers of clusters, fewer than there are categories, largest first."""
-    if n_points >= _FEW_POINTS * size:
+    if n_points >= _ROWS_OF_A_CLUSTER * size:
         numbers = [size >> halvings for halvings in range(1, size.bit_length())]
     else:
         numbers, number = list(range(1, _EACH)), float(_EACH)
         while number < size:
             numbers.append(int(number))
             number *= _STEP
-    return sorted(
-        {number for number in numbers if number < size and number <= max(1, n_points // 2)}, reverse=True
-    )
+    most = min(size - 1, max(1, n_points // 2))
+    return sorted({number for number in numbers if number <= most}, reverse=True)
 
 
-def _by_value(
-    gate: Gate, cloud: Cloud, cluster: Callable[[AnyArray, AnyArray], list[AnyArray]]
-) -> list[AnyArray]:
+def _by_value(gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], list[AnyArray]]) -> list[AnyArray]:
     """Return labels of points; those of a chain are clustered in an order that their own does not change."""
     if not gate.variable.summed:
         return cluster(cloud.points, cloud.weights)

@@ -28,7 +28,7 @@ from ..plan import Plan
 from ..sample import Sample
 from .gates import Gate
 
-__all__ = ["Cloud", "clouds_of", "sampled_values", "weights_of"]
+__all__ = ["Cloud", "clouds_of", "is_added", "sampled_values", "weights_of"]
 
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
@@ -61,12 +61,15 @@ def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
         located = location_points(plan, gate.factor, sample)
         if located is not None:
             found.append(located)
+    leaves = list(_below(plan.binding, gate.variable))
+    is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)
     arranged = {
         leaf: values
-        for leaf in _below(plan.binding, gate.variable)
+        for leaf in leaves
+        if not is_located or _chooses_width(leaf, gate)
         if (values := _arranged(plan, sample, gate, leaf)) is not None
     }
-    if arranged and not (found and all(_is_located(leaf, gate) for leaf in arranged)):
+    if arranged and not is_located:
         found.append(
             _joined([_averaged(plan, sample, gate, leaf, own) for leaf, own in arranged.items()], weights)
         )
@@ -117,6 +120,11 @@ def _below(binding: Binding, gate: Variable) -> Iterator[Variable]:
                     depends.add(node)
             elif set(gate.plates) <= set(node.plates):
                 yield node
+
+
+def is_added(binding: Binding, gate: Variable) -> bool:
+    """Whether something that a gate has a say in has a sum or product for its mean."""
+    return any(slot.role.adds_up for leaf in _below(binding, gate) for slot in leaf.slots.values())
 
 
 def _is_located(leaf: Variable, gate: Gate) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._lazy import in_memory
 from ..chain import Starts
-from ..sample import Sample
+from ..sample import Sample, gather
 from ..work import RowSource
 
 __all__ = ["in_order"]
@@ -19,21 +20,18 @@ def in_order(source: RowSource, starts_of: Starts) -> Sample:
     """Return all rows as they come, or as many as a sample may have in a few runs of them.
 
     A run begins with a sequence, if one begins in it: the rest of one may be impossible by itself, as where a chain
-    leads from left to right. Its last sequence may be cut, which is a sequence like any other.
+    leads from left to right. Its last sequence may be cut, which is a sequence like any other. Rows that count nothing,
+    behind the last observation of their sequence, are left out.
     """
-    n_rows, is_part = source.n_rows, source.n_rows > _MOST_ROWS
+    weights = in_memory(source.weights(0, source.n_rows))
+    weights = np.ones(source.n_rows) if weights is None else np.asarray(weights)
+    counted = np.flatnonzero(weights)
+    n_rows, is_part = len(counted), len(counted) > _MOST_ROWS
     length = _MOST_ROWS // _RUNS if is_part else n_rows
-    starts = np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist()
-    blocks = [source.read(start, start + length) for start in starts]
-    weights = [source.weights(start, start + length) for start in starts]
-    first = [
-        int(np.argmax(starts_of.among(block, length))) if at else 0
-        for at, block in zip(starts, blocks, strict=True)
-    ]
-    columns = {
-        name: np.concatenate([np.asarray(block[name])[at:] for at, block in zip(first, blocks, strict=True)])
-        for name in blocks[0]
-    }
-    each = [np.ones(length) if own is None else own for own in weights]
-    row_weights = np.concatenate([own[at:] for at, own in zip(first, each, strict=True)])
-    return Sample(columns, row_weights, is_part)
+    found = []
+    for start in np.linspace(0, n_rows - length, _RUNS if is_part else 1).astype(int).tolist():
+        run = counted[start : start + length]
+        first = int(np.argmax(starts_of.among(gather(source, run), length))) if start else 0
+        found.append(run[first:])
+    places = np.concatenate(found)
+    return Sample(gather(source, places), weights[places], is_part)

@@ -2,8 +2,8 @@ r"""Steps: clusters of a chain's rows given to its states, by what the steps bet
 
 The gain of a permutation of the clusters is :math:`\sum_k g_{k\sigma(k)} + \log p(\text{first states, steps} \mid
 \sigma)`, with Dirichlet rows integrated out. The second part is quadratic in the permutation, so it is searched by
-exchanges of two, from several permutations: the one that is best without the steps, that by the mean place of the
-clusters in their sequences, and all that lead away from these.
+exchanges of two, from several permutations: the one that is best without the steps, those by the mean place of the
+clusters in their sequences, and random ones.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ __all__ = ["differs_in_steps", "in_steps"]
 _FEW_STATES = 6
 """States of which all permutations are tried."""
 
+_RANDOM = 12
+"""Random permutations from which exchanges begin where there are more."""
+
 _SMALLEST = 1e-3
 """Known probability below which a step counts as that unlikely: some labels of a partition are wrong."""
 
@@ -46,7 +49,9 @@ def differs_in_steps(plan: Plan, gate: Gate) -> bool:
     )
 
 
-def in_steps(plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Array) -> AnyArray:
+def in_steps(
+    plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Array, rng: np.random.Generator
+) -> AnyArray:
     """Return the state of each cluster, (K,), that gains most.
 
     Parameters
@@ -61,7 +66,7 @@ def in_steps(plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Arr
     starts = gate.factor.starts.among(sample.columns, sample.n_rows)
     starts[0] = True
     within = np.flatnonzero(~starts)
-    first = np.bincount(labels[starts], minlength=size)
+    first: Array = np.bincount(labels[starts], minlength=size).astype(np.float64)
     pairs = np.zeros((size, size))
     np.add.at(pairs, (labels[within - 1], labels[within]), 1.0)
     (initial, is_known), (transition, are_known) = _known_rows(plan, gate)
@@ -82,7 +87,8 @@ def in_steps(plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Arr
     begins = np.maximum.accumulate(np.where(starts, np.arange(len(starts)), 0))
     places = np.bincount(labels, np.arange(len(labels)) - begins, size)
     in_time = np.argsort(places / np.maximum(np.bincount(labels, minlength=size), 1))
-    found = [_exchanged(order, total) for order in (alone, in_time, in_time[::-1], np.arange(size))]
+    begun = [alone, in_time, in_time[::-1], *(rng.permutation(size) for _ in range(_RANDOM))]
+    found = [_exchanged(order, total) for order in begun]
     return np.argsort(max(found, key=total))
 
 

@@ -14,6 +14,8 @@ from ..._typing import AnyArray, Array
 from ...data import ArrayRows
 from ...engine.loop import Progress
 from ...engine.sample import sample_of
+from ...engine.status import Status
+from .._checkpointing import NextFit
 
 __all__ = ["Problem", "factors_of"]
 
@@ -41,6 +43,9 @@ class Problem:
         Where blocks of rows are mapped; it does not change the result.
     progress
         Called after each iteration over these rows.
+    next_fit
+        Gives each fit to these rows what it goes on from after an interruption; None for parts and samples of the rows,
+        whose fits are made again.
     """
 
     model_of: Callable[[int], Model]
@@ -50,6 +55,7 @@ class Problem:
     tol: float
     executor: Any = None
     progress: bool | Callable[[Progress], None] = False
+    next_fit: NextFit | None = None
 
     @property
     def total_weight(self) -> float:
@@ -68,8 +74,14 @@ class Problem:
         max_iter: int | None = None,
         seed: np.random.Generator | int = 0,
     ) -> Posterior:
-        """Return where the ordinary loop ends."""
-        return self.model_of(n_components).fit(
+        """Return where the ordinary loop ends.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If a fit to a part or a sample is interrupted: what follows from it would be another search.
+        """
+        end = self.model_of(n_components).fit(
             {"x": self.X},
             seed=seed,
             max_iter=self.max_iter if max_iter is None else min(max_iter, self.max_iter),
@@ -78,7 +90,11 @@ class Problem:
             sample_weight=None if np.all(self.weights == 1) else self.weights,
             executor=self.executor,
             progress=self.progress,
+            checkpoint=None if self.next_fit is None else self.next_fit(),
         )
+        if self.next_fit is None and end.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return end
 
     def responsibilities(self, posterior: Posterior) -> Array:
         """Return q(z) of these rows, shape (N, K)."""
@@ -87,7 +103,8 @@ class Problem:
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of which more than ``smallest`` belongs to a part, weighted by their share (N,) in it."""
         rows = share > smallest
-        return replace(self, X=self.X[rows], weights=(self.weights * share)[rows], progress=False, **changes)
+        weights = (self.weights * share)[rows]
+        return replace(self, X=self.X[rows], weights=weights, progress=False, next_fit=None, **changes)
 
     def subsample(self, largest: int) -> Problem:
         """Return the same, of at most ``largest`` distinct rows.
@@ -100,7 +117,7 @@ class Problem:
         sample = sample_of(ArrayRows({"x": self.X}, len(self.X), self.weights), largest)
         is_all = sample.n_rows < largest
         weights = sample.row_weights * (1.0 if is_all else sample.n_rows / len(self.X))
-        return replace(self, X=sample.columns["x"], weights=weights, progress=False)
+        return replace(self, X=sample.columns["x"], weights=weights, progress=False, next_fit=None)
 
 
 def factors_of(posterior: Posterior) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FOLDS", "Seen", "n_folds_tried", "seen_of"]
+__all__ = ["FOLDS", "Seen", "folds_told", "n_folds_tried", "seen_of"]
 
 FOLDS = 10
 """Parts of the rows, each of which is left out of a fit once."""
@@ -42,6 +42,13 @@ class Seen:
         return not self.is_fit and self.share <= _FEW
 
     @property
+    def label(self) -> str:
+        """What figures of these rows are called; empty for those of new rows."""
+        if self.is_new:
+            return ""
+        return "perhaps in-sample" if np.isnan(self.share) and not self.is_fit else "in-sample"
+
+    @property
     def words(self) -> str:
         """What the fit has seen of these rows."""
         if self.is_fit:
@@ -71,3 +78,21 @@ def n_folds_tried(n_rows: int) -> int:
     (10, 4, 0, 0)
     """
     return min(FOLDS, _MOST_ROW_PASSES // (_PASSES * n_rows)) if n_rows >= FOLDS else 0
+
+
+def folds_told(n_tried: int) -> str:
+    """Return how rows were judged that were left out.
+
+    Examples
+    --------
+    >>> print(folds_told(10))
+    by a fit without it (10-fold cross-validation)
+    >>> print(folds_told(4))
+    by a fit without it (4 of 10 folds of cross-validation)
+    """
+    folds = (
+        f"{FOLDS}-fold cross-validation"
+        if n_tried == FOLDS
+        else f"{n_tried} of {FOLDS} folds of cross-validation"
+    )
+    return f"by a fit without it ({folds})"

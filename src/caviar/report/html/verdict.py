@@ -18,6 +18,8 @@ def verdict_of(findings: list[dict[str, str]]) -> dict[str, str]:
     --------
     >>> verdict_of([{"level": "good", "title": "Converged", "text": ""}])["sentence"]
     'Nothing speaks against this fit.'
+    >>> verdict_of([{"level": "info", "title": "Density is not tested", "text": ""}])["sentence"]
+    'Nothing that was tested speaks against this fit.'
     """
     bad = sum(entry["level"] == "bad" for entry in findings)
     notes = sum(entry["level"] == "note" for entry in findings)
@@ -26,7 +28,8 @@ def verdict_of(findings: list[dict[str, str]]) -> dict[str, str]:
     if notes:
         things = "one thing" if notes == 1 else f"{notes} things"
         return {"level": "note", "sentence": f"The fit settled; {things} to look at before relying on it."}
-    return {"level": "good", "sentence": "Nothing speaks against this fit."}
+    tested = "that was tested " if any(entry["level"] == "info" for entry in findings) else ""
+    return {"level": "good", "sentence": f"Nothing {tested}speaks against this fit."}
 
 
 def finding(level: str, title: str, text: str) -> dict[str, str]:

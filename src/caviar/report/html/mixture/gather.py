@@ -169,7 +169,7 @@ def _row_facts(judged: JudgedRows, seen: Seen, source: str | None) -> dict[str, 
     steps = [first - second for first, second in zip(counts, [*counts[1:], 0], strict=True)]
     return {
         "source": source,
-        "seen": {"words": seen.words, "is_new": seen.is_new},
+        "seen": {"words": seen.words, "label": seen.label},
         "n": len(judged.labels),
         "mean_log_density": _digits(float(-np.nanmean(judged.scores))),
         "rate": RATE,

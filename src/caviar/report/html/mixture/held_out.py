@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._errors import CaviarError
 from ...._typing import Array
-from ..seen import FOLDS, Seen, n_folds_tried
+from ..seen import FOLDS, Seen, folds_told, n_folds_tried
 from .rows import judge
 
 __all__ = ["HeldOut", "held_out_of"]
@@ -66,5 +66,5 @@ def held_out_of(estimator: Any, rows: Any, seen: Seen) -> HeldOut | str:
     return HeldOut(
         np.concatenate([judged.tails for judged in found]),
         np.concatenate([judged.certainty for judged in found]),
-        f"by a fit without it and {1 / FOLDS:.0%} of the rows, {n_tried} fits in all",
+        folds_told(n_tried),
     )

@@ -101,7 +101,8 @@ def rows(page: Page) -> str:
         )
         return section("rows", "Predictions and outliers", f"<p>{escape(text)}</p>")
     named = f" of {facts['source']}" if facts["source"] else ""
-    in_sample = "" if facts["seen"]["is_new"] else ", in-sample"
+    label = facts["seen"]["label"]
+    in_sample = f", {label}" if label else ""
     lead = (
         f"{facts['n']:,} rows{named}: {facts['seen']['words']}. Mean log density "
         f"{number(facts['mean_log_density'])} nats a row{in_sample}. "
@@ -128,9 +129,9 @@ def _outliers(page: Page) -> str:
     facts, names = page["rows"], page["table_columns"]
     if not facts["n_judged"]:
         return "<p>Outliers cannot be told: every row has missing entries in too many patterns.</p>"
-    is_new = facts["seen"]["is_new"]
-    in_sample = "" if is_new else "In-sample "
-    less = "" if is_new else " Rows that the fit has seen look less rare to it than new ones."
+    label = facts["seen"]["label"]
+    in_sample = f"{label.capitalize()}, " if label else ""
+    less = "" if not label else " Rows that the fit has seen look less rare to it than new ones."
     told = (
         f"<p>{in_sample}{facts['n_outliers']:,} of {facts['n_judged']:,} rows are less expected than all but "
         f"{escape(percent(facts['rate']))} of rows of the fitted density would be; by chance alone it would be about "

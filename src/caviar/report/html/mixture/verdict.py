@@ -68,19 +68,32 @@ def _surprise(rows: JudgedRows, seen: Seen, held_out: HeldOut | str) -> dict[str
     share = float((judged <= RATE).mean())
     told = f"{share:.1%} of {len(judged):,} rows{_how(seen, held_out)} are outliers"
     told += f" at a threshold that {RATE:.0%} would exceed by chance"
-    error = math.sqrt(RATE * (1 - RATE) / len(judged))
-    if share > max(2 * RATE, RATE + 4 * error):
-        text = (
-            f"{told}: the density misses part of the data. See the outliers below, or allow more components."
-        )
-        return finding("bad" if share > 0.1 else "note", "Density misses rows", text)
+    largest = max(2 * RATE, RATE + 4 * math.sqrt(RATE * (1 - RATE) / len(judged)))
+    if share > largest:
+        return _missed(told, share, rows, held_out, largest)
     if not _is_test(seen, held_out):
-        text = f"In-sample {told}. That is no test: {seen.words}, and {held_out}."
+        text = f"{seen.label.capitalize()}, {told}. That is no test: {seen.words}, and {held_out}."
         return finding("info", "Density is not tested", text)
     if len(judged) < _FEWEST_JUDGED:
         text = f"{told}. So few rows do not tell whether the density fits."
         return finding("info", "Too few rows to judge the density", text)
     return finding("good", "Density fits the rows", f"{told}.")
+
+
+def _missed(
+    told: str, share: float, rows: JudgedRows, held_out: HeldOut | str, largest: float
+) -> dict[str, str]:
+    """Return what is to be done about a density that misses rows: those that it has not seen alone, or others too."""
+    level = "bad" if share > 0.1 else "note"
+    in_sample = float((rows.tails[~np.isnan(rows.tails)] <= RATE).mean())
+    if isinstance(held_out, HeldOut) and in_sample <= largest:
+        text = (
+            f"{told}, and {in_sample:.1%} in-sample: the fit follows the rows that it has seen. Take fewer components, "
+            f"or covariances with fewer parameters."
+        )
+        return finding(level, "Density misses new rows", text)
+    text = f"{told}: the density misses part of the data. See the outliers below, or allow more components."
+    return finding(level, "Density misses rows", text)
 
 
 def _certainty(
@@ -96,7 +109,7 @@ def _certainty(
         text = f"{text}: read the labels as tendencies, not as groups."
         return finding("note", "Overlapping components", text)
     if not _is_test(seen, held_out):
-        text = f"In-sample {text}. That is no test: {seen.words}, and {held_out}."
+        text = f"{seen.label.capitalize()}, {text}. That is no test: {seen.words}, and {held_out}."
         return finding("info", "Clear assignments", text)
     return finding(
         "good", "Clear assignments", f"Only {text}." if unsure > 0 else f"Every row{how} is clear."

@@ -80,7 +80,7 @@ def _distance(subject: Subject, data: Mapping[str, Any]) -> dict[str, str] | Non
     told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
     if found.pareto_k >= 0.7:
         text = (
-            f"{told}, above 0.7: the exact posterior differs from what was found. Means may serve; intervals are "
+            f"{told}, 0.7 or more: the exact posterior differs from what was found. Means may serve; intervals are "
             f"likely to be too narrow. With very many unknowns it is large for any posterior of independent factors."
         )
         return finding("note", title, text)
@@ -116,15 +116,15 @@ def _coverage(rows: Mapping[str, Any]) -> list[dict[str, str]]:
 def _calibration(own: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, str]:
     """Return whether the intervals of one observed variable hold as many observations as they say."""
     tested = own["held_out"] or own
-    is_test = own["held_out"] is not None or seen["is_new"]
+    is_test = own["held_out"] is not None or not seen["label"]
     what = f"{tested['covered']:.1%} of {tested['n']:,} observations of {own['name']}"
     if own["held_out"] is not None:
         told = f"{what}, each predicted {seen['how']}, lie in their 95% interval"
         told += f" (in-sample {own['covered']:.1%})"
-    elif seen["is_new"]:
+    elif is_test:
         told = f"{what}, which the fit has not seen, lie in their 95% interval"
     else:
-        told = f"In-sample {what} lie in their 95% interval"
+        told = f"{seen['label'].capitalize()}, {what} lie in their 95% interval"
     error = math.sqrt(_LEVEL * (1 - _LEVEL) / tested["n"])
     if abs(tested["covered"] - _LEVEL) > max(0.02, 2 * error) and (is_test or tested["covered"] < _LEVEL):
         words = "too narrow" if tested["covered"] < _LEVEL else "too wide"
@@ -146,7 +146,7 @@ def _certainty(rows: Mapping[str, Any]) -> list[dict[str, str]]:
     found = []
     for own in [*rows["chains"], *rows["groups"]]:
         what = "steps" if "steps" in own else "rows"
-        is_test = own["held_out"] is not None or rows["seen"]["is_new"]
+        is_test = own["held_out"] is not None or not rows["seen"]["label"]
         unsure = (own["held_out"] or own)["unsure"]
         how = f", each judged {rows['seen']['how']}," if own["held_out"] is not None else ""
         text = f"{unsure:.1%} of the {what}{how} have a {own['name']} that is less than 80% probable"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._errors import CaviarError
 from ...._typing import AnyArray, Array
-from ..seen import FOLDS, n_folds_tried
+from ..seen import FOLDS, folds_told, n_folds_tried
 from .subject import Subject
 
 __all__ = ["HeldOut", "held_out_of"]
@@ -80,7 +80,7 @@ def held_out_of(subject: Subject, leaves: Sequence[str], groups: Sequence[str]) 
             for name in leaves
         },
         {name: np.concatenate([sure[name] for *_, sure in found]) for name in groups},
-        f"by a fit without it and {1 / FOLDS:.0%} of the rows, {n_tried} fits in all",
+        folds_told(n_tried),
     )
 
 

@@ -68,7 +68,7 @@ def _add_held_out(subject: Subject, found: dict[str, Any]) -> None:
     is_held_out = isinstance(told, HeldOut)
     found["seen"] = {
         "words": subject.seen.words,
-        "is_new": subject.seen.is_new,
+        "label": subject.seen.label,
         "how": told.words if is_held_out else None,
         "why_not": None if is_held_out else told,
     }
@@ -234,7 +234,7 @@ def _beside(leaf: Any, observed: AnyArray, told: Any, seen: Seen) -> dict[str, A
         "of": len(rows),
         "diagonal": True,
         "grouped": is_probability,
-        "title": title if seen.is_new else f"{title}, in-sample",
+        "title": f"{title}, {seen.label}" if seen.label else title,
         "name": leaf.name,
         "is_probability": is_probability,
         **_scores(leaf, observed, mean, sd),

@@ -218,10 +218,10 @@ def _prediction(own: Mapping[str, Any], seen: Mapping[str, Any]) -> str:
             f"{_agreement(own, held_out)}",
             f"In-sample, by the fit that has seen them: {_agreement(own, own)}",
         ]
-    elif seen["is_new"]:
+    elif not seen["label"]:
         lines = [f"{told} by a fit that has not seen them: {_agreement(own, own)}"]
     else:
-        lines = [f"{told}, in-sample ({seen['words']}): {_agreement(own, own)}"]
+        lines = [f"{told}, {seen['label']} ({seen['words']}): {_agreement(own, own)}"]
     return "".join(f"<p>{escape(line)}.</p>" for line in lines)
 
 
