@@ -104,15 +104,15 @@ def zeros_by_row(
     """
     met = sums_by_row(row_pass, static, rows, scratch)
     for factor in row_pass.factors:
-        if factor.gate is not None:
+        if factor.label is not None:
             met = met + _fewest(factor, row_pass.zeros_of(factor, zeros, rows, scratch), rows)
     return met
 
 
 def _fewest(factor: LocalFactor, zeros: Array, rows: Rows) -> Array:
     """Return how many zeros the labels of each row meet that meet the fewest, shape (B,)."""
-    assert factor.gate is not None
-    own = factor.view(zeros, (factor.gate, "x"))
+    assert factor.label is not None
+    own = factor.view(zeros, (factor.label, "x"))
     fewest = np.where(factor.excluded(rows.columns, own), np.inf, own).min(axis=-2)
     seen = factor.seen(rows.columns)
     counted = fewest if seen is None else fewest * seen
@@ -176,7 +176,8 @@ def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) 
     ruled_out = [
         factor
         for factor in row_pass.factors
-        if factor.gate is not None and _fewest(factor, row_pass.zeros_of(factor, every, row, scratch), row)[0]
+        if factor.label is not None
+        and _fewest(factor, row_pass.zeros_of(factor, every, row, scratch), row)[0]
     ]
     said = []
     for owner in dict.fromkeys(term.owner for term in terms):
@@ -188,12 +189,12 @@ def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) 
             said.append(f"'{owner.name}' is {_written(row.columns[owner.name])}")
     latent = []
     for factor in ruled_out:
-        assert factor.gate is not None
-        label = -1 if factor.labelled is None else row.columns[factor.labelled.name].item()
-        if label < 0:
-            latent.append(f"'{factor.gate.name}'")
+        assert factor.label is not None
+        known = -1 if factor.labelled is None else row.columns[factor.labelled.name].item()
+        if known < 0:
+            latent.append(f"'{factor.label.name}'")
         else:
-            said.append(f"'{factor.gate.name}' is known to be {label}")
+            said.append(f"'{factor.label.name}' is known to be {known}")
     whatever = f", whatever {' and '.join(latent)} may be" if latent else ""
     return f"row {place} is impossible: its known probability is 0{whatever} ({', '.join(said)}). {_REMEDY}"
 

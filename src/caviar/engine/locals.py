@@ -68,11 +68,11 @@ class LocalFactor(ABC):
         The Categorical among them that is known in part, or None.
     has_unseen
         Whether some of its repetitions have no observation below them, and must count nothing.
-    gate
+    label
         The Categorical among them, or None.
     """
 
-    gate: Variable | None = None
+    label: Variable | None = None
 
     def __init__(
         self, binding: Binding, variables: Sequence[Variable], axes: dict[Key, tuple[Axis, ...]]
@@ -115,15 +115,15 @@ class LocalFactor(ABC):
             How many known probabilities of zero each statistic meets, (E, B), or None: labels that meet the fewest
             are left. Where these meet any, the row is impossible, and :mod:`.impossible` says so.
         """
-        if self.gate is None or (self.labelled is None and zeros is None):
+        if self.label is None or (self.labelled is None and zeros is None):
             return
-        logits = self.view(natural, (self.gate, "x"))
+        logits = self.view(natural, (self.label, "x"))
         np.copyto(logits, -np.inf, where=self.excluded(columns, zeros))
 
     def excluded(self, columns: Mapping[str, AnyArray], zeros: Array | None) -> AnyArray:
         """Return which labels of the Categorical are excluded, (plates..., K, B); see :meth:`restrict`."""
-        assert self.gate is not None
-        key = (self.gate, "x")
+        assert self.label is not None
+        key = (self.label, "x")
         labels = None if self.labelled is None else columns[self.labelled.name]
         own = None if zeros is None else self.view(zeros, key)
         n_rows = len(labels) if own is None else own.shape[-1]  # type: ignore[arg-type]
@@ -230,7 +230,7 @@ class CategoricalFactor(LocalFactor):
 
     def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
         super().__init__(binding, [variable], {(variable, "x"): own_axes(variable, "x", data_axis)})
-        self.gate = variable
+        self.label = variable
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite logits by responsibilities."""
@@ -355,7 +355,7 @@ class GatedFactor(LocalFactor):
             for statistic in variable.family.statistics:
                 axes[variable, statistic] = (category, *own_axes(variable, statistic, data_axis))
         super().__init__(binding, [gate, *others], axes)
-        self.gate = gate
+        self.gate = self.label = gate
         self.category = category
 
     def _conditionals(self, natural: Array) -> dict[Variable, Any]:

@@ -365,7 +365,7 @@ class RowPass:
                 vectors.add_natural(coefficients, rows, features, centres, natural, scratch)
         _add_messages(self._messages, factor, natural, coefficients, state, data)
         zeros = None
-        if coefficients.zeros is not None and factor.gate is not None:
+        if coefficients.zeros is not None and factor.label is not None:
             zeros = self._zeros_met(factor, coefficients.zeros, features, rows, state, data, scratch)
         factor.restrict(natural, rows.columns, zeros)
         return natural
