@@ -178,8 +178,11 @@ def ascend(
                 moment = _refined(settings, moment, passes)
                 trace = moment.trace
             if moment.status is Status.CONVERGED:
-                moment = _away_from_saddle(settings, moment, passes, settings.tol * per_row)
+                settled = moment
+                moment = _away_from_saddle(settings, settled, passes, settings.tol * per_row)
                 trace = moment.trace
+                if moment.n_iter > settled.n_iter:
+                    change = (moment.state.elbo - settled.state.elbo) / per_row
             record(settings, moment)
             if tell(settings, moment.n_iter, moment.state.elbo, change):
                 moment = replace(moment, status=moment.status or Status.STOPPED)

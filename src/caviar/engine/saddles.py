@@ -136,7 +136,9 @@ def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -
         state = replace(state, natural=_updates_at(state.plan, state.arrays))
     held, found = passes.held(None), None
     try:
-        largest, way = _steepest(state, passes, np.random.default_rng(number))
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            # what is no number is no direction
+            largest, way = _steepest(state, passes, np.random.default_rng(number))
         if largest > 1 - _NEARLY:
             state = with_optimal_locals(state, passes)
             found = _risen(state, way, passes, least) if largest > 1 + _SURELY else None
@@ -190,8 +192,11 @@ class _Response:
         """Return a change of the expected statistics by about a standard deviation: to those of a draw, (P,)."""
         moved = []
         for variable in self._plan.order:
-            own = self._natural[variable]
-            factor: Any = variable.family.from_natural(own)
+            own, known = self._natural[variable], self._plan.binding.known.get(variable)
+            if known is not None and known.are_all:
+                moved += [np.zeros(eta.size) for eta in own]
+                continue
+            factor: Any = variable.family.from_natural(own if known is None else known.filled(own))
             draw = variable.statistics_of(factor.sample(seed=rng))
             triples = zip(draw, factor.expected_statistics, own, strict=True)
             moved += [np.broadcast_to(new - old, eta.shape).ravel() for new, old, eta in triples]

@@ -30,6 +30,9 @@ from .gates import Gate
 
 __all__ = ["chance_start", "drawn_start"]
 
+_MOST_STRAYS = 0.4
+"""Share at most of the members of clusters that get random labels."""
+
 
 def chance_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
     """Return global factors from labels that chance gives, to rows of a subsample and to everything else."""
@@ -57,15 +60,22 @@ def drawn_start(plan: Plan, rng: np.random.Generator) -> dict[Variable, Any]:
 
 
 def _labels(basis: Basis, gate: Gate) -> AnyArray:
-    """Return labels of a gate in one of several ways that chance chooses; random ones where it has no points."""
+    """Return labels of a gate in one of several ways that chance chooses; random ones where it has no points.
+
+    Of clusters some members get random labels: easy clusters are the same from every seed.
+    """
+    rng, size = basis.rng, gate.size
     shape, clouds = gate.shape(basis.plan, basis.sample.n_rows), basis.clouds(gate)
-    way = basis.rng.integers(4) if clouds else 0
+    way = rng.integers(4) if clouds else 0
     if way == 0:
-        return basis.rng.integers(0, gate.size, shape)
+        return rng.integers(0, size, shape)
     points, weights = clouds[0].points, clouds[0].weights
     if way == 1:
-        return partition(points, weights, gate.size, basis.rng).reshape(shape)
-    if way == 2:
+        labels = partition(points, weights, size, rng)
+    elif way == 2:
         # small clusters merged, where there are enough points for them
-        return partitions(points, weights, gate.size, basis.rng, many=False)[-1].reshape(shape)
-    return kmeans(points, weights, gate.size, basis.rng, max_iter=0).reshape(shape)
+        labels = partitions(points, weights, size, rng, many=False)[-1]
+    else:
+        labels = kmeans(points, weights, size, rng, max_iter=0)
+    strays = rng.random(len(labels)) < rng.uniform(0.0, _MOST_STRAYS)
+    return np.where(strays, rng.integers(0, size, len(labels)), labels).reshape(shape)
