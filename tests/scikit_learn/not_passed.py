@@ -51,6 +51,11 @@ NOT_PASSED: dict[str, NotPassed] = {
     f"{_GAUSSIAN}::test_gaussian_mixture_fit_convergence_warning": NotPassed(
         pytest.fail.Exception, "the warning comes, in other words"
     ),
+    f"{_GAUSSIAN}::test_monotonic_likelihood": NotPassed(
+        AssertionError,
+        "the likelihood never falls; but where steps are small, what has settled goes on as long as a look for a saddle "
+        "point gains more than tol, and 600 fits of one iteration end before that",
+    ),
     f"{_GAUSSIAN}::test_regularisation": NotPassed(
         cv.CollapseWarning,
         "a component that shrinks onto single points is a CollapseWarning, with the best that was found, and no error",
