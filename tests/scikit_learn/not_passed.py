@@ -53,8 +53,8 @@ NOT_PASSED: dict[str, NotPassed] = {
     ),
     f"{_GAUSSIAN}::test_monotonic_likelihood": NotPassed(
         AssertionError,
-        "the likelihood never falls; but where steps are small, what has settled goes on as long as a look for a saddle "
-        "point gains more than tol, and 600 fits of one iteration end before that",
+        "the likelihood never falls; but where steps are small, a fit that has settled goes on as long as a look for a "
+        "saddle point gains more than tol, and 600 fits of one iteration end before that",
     ),
     f"{_GAUSSIAN}::test_regularisation": NotPassed(
         cv.CollapseWarning,
