@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
@@ -50,6 +51,41 @@ def test_every_start_of_every_structure_goes_the_same_way(estimator, structure, 
     twice = estimator(4, **arguments).fit(repeated(X, weights))
     np.testing.assert_allclose(weighted.elbo_trace_, twice.elbo_trace_, rtol=1e-9)
     np.testing.assert_allclose(weighted.means_, twice.means_, rtol=1e-6)
+
+
+NOISE = np.random.default_rng(4).uniform(0.01, 0.1, FAITHFUL.shape)
+CASES = {
+    "automatic": (cv.BayesianGaussianMixture("auto"), {}),
+    "process": (cv.BayesianGaussianMixture(4, weight_concentration_prior_type="dirichlet_process"), {}),
+    "independent": (cv.BayesianGaussianMixture(3, mean_precision_family="independent"), {}),
+    "weights alone": (cv.GaussianMixture(3, weights_init=[0.5, 0.3, 0.2], init_params="random"), {}),
+    "precisions alone": (cv.GaussianMixture(2, precisions_init=[np.eye(2), 9 * np.eye(2)]), {}),
+    "MAP": (cv.GaussianMixture(3, prior={"covariance": np.diag([1.0, 50.0])}, init_params="k-means++"), {}),
+    "fixed": (
+        cv.GaussianMixture(2, fixed={"means": [[2.0, 54.0], [np.nan, np.nan]]}, init_params="kmeans"),
+        {},
+    ),
+    "noise": (cv.GaussianMixture(2, init_params="random_from_data"), {"noise_covariance": NOISE}),
+    "labels": (cv.GaussianMixture(2, semi_supervised=True), {"y": np.where(FAITHFUL[:, 0] > 4, 1, -1)}),
+    "known variance": (cv.KnownVarianceMixture(3), {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_kind_of_fit_and_update_goes_the_same_way(case):
+    mixture, more = CASES[case]
+    X = FAITHFUL[:, :1] if case == "known variance" else FAITHFUL
+    weights = np.random.default_rng(5).integers(0, 3, len(X))
+    order = np.random.default_rng(6).permutation(np.repeat(np.arange(len(X)), weights))
+    arguments = {"random_state": 0, "tol": 1e-9}
+    weighted = clone(mixture).set_params(**arguments).fit(X, sample_weight=weights, **more)
+    again = {name: value[order] for name, value in more.items()}
+    twice = clone(mixture).set_params(**arguments).fit(X[order], **again)
+    assert weighted.elbo_ == pytest.approx(twice.elbo_, rel=1e-9)
+    if not more:
+        weighted.partial_fit(X[:100], sample_weight=weights[:100])
+        twice.partial_fit(np.repeat(X[:100], weights[:100], axis=0))
+        assert weighted.elbo_ == pytest.approx(twice.elbo_, rel=1e-9)
 
 
 @pytest.mark.parametrize("start", ["kmeans", "k-means++", "random", "random_from_data"])

@@ -108,7 +108,9 @@ class GaussianEstimator(PredictiveMethods):
         y
             Ignored, unless ``semi_supervised=True``: then a label of 0 to K - 1 for each row, -1 where unknown.
         sample_weight
-            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
+            Weight of each row, shape (N,), not negative; 2 is the row twice, from the start on. None weighs each row 1.
+            (In tables so large that components are updated after each of several batches of rows the optimum that is
+            reached depends on which rows share a batch, and so on repetitions and order, too.)
         noise_covariance
             Known covariance of the error that each row was measured with: variances (N, D), or matrices (N, D, D);
             (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).

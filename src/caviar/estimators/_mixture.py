@@ -179,7 +179,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         y
             Ignored; it is there so that pipelines can pass one.
         sample_weight
-            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
+            Weight of each row, shape (N,), not negative; 2 is the row twice, from the start on. None weighs each row 1.
+            (In tables so large that components are updated after each of several batches of rows the optimum that is
+            reached depends on which rows share a batch, and so on repetitions and order, too.)
         checkpoint
             Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
             estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
