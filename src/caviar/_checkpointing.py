@@ -454,7 +454,7 @@ class FileKeeper:
 
 
 def keeper_of(
-    path: str | os.PathLike[str] | Place | None,
+    path: str | os.PathLike[str] | _PlaceOfOne | None,
     every: float,
     belongs: Mapping[str, Any],
     plan: Plan,
@@ -476,7 +476,7 @@ def keeper_of(
     return FileKeeper(place, belongs, plan, seed)
 
 
-def check_seconds(every: Any) -> None:
+def check_seconds(every: float) -> None:
     """Check the seconds between two writings.
 
     Raises
