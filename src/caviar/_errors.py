@@ -9,6 +9,7 @@
     ├── DataError (ValueError)           the data do not fit the model
     ├── CheckpointError (ValueError)     a checkpoint cannot be read, or belongs to another fit
     ├── ParameterError (ValueError)      an argument has an impossible value
+    ├── FittedAttributeError (AttributeError)  an attribute that follows from a fit was set
     ├── ClusterError (ConnectionError)   a cluster cannot be reached, or has lost what it held
     ├── ImproperError (ValueError)       a distribution cannot be normalised, or has no mode
     └── VerificationError (AssertionError)  a model fails checks of caviar.testing
@@ -35,6 +36,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataError",
     "FallingElboWarning",
+    "FittedAttributeError",
     "ImproperError",
     "LostDigitsWarning",
     "ModelError",
@@ -71,6 +73,10 @@ class CheckpointError(CaviarError, ValueError):
 
 class ParameterError(CaviarError, ValueError):
     """An argument has a value that nothing can be done with."""
+
+
+class FittedAttributeError(CaviarError, AttributeError):
+    """An attribute that follows from a fit was set, which would change no prediction."""
 
 
 class ClusterError(CaviarError, ConnectionError):

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ._errors import DataError
+from ._leftovers import hold, remove_if_abandoned, sweep_once
 
 __all__ = ["replacing"]
 
+_NAME_BYTES = 8
 _WAITS = (0.01, 0.05, 0.2, 0.5)
 """Seconds before each further attempt to replace a file that somebody else has open."""
 
@@ -23,7 +25,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a file to write to; at the end, what was written there becomes the file at ``path``.
 
     The new file is on the disk before it takes the old one's place, so that whatever happens there is either the old
-    file or the whole new one. If the block raises, the old file stays and nothing else is left behind.
+    file or the whole new one. If the block raises, the old file stays and nothing else is left behind. What a killed
+    process has left in the folder is removed when the next one writes there.
 
     Raises
     ------
@@ -37,19 +40,33 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise DataError(f"cannot write {path}: it is no regular file, and would be replaced by one")
     if not target.parent.is_dir():
         raise DataError(f"cannot write {path}: there is no folder {target.parent}; make it first")
-    partial = target.with_name(f".{secrets.token_hex(8)}.partial")
+    sweep_once(target.parent, f".{'[0-9a-f]' * 2 * _NAME_BYTES}.partial", remove_if_abandoned)
     try:
-        with partial.open("xb") as file:
+        with _begun(target.parent) as (partial, file):
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _move(partial, target)
+            if os.name == "nt":
+                file.close()
+            _move(partial, target)
         _flush_entries(target.parent)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _begun(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """Yield the name of a new file in a folder, and the file, held for this process; remove it at the end."""
+    while True:
+        partial = folder / f".{secrets.token_hex(_NAME_BYTES)}.partial"
+        try:
+            with partial.open("xb") as file:
+                if hold(file):
+                    yield partial, file
+                    return
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def _move(partial: Path, target: Path) -> None:

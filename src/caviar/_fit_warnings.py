@@ -12,6 +12,9 @@ from .language import Node
 
 __all__ = ["warn_about"]
 
+_OF_THE_ELBO = 1e-14
+"""Rounding error relative to the ELBO that is its own, and no sign of numbers that cancel."""
+
 _CALLER = 3
 """Frames from here to the call of ``fit``."""
 
@@ -36,6 +39,8 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             CollapseWarning,
             stacklevel=_CALLER,
         )
+        # that its numbers have no digits is no news
+        return
     if best.status is Status.MAX_ITER and default_length:
         warnings.warn(
             f"the fit has not converged after {settings.max_iter} iterations; the last changed the ELBO by "
@@ -44,11 +49,19 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             ConvergenceWarning,
             stacklevel=_CALLER,
         )
-    if best.lost_in:
+    if best.lost_in and best.lost <= _OF_THE_ELBO * abs(best.elbo):
         warnings.warn(
-            f"the terms of '{best.lost_in}' are so large that their rounding alone is about {best.lost:.1g} nats "
-            f"of the ELBO, and what is told from their difference, such as a noise level, may be wrong. Centre and "
-            f"scale the data and the known columns that '{best.lost_in}' depends on, and its prior with them.",
+            f"the ELBO is {best.elbo:.3g} nats, of which double precision keeps sixteen digits: it is known to about "
+            f"{best.lost:.1g} nats, and fits whose ELBOs differ by no more are as good as each other.",
+            LostDigitsWarning,
+            stacklevel=_CALLER,
+        )
+    elif best.lost_in:
+        warnings.warn(
+            f"the numbers that '{best.lost_in}' is told from are so large that their rounding alone is about "
+            f"{best.lost:.1g} nats of the ELBO, and what is told from their difference, such as a noise level, may be "
+            f"wrong. Centre and scale the data and the known columns that '{best.lost_in}' depends on, and its prior "
+            f"with them.",
             LostDigitsWarning,
             stacklevel=_CALLER,
         )

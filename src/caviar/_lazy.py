@@ -41,12 +41,15 @@ class LazyRows(ABC):
         What the rows are called in messages.
     together
         Rows that are read at the cost of one.
+    is_held
+        Whether they are in memory, or mapped into it: where all are needed at once, an array is made of them.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     label: str
     together: int = 1
+    is_held: bool = False
 
     @abstractmethod
     def read(self, start: int, stop: int) -> AnyArray:
@@ -113,6 +116,8 @@ class _Chosen:
 
 class StoredRows(LazyRows):
     """Rows of an array that takes slices itself and is not to be looked at as a whole, such as a memory map."""
+
+    is_held = True
 
     def __init__(self, array: Any, label: str) -> None:
         self.array, self.label = array, label

@@ -15,6 +15,7 @@ from ._typing import Array
 from .engine.beliefs import Beliefs
 from .engine.partly_known import PartlyKnown
 from .engine.point import PointMass
+from .engine.row_marks import RowMarks
 from .engine.status import Status
 from .language import Categorical, Plate, Variable
 from .storage import leaves_of_statement
@@ -61,6 +62,7 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         restart_elbos=_series(document["restart_elbos"]),
         restart_traces=_traces(document["restart_traces"]),
         data_summary=_summary(document["data"], model),
+        row_marks=_row_marks(document.get("row_marks")),
         _evaluator=evaluator,
         _local=set(local),
         _factors=factors,
@@ -203,6 +205,11 @@ def _summary(value: Any, model: Model) -> dict[str, Any] | None:
             if figure in own and getattr(own[figure], "dtype", None) != np.float64:
                 raise TypeError(f"a {figure} {own[figure]!r:.40}")
     return value
+
+
+def _row_marks(document: Any) -> RowMarks | None:
+    # files of earlier versions have none
+    return None if document is None else RowMarks.of_plain(document)
 
 
 def _check_about(about: Any) -> None:

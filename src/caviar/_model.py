@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._checkpointing import Keeper, fingerprints, flushing, keeper_of
-from ._errors import ImproperError, ModelError, ParameterError
+from ._errors import DataError, ImproperError, ModelError, ParameterError
 from ._fit_warnings import warn_about
 from ._posterior import Posterior
 from ._progress import reporter
@@ -28,20 +28,26 @@ from .engine.ends import Ends
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
+from .engine.given_start import given_start
+from .engine.impossible import refuse_impossible
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.moment import Moment, Walk
 from .engine.passes import Executor, Passes
-from .engine.plan import Plan
+from .engine.plan import Plan, extreme_parameter
 from .engine.priors import prior_start
+from .engine.row_marks import RowMarks, marks_of
 from .engine.sample import Sample, sample_of
 from .engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
-from .engine.start import data_start, given_start
+from .engine.sequences import ImpossibleSequenceError
+from .engine.starts.chance import chance_start, drawn_start
+from .engine.starts.data_start import data_start
 from .engine.status import Status
 from .engine.stochastic import wander, wander_on
+from .engine.trials import Start
 from .execution import DaskExecutor, Threads, is_client
 from .families import ExponentialFamily
-from .language import Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from .language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 from .storage import document_of_statement, write_saved
 
 __all__ = ["Model"]
@@ -51,6 +57,8 @@ _MAX_ITER = 500
 _MAX_PASSES = 10
 """The same of the stochastic schedule."""
 _MOST_RESTARTS = 1_000_000
+_MOST_SADDLES = 20
+"""Saddle points that a start leaves behind at most."""
 
 
 class Model:
@@ -126,12 +134,15 @@ class Model:
         schedule: str | Schedule = "auto",
         prior: Posterior | None = None,
         executor: Executor | int | str | Any = None,
-        progress: bool | Callable[[Progress], None] = False,
+        progress: bool | Callable[[Progress], object] = False,
         accelerate: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
     ) -> Posterior:
         """Return the best mean-field posterior that coordinate ascent finds.
+
+        Where the ascent settles at a saddle point, as where all components are equal, it goes on from there; only the
+        stochastic schedule, which never stands still, is not looked at.
 
         Parameters
         ----------
@@ -148,7 +159,10 @@ class Model:
         tol
             Stop when the objective (nats) changes by less than this per row, or per unit of weight.
         n_restarts
-            Number of starts; the best end is kept, a collapsed one only if all are.
+            Number of starts; the best end is kept, a collapsed one only if all are. The first is that of a fit without
+            restarts. Each of the others begins at a guess from chance: labels of clusters, of the rows nearest to a few
+            of them, or random ones; with ``init="prior"`` at draws from the priors. ``posterior.summary()`` says how
+            many distinct ends there were, and how often the best was reached.
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
@@ -157,7 +171,9 @@ class Model:
             Names of global variables in the order of their updates; by default that of the statement.
         init
             ``"auto"``: from the data. ``"prior"``: globals at their priors. A mapping: values (or distributions) of
-            globals, and labels (N,), probabilities (N, K) or values of local variables.
+            globals, and labels (N,), probabilities (N, K) or values of local variables. They are held while everything
+            else is brought near them. What is not given begins at its prior, or from the data where nothing that is
+            given tells the categories of a label apart.
         sample_weight
             Weight of each row; 2 is the row twice.
         data_plate
@@ -178,7 +194,8 @@ class Model:
             ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
             those of :class:`caviar.Device`, a GPU, agree to rounding.
         progress
-            True for a line an iteration, or a function that is called with each :class:`Progress`.
+            True for a line an iteration, or a function that is called with each :class:`Progress`; where that returns
+            True the start ends there, with the status ``"stopped"``.
         accelerate
             Whether an iteration may move the globals beyond their updates where that raises the objective further.
             It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
@@ -194,7 +211,8 @@ class Model:
         Raises
         ------
         DataError, PlateError, ParameterError
-            If the data do not fit the model, or an argument is impossible.
+            If the data do not fit the model, known probabilities of zero leave them no possibility, or an argument is
+            impossible.
         CheckpointError
             If the checkpoint is damaged, or that of another fit: another model, other data or other arguments.
 
@@ -219,6 +237,7 @@ class Model:
             init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
         passes.check(plan)
+        refuse_impossible(plan, passes.source)
         schedule = as_schedule(schedule)
         settings = Settings(
             _max_iter(max_iter, schedule),
@@ -226,6 +245,7 @@ class Model:
             n_restarts=n_restarts,
             accelerate=accelerate,
             n_batches=n_batches_of(schedule, plan, passes.source.n_rows, accelerate=accelerate),
+            most_saddles=_MOST_SADDLES,
         )
         belongs = {
             **fingerprints(self.nodes, plan, passes, init, seed, settings, schedule, checkpoint),
@@ -238,11 +258,10 @@ class Model:
             ends = self._restarts(plan, passes, init, keeper, settings, progress, schedule)
         best = ends.best
         assert best is not None
+        if best.impossible:
+            raise DataError(_why_impossible(best.impossible))
         if not np.isfinite(best.elbo):
-            raise ImproperError(
-                f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat "
-                f"prior; give a proper one"
-            )
+            raise ImproperError(_why_not_finite(best))
         warn_about(
             best,
             self.nodes,
@@ -258,7 +277,21 @@ class Model:
             ends.elbos,
             ends.traces,
             summary_of_data(binding, data),
+            self._marks(passes, prior),
         )
+
+    def _marks(self, passes: Passes, prior: Posterior | None) -> RowMarks | None:
+        """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
+        found = marks_of(self._row_names, passes.source)
+        if prior is None or found is None:
+            return found
+        return None if prior.row_marks is None else prior.row_marks.and_those_of(found)
+
+    @property
+    def _row_names(self) -> list[str]:
+        """Names of what makes a row of data: what is observed of it, and what is known."""
+        known = [node for node in self.nodes if isinstance(node, Data)]
+        return [node.name for node in (*self.leaves, *known)]
 
     def simulate(
         self,
@@ -385,7 +418,7 @@ class Model:
         init: str | Mapping[str, Any],
         keeper: Keeper,
         settings: Settings,
-        progress: bool | Callable[[Progress], None],
+        progress: bool | Callable[[Progress], object],
         schedule: Schedule,
     ) -> Ends:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
@@ -398,6 +431,8 @@ class Model:
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
                     result = self._ascend(plan, passes, init, own_seed, own, schedule, keeper.moment)
+                except ImpossibleSequenceError as error:
+                    raise DataError(str(error)) from error
                 except ImproperError as error:
                     ends = ends.with_failure(error)
                 else:
@@ -420,20 +455,27 @@ class Model:
         moment: Moment | Walk | None,
     ) -> Result:
         rng = np.random.default_rng(seed)
+
+        def from_data(plan: Plan) -> Start:
+            # the first start is the likeliest to lead far; the others are there to end elsewhere
+            start = chance_start if settings.restart else data_start
+            return start(plan, _sample(passes), passes, rng)
+
         if isinstance(moment, Walk) and isinstance(schedule, Stochastic):
             return wander_on(settings, schedule, moment, passes, rng)
         if isinstance(moment, Moment):
             return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
-            plan, q = given_start(plan, init, passes)
+            plan, q = given_start(plan, init, passes, lambda: from_data(plan))
         elif isinstance(init, str) and init == "prior":
-            q = prior_start(plan)
+            q = drawn_start(plan, rng) if settings.restart else prior_start(plan)
         elif isinstance(init, str) and init == "auto":
-            plan, q = data_start(plan, _sample(passes), passes, rng)
+            plan, q = from_data(plan)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         if isinstance(schedule, Stochastic) and plan.factors:
-            return wander(settings, schedule, plan, q, passes, _sample(passes), rng)
+            given = [v for v in plan.order if isinstance(init, Mapping) and v.name in init]
+            return wander(settings, schedule, plan, q, passes, _sample(passes), rng, given)
         return ascend(settings, plan, q, passes)
 
 
@@ -552,6 +594,32 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
+
+
+def _why_not_finite(best: Result) -> str:
+    """Say why no start led to a finite objective."""
+    if any(best.plan.binding.is_flat(variable) for variable in best.plan.order):
+        return (
+            f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
+            f"give a proper one"
+        )
+    wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
+    nodes = [node for node in best.plan.binding.nodes if isinstance(node, Variable)]
+    extremes = [(node.name, extreme_parameter(node)) for node in nodes]
+    said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
+    because = f" ({said})" if said else ""
+    return (
+        f"no start led to a finite objective: the terms of {' and '.join(map(repr, wrong))} leave the range of double "
+        f"precision{because}. Give priors and data sizes that are nearer to each other and to 1"
+    )
+
+
+def _why_impossible(name: str) -> str:
+    return (
+        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the data are "
+        f"impossible, or factors that depend on each other have excluded what is possible together. Give what may "
+        f"happen a probability above 0"
+    )
 
 
 def _seeds(

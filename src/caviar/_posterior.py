@@ -9,20 +9,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._diagnostics import Diagnosis, diagnosis_of, inference_data
+from ._diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from ._documents import document_of_posterior
 from ._errors import DataError, ModelError, ParameterError
 from ._prediction import predicted
 from ._randomness import generator
-from ._summary import Summary, summary_of
-from ._typing import Array
+from ._summary import MEAN_FIELD, Summary, summary_of
+from ._typing import AnyArray, Array
 from ._version import __version__
 from .engine.beliefs import Beliefs
+from .engine.ends import distinct_ends, told_ends
 from .engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
 from .engine.known_globals import belongs_to_rows, refuse_missing_value
 from .engine.loop import Result
 from .engine.passes import Passes
 from .engine.plan import Plan
+from .engine.row_marks import RowMarks, share_seen
 from .engine.status import Status
 from .language import Plate, Variable, nodes_above
 from .storage import write_saved
@@ -30,6 +32,8 @@ from .storage import write_saved
 __all__ = ["Posterior"]
 
 _MOST = 1_000_000_000
+_SAME_ELBO = 1e-7
+"""Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
 class Binds(Protocol):
@@ -88,6 +92,8 @@ class Posterior:
         Why the fit stopped; prints as a sentence.
     n_iter
         Iterations of the kept start.
+    n_updates
+        Times that the globals of the kept start were updated; None for a posterior of a file.
     restart_elbos
         Objective that each start ended with.
     restart_traces
@@ -98,10 +104,15 @@ class Posterior:
         command line to columns of words also their ``"categories"``, and ``"about"``: source, query, command and seed.
     saved_by
         Version of the library that wrote the file that it comes from; None for one that comes from no file.
+    row_marks
+        Marks of up to 1,024 of the rows that it was fitted to, by which :meth:`share_seen` knows them; None for a
+        posterior of a file that an earlier version wrote.
     """
 
     restart_traces: tuple[Array, ...] = ()
     saved_by: str | None = None
+    row_marks: RowMarks | None = None
+    n_updates: int | None = None
 
     def __init__(
         self,
@@ -111,6 +122,7 @@ class Posterior:
         restart_elbos: Sequence[float],
         restart_traces: Sequence[Array] = (),
         data_summary: Mapping[str, Any] | None = None,
+        row_marks: RowMarks | None = None,
     ) -> None:
         self.model = model
         self.elbo = result.elbo
@@ -118,6 +130,7 @@ class Posterior:
         self.elbo_terms = result.terms
         self.status = result.status
         self.n_iter = result.n_iter
+        self.n_updates = result.n_updates
         self.restart_elbos = np.array(restart_elbos)
         self.restart_traces = tuple(restart_traces)
         self._evaluator = evaluator
@@ -126,6 +139,7 @@ class Posterior:
         self._factors = factors_at(result.plan, result.q)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
+        self.row_marks = row_marks
 
     @classmethod
     def _of_parts(cls, **attributes: Any) -> Posterior:
@@ -138,6 +152,19 @@ class Posterior:
     def data_plate(self) -> Plate | None:
         """The plate that runs over rows of data; None where there is none, or where the next data decide."""
         return self._evaluator.data_plate
+
+    @property
+    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
+        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
+
+        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
+        """
+        return distinct_ends(self.restart_elbos.tolist())
+
+    @property
+    def told_ends(self) -> str:
+        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
+        return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     @property
     def converged(self) -> bool:
@@ -244,6 +271,11 @@ class Posterior:
         With plates within another, as tokens within documents, variables of the outer plate belong to the data too:
         the proportions of new documents are found by ascent from their prior, the topics as they are.
 
+        States of a chain after the last observation of their sequence are forecast, and change nothing before it: those
+        of a :class:`MarkovChain` by the expected transition, exactly so one step ahead and from then on as if each step
+        had a transition of its own; those of a :class:`LinearGaussianChain` by the expected transition with noise of
+        the expected precision.
+
         Local factors that depend on each other (only with ``factors=``, where a joint one was taken apart) are swept
         from a cold start, which may lead to another optimum than that of the fit.
 
@@ -261,6 +293,11 @@ class Posterior:
         """
         plan, passes = self._evaluator.bind(data)
         return local_distributions(plan, self._factors, passes, anew=anew)
+
+    def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
+        """Return which repetitions of global variables count for these data, of those with some that do not."""
+        plan, _ = self._evaluator.bind(data)
+        return {variable.name: seen for variable, seen in plan.binding.seen.items() if variable in plan.order}
 
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
         r"""Return predictions of the observed variables that new rows lack, and the factors of their local variables.
@@ -441,7 +478,8 @@ class Posterior:
         Returns
         -------
         Array
-            Nats, shape (rows,).
+            Nats, shape (rows,). Minus infinity for a row that a known probability of zero, or a point mass at one,
+            rules out: new rows may be impossible, those of a fit are refused.
 
         Raises
         ------
@@ -482,7 +520,8 @@ class Posterior:
         Parameters
         ----------
         data
-            Those of the fit.
+            Those of the fit, in any order where rows are independent. Of other rows q is no approximation of the
+            posterior, so that their weights would mean nothing.
         n_draws
             How many draws, >= 100. Each costs a pass over the rows.
         seed
@@ -493,11 +532,13 @@ class Posterior:
         Returns
         -------
         Diagnosis
-            ``.pareto_k`` (good below 0.5, usable below 0.7, poor from there), ``.log_evidence`` with its standard
-            error, ``.effective_draws``, ``.log_weights``; prints what they mean.
+            ``.pareto_k`` (good below 0.5, usable below 0.7, poor from there) and ``.log_evidence``, each with its
+            standard error, ``.effective_draws``, ``.log_weights``; prints what they mean.
 
         Raises
         ------
+        DataError
+            If the data are not those of the fit: q has another ELBO for them.
         ModelError
             If every global is a point mass, or local variables that depend on each other have a factor each: then p(x,
             globals) has no closed form.
@@ -525,8 +566,160 @@ class Posterior:
         """
         _check_count("n_draws", n_draws)
         plan, passes = self._evaluator.at_points(data, sample_weight)
+        refuse_what_has_no_weights(self._factors, plan, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
+        if not self._is_own_elbo(elbo):
+            raise DataError(
+                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
+                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
+                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
+            )
         return diagnosis_of(self._factors, plan, passes, elbo, n_draws, generator(seed))
+
+    def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
+        """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.
+
+        Of the rows it is known by :meth:`share_seen` whether they were among those of the fit; this is about all of
+        them together, with labels and other values that were known. Where local variables that depend on each other
+        have a factor each, their sweeps may end elsewhere, and the answer is no.
+
+        Parameters
+        ----------
+        data
+            As for the fit; rows in any order where they are independent.
+        sample_weight
+            As for the fit.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 1), 1.0, plates=cv.Plate("obs"))
+        >>> posterior = cv.Model(x).fit({"x": [0.3, -0.8, 1.9]})
+        >>> posterior.is_fit_of({"x": [1.9, 0.3, -0.8]}), posterior.is_fit_of({"x": [0.3, -0.8]})
+        (True, False)
+        """
+        try:
+            return self._is_own_elbo(self.elbo_at({}, data, sample_weight=sample_weight))
+        except ModelError:
+            # of documents, or other repetitions of an outer plate, there are more or fewer
+            return False
+
+    def _is_own_elbo(self, elbo: float) -> bool:
+        """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
+        return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
+
+    def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
+        """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
+
+        Rows are known by marks, 32 bits of a hash of what is observed and known of each, which are kept of 1,024 rows;
+        of a fit to more rows the share is an estimate. Rows of weight zero do not count.
+
+        Parameters
+        ----------
+        data
+            As for the fit; any number of rows, in any order.
+        sample_weight
+            As for the fit.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; NaN where it is not known: for a file of an earlier version, and for few rows beside many.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 1), 1.0, plates=cv.Plate("obs"))
+        >>> posterior = cv.Model(x).fit({"x": [0.3, -0.8, 1.9, 0.4]})
+        >>> posterior.share_seen({"x": [0.4, 0.3, 5.0, 6.0]})
+        0.5
+        """
+        _, passes = self._evaluator.bind(data, sample_weight)
+        if self.row_marks is None:
+            return float("nan")
+        return share_seen(self.row_marks, self.model._row_names, passes.source)
+
+    def cross_validate(
+        self,
+        data: Mapping[str, Any],
+        *,
+        n_folds: int = 10,
+        seed: int | np.random.Generator | None = 0,
+        sample_weight: Any = None,
+    ) -> Iterator[tuple[AnyArray, Posterior]]:
+        """Yield for each fold its rows, and the posterior of all rows but these: what it says of them is a test.
+
+        What a fit says of the rows that it has seen, in-sample, flatters it: intervals hold more of them than of new
+        rows, and fewer of them are outliers. Each posterior is found by coordinate ascent from this one.
+
+        Parameters
+        ----------
+        data
+            Those of the fit.
+        n_folds
+            Parts of the rows, at random and of equal size, each of which is left out once; the number of rows for
+            leave-one-out.
+        seed
+            Of the parts.
+        sample_weight
+            As for the fit.
+
+        Yields
+        ------
+        rows
+            Numbers of the rows that were left out.
+        posterior
+            Of the others.
+
+        Raises
+        ------
+        DataError
+            If the data are not those of the fit.
+        ModelError
+            If rows cannot be left out one by one: they are steps of a sequence, or lie within others.
+        ParameterError
+            If there are fewer rows than folds.
+
+        Notes
+        -----
+        As a generator it does the work of a fold when this is asked for. The ascent begins at the posterior of all rows
+        and so stays in its mode. Priors stay as they are, even if they were made from all rows, as those of the
+        estimators are.
+
+        Examples
+        --------
+        With as many columns as half the rows, an interval holds fewer new observations than of those fitted to:
+
+        >>> import numpy as np, caviar as cv
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 50))
+        >>> data = {"X": X, "y": X @ rng.normal(size=50) + rng.normal(size=100)}
+        >>> posterior = cv.models.linear_regression(50).fit(data)
+        >>> def covered(posterior, rows):
+        ...     told = posterior.predict({"X": X[rows]})["y"]
+        ...     return np.abs(data["y"][rows] - told.mean) < 1.96 * told.standard_deviation
+        >>> print(covered(posterior, np.arange(100)).mean())
+        1.0
+        >>> print(np.concatenate([covered(q, rows) for rows, q in posterior.cross_validate(data)]).mean())
+        0.96
+        """
+        _check_count("n_folds", n_folds)
+        if not self.is_fit_of(data, sample_weight=sample_weight):
+            raise DataError(
+                "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
+                "data (and sample_weight=) of the fit; rows that the fit has not seen are a test as they are"
+            )
+        plan, passes = self._evaluator.bind(data, sample_weight)
+        weights = (
+            np.ones(passes.source.n_rows) if sample_weight is None else np.array(sample_weight, dtype=float)
+        )
+
+        def bind(weights: Array) -> tuple[Plan, Passes]:
+            return self._evaluator.bind(data, weights)
+
+        for left in results_without(bind, plan, self._factors, weights, n_folds, generator(seed)):
+            result = left.result
+            yield left.rows, Posterior(self.model, result, self._evaluator, [result.elbo], [result.trace])
 
     def to_arviz(
         self,
@@ -545,7 +738,8 @@ class Posterior:
         Parameters
         ----------
         data
-            Those of the fit. Without, the groups are ``posterior`` and ``sample_stats`` (with ``log_q`` only).
+            Those of the fit. Without, the groups are ``posterior`` and ``sample_stats`` (with ``log_q`` only). Of other
+            data the weights of the draws and ``log_likelihood`` are left out: leave-one-out is about rows of the fit.
         n_draws
             How many draws of the globals. With data each costs two passes over the rows, and new rows.
         seed
@@ -599,10 +793,16 @@ class Posterior:
             rng=generator(seed),
             coords={} if coords is None else coords,
             attrs=attrs,
+            is_fit=data is not None and self.is_fit_of(data),
         )
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
+
+        Above it are the ELBO, why the fit ended, and of several starts where they ended.
+
+        The intervals are those of the factors. Mean field takes these for independent, so that intervals are too narrow
+        where the posterior is not: the table says so, except where one factor is all that is unknown.
 
         Parameters
         ----------
@@ -628,7 +828,33 @@ class Posterior:
         title = f"ELBO {self.elbo:.6f} nats, {self.status.value} (iterations: {self.n_iter})"
         variables = self.model.variables
         plates = {name: [plate.name for plate in variables[name].plates] for name in self._factors}
-        return summary_of(title, self._factors, plates, level=level, max_rows=max_rows)
+        return summary_of(
+            title,
+            self._factors,
+            plates,
+            restarts=self.told_ends,
+            level=level,
+            max_rows=max_rows,
+            remark=self.interval_remark,
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
+        True
+        """
+        return len(self._factors) + len(self._local) == 1 and not self._evaluator.point
+
+    @property
+    def interval_remark(self) -> str:
+        """What is to be known of credible intervals of its factors, in a sentence; empty where they are exact."""
+        return "" if self.is_exact else MEAN_FIELD
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook."""

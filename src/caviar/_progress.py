@@ -14,7 +14,7 @@ log = logging.getLogger("caviar")
 
 
 @contextmanager
-def reporter(progress: bool | Callable[[Progress], None]) -> Iterator[Callable[[Progress], None] | None]:
+def reporter(progress: bool | Callable[[Progress], object]) -> Iterator[Callable[[Progress], object] | None]:
     """Yield the function that the loop calls after each pass, or None.
 
     ``True`` logs a line an iteration at level INFO of the logger "caviar", on standard error unless logging is set up.

@@ -6,6 +6,7 @@ engine can be held against it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ from .language import (
     Slot,
     Variable,
 )
-from .language.algebra import Addend
+from .language.algebra import Addend, as_predictor
 from .language.nodes import placed
 from .language.roles import labels_of
 
@@ -72,8 +73,13 @@ def simulate(
     return {variable.name: values[variable.name] for variable in variables}
 
 
-def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
-    """Return the log density of values of all variables, each family's own; a flat prior has density 1."""
+def log_joint(
+    nodes: Sequence[Node], values: Mapping[str, Any], counted: Mapping[str, AnyArray] | None = None
+) -> float:
+    """Return the log density of values of all variables, each family's own; a flat prior has density 1.
+
+    Of a variable that is ``counted`` the repetitions that are marked, shape (plates...).
+    """
     if not isinstance(values, Mapping):
         raise ParameterError(
             f"values is a mapping from the name of each variable to its value; got {values!r}"
@@ -95,7 +101,9 @@ def log_joint(nodes: Sequence[Node], values: Mapping[str, Any]) -> float:
     for variable in nodes:
         if isinstance(variable, Variable) and not variable.is_flat:
             member = _over_plates(variable, conditional(variable, read), sizes)
-            total += float(np.sum(member.log_density(read[variable.name])))
+            density = np.asarray(member.log_density(read[variable.name]))
+            marked = (counted or {}).get(variable.name)
+            total += float(np.sum(density if marked is None else density[marked]))
     return total
 
 
@@ -130,11 +138,7 @@ def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, 
         addends = [_addend_value(owner, addend, values) for addend in stated.addends]
         return sum(addends[1:], start=addends[0])
     if isinstance(stated, Diagonal):
-        # the plate of a diagonal is the last of its node, and the event axis of the owner
-        (slot,) = (slot for slot in owner.slots.values() if slot.along is not None and slot.name == name)
-        node = slot.node
-        value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
-        entries = laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
+        entries = _entries_value(owner, stated, values)
         return entries[..., None] * np.eye(entries.shape[-1])
     return slot_value(owner, owner.slots[name], values)
 
@@ -155,6 +159,26 @@ def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) ->
             _operand_value(owner, first, values) * _operand_value(owner, second, values), axis=-1
         )
     return product if matrix is None else product[..., None, None] * matrix
+
+
+def _entries_value(owner: Variable, stated: Diagonal, values: Mapping[str, Any]) -> AnyArray:
+    """Return the entries of a diagonal, over the plates of the owner and its event axis."""
+    addends = as_predictor(stated.entries).addends
+    products = [
+        math.prod((_entry_value(owner, node, values) for node in addend.numbers), start=addend.coefficient)
+        for addend in addends
+    ]
+    return np.asarray(sum(products[1:], start=products[0]))
+
+
+def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> AnyArray:
+    slot = operand_slot(owner, operand)
+    node = slot.node
+    if slot.along is None:
+        return np.asarray(slot_value(owner, slot, values))[..., None]
+    # the plate of a diagonal is the last of its node, and the event axis of the owner
+    value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+    return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
 
 
 def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> Any:

@@ -15,7 +15,10 @@ from ._linalg import inverse
 from ._typing import Array
 from .engine.partly_known import PartlyKnown
 
-__all__ = ["Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
+__all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
+
+MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
+"""What is said of intervals wherever they are shown, except those of an exact posterior."""
 
 _DRAWS = 4000
 """Of a factor whose quantiles have no closed form; then an end is known to some percent of the interval's width."""
@@ -57,12 +60,21 @@ class Summary:
         Name of a variable -> entries beyond those that are shown.
     level
         Of the intervals.
+    restarts
+        Where several starts ended; empty after one.
+    remark
+        What is to be known of the intervals; empty where there are none, or they are exact.
     """
 
     title: str
     rows: tuple[SummaryRow, ...]
     left_out: Mapping[str, int]
     level: float
+    restarts: str = ""
+    remark: str = ""
+
+    def _heading(self) -> list[str]:
+        return [line for line in (self.title, self.restarts) if line]
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
         """Yield the header and the rows as text."""
@@ -88,15 +100,16 @@ class Summary:
             f"{name:<{widths[0]}}  {at:<{widths[1]}}  {mean:>{widths[2]}}  {sd:>{widths[3]}}  {interval}".rstrip()
             for name, at, mean, sd, interval in cells
         ]
-        return "\n".join([self.title, *lines])
+        return "\n".join([*self._heading(), *lines, *filter(None, [self.remark])])
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
         header, *rows = (tuple(escape(cell) for cell in row) for row in self._cells())
-        lines = [f"<p>{escape(self.title)}</p>", "<table>"]
+        lines = [f"<p>{'<br>'.join(map(escape, self._heading()))}</p>", "<table>"]
         lines.append("<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>")
         lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
-        return "\n".join([*lines, "</table>"])
+        remark = [f"<p>{escape(self.remark)}</p>"] if self.remark else []
+        return "\n".join([*lines, "</table>", *remark])
 
 
 @dataclass(frozen=True)
@@ -120,8 +133,10 @@ def summary_of(
     factors: Mapping[str, Any],
     plates: Mapping[str, Sequence[str]],
     *,
+    restarts: str = "",
     level: float,
     max_rows: int | None,
+    remark: str,
 ) -> Summary:
     """Return the summary of factors by name, with at most ``max_rows`` rows for each part of each.
 
@@ -133,10 +148,14 @@ def summary_of(
         Name -> distribution or point mass.
     plates
         Name -> names of the plates.
+    restarts
+        Where several starts ended.
     level
         Of the intervals.
     max_rows
         None for all.
+    remark
+        On the intervals, if there are any.
     """
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
@@ -148,7 +167,8 @@ def summary_of(
             total = _n_entries(part, len(own))
             if total > len(entries):
                 left_out[name + part.part] = total - len(entries)
-    return Summary(title, tuple(rows), left_out, level)
+    has_intervals = any(not np.isnan(row.lower) for row in rows)
+    return Summary(title, tuple(rows), left_out, level, restarts, remark if has_intervals else "")
 
 
 def _n_entries(part: Marginals, n_plates: int) -> int:

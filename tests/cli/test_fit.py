@@ -146,6 +146,29 @@ def test_a_constant_column_is_told(run, tmp_path):
     )
 
 
+@pytest.mark.parametrize("non_numeric", [(), ("--non-numeric", "categorical")])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_column_that_numbers_the_rows_is_told(run, tmp_path, monkeypatch, non_numeric, is_large):
+    if is_large:
+        monkeypatch.setattr("caviar.cli.rows.LARGE", 0)
+    rng = np.random.default_rng(0)
+    table = tmp_path / "t.csv"
+    columns = {"id": np.arange(1.0, 61), "shuffled": rng.permutation(60) + 0.0, "a": rng.normal(size=60)}
+    cv.data.write_table(table, columns)
+    result = run("fit", table, *non_numeric, "-q", "--seed", 0, "-k", 1, "-o", tmp_path / "m.caviar")
+    assert result.exit_code == 0
+    assert result.stderr == "".join(
+        f"warning: column {name} seems to number the rows; an index says nothing of them, so leave it out by --columns "
+        f"if it is one\n"
+        for name in ("id", "shuffled")
+    )
+    for data in ((), (table,)):
+        told = run("report", tmp_path / "m.caviar", *data, "-o", tmp_path / "r.html", "--json")
+        remarks = {column["name"]: column["remarks"] for column in json.loads(told.stdout)["quality"]}
+        number = ["it seems to number the rows: an index says nothing of them, and is better left out"]
+        assert remarks == {"id": number, "shuffled": number, "a": []}
+
+
 def test_one_row_is_one_row(run, tmp_path):
     (tmp_path / "one.csv").write_text("a,b\n1,2\n")
     shown = run("fit", tmp_path / "one.csv", "-k", 1, "-q", "--seed", 0, "-o", tmp_path / "m.caviar").stdout

@@ -83,6 +83,15 @@ def test_show_says_what_was_saved(run, model):
     assert any(line.startswith(f"ELBO {cv.load(model).elbo_:.4f} nats") for line in lines)
 
 
+def test_intervals_are_called_those_of_mean_field(run, model, tmp_path):
+    remark = "Intervals are those of mean field, and may be too narrow."
+    assert remark in " ".join(run("show", model).stdout.split())
+    assert json.loads(run("show", model, "--json").stdout)["interval_remark"] == remark
+    cv.GaussianMixture(2, random_state=0).fit(X).save(tmp_path / "points.caviar")
+    assert "mean field" not in run("show", tmp_path / "points.caviar").stdout
+    assert json.loads(run("show", tmp_path / "points.caviar", "--json").stdout)["interval_remark"] == ""
+
+
 def test_show_as_json_holds_everything(run, model):
     document = json.loads(run("show", model, "--json").stdout)
     mixture = cv.load(model)

@@ -153,6 +153,7 @@ def test_a_row_of_weight_zero_counts_nothing_whatever_it_holds(state, value):
     assert_allclose(posterior.elbo, without.elbo, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::caviar.LostDigitsWarning")
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("weight", [1e-300, 1e-12, 1e12, 1e100, 1e300])
 def test_weights_of_any_size_give_finite_numbers_or_a_refusal(state, weight):

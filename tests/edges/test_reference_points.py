@@ -71,6 +71,7 @@ def test_a_weight_of_two_is_the_row_twice_where_entries_are_missing():
     assert_allclose(weighted.elbo_trace_, repeated.elbo_trace_, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::caviar.LostDigitsWarning")
 @pytest.mark.parametrize("power", [40, 150])
 def test_centres_that_rounding_moves_take_their_components_along(power):
     """Values over many powers of ten: a point of a component's own is told to 16 digits of the common one only."""

@@ -1,5 +1,6 @@
 """The estimators keep scikit-learn's contract: every check of ``check_estimator`` passes, none is expected to fail."""
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -23,6 +24,16 @@ class KnownVarianceOfFirstColumn(cv.KnownVarianceMixture):
         return MixtureEstimator._validated(self, X, reset=reset)[:, :1]
 
 
+class LabelledWhereKnown(cv.GaussianMixture):
+    """The semi-supervised mixture that knows the labels of its components alone: the checks use any classes."""
+
+    def _rows_to_fit(self, X, y, *others, reset):
+        if y is not None:
+            labels = np.asarray(y).ravel()
+            y = np.where(np.isin(labels, range(self.n_components)), labels, -1)
+        return super()._rows_to_fit(X, y, *others, reset=reset)
+
+
 @parametrize_with_checks(
     [
         cv.GaussianMixture(),
@@ -33,6 +44,7 @@ class KnownVarianceOfFirstColumn(cv.KnownVarianceMixture):
         cv.BayesianGaussianMixture(mean_precision_family="independent"),
         cv.BayesianGaussianMixture(2, mean_precision_family="independent"),
         KnownVarianceOfFirstColumn(),
+        LabelledWhereKnown(2, semi_supervised=True),
         *(cv.GaussianMixture(2, covariance_type=structure) for structure in OTHER_STRUCTURES),
         *(cv.BayesianGaussianMixture(2, covariance_type=structure) for structure in OTHER_STRUCTURES),
         *(

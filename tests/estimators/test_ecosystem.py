@@ -27,10 +27,30 @@ def test_grid_search_chooses_by_held_out_density(estimator):
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
 
 
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, cv.KnownVarianceMixture])
+def test_a_weight_of_two_in_a_score_is_the_row_twice(estimator):
+    X = FAITHFUL[:, :1]
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    mixture = estimator(2, random_state=0).fit(X)
+    weighted = mixture.score(X, sample_weight=weights)
+    assert weighted == pytest.approx(mixture.score(np.repeat(X, weights, axis=0)), rel=1e-12)
+    assert weighted != pytest.approx(mixture.score(X), rel=1e-6)
+    far = np.vstack([X, [[1e300]]])
+    assert mixture.score(far, sample_weight=[*weights, 0]) == weighted
+    for wrong, message in (
+        (np.zeros(len(X)), "non-zero"),
+        (weights[1:], "sample_weight"),
+        (-weights, "egative"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mixture.score(X, sample_weight=wrong)
+
+
 def test_weights_are_routed_through_a_search():
     weights = np.random.default_rng(0).integers(0, 3, len(FAITHFUL)).astype(float)
     with sklearn.config_context(enable_metadata_routing=True):
         mixture = cv.BayesianGaussianMixture(2, random_state=0).set_fit_request(sample_weight=True)
+        mixture.set_score_request(sample_weight=True)
         pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), mixture)
         routed = pipeline.fit(FAITHFUL, sample_weight=weights)
         scores = cross_val_score(mixture, FAITHFUL, params={"sample_weight": weights}, cv=3)

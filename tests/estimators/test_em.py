@@ -76,6 +76,63 @@ def test_means_may_be_given_alone():
     assert mixture.means_[0, 0] < mixture.means_[1, 0]
 
 
+@pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("names", [("weights",), ("precisions",), ("weights", "precisions")])
+@pytest.mark.parametrize("init_params", ["auto", "kmeans"])
+def test_weights_and_precisions_may_be_given_without_means(structure, names, init_params):
+    """A start then has them, and the means of clusters: those that suit them, in either order of the components."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(0, 1, (60, 2)), rng.normal(20, 3, (240, 2))])
+    arguments = {"covariance_type": structure, "random_state": 0, "init_params": init_params}
+    ended = cv.GaussianMixture(2, **arguments).fit(X)
+    for order in (ended.weights_.argsort(), ended.weights_.argsort()[::-1]):
+        precisions = ended.precisions_ if structure == "tied" else ended.precisions_[order]
+        given = {"weights": ended.weights_[order], "precisions": precisions}
+        chosen = {f"{name}_init": given[name] for name in names}
+        start = cv.GaussianMixture(2, max_iter=0, **arguments, **chosen).fit(X)
+        for name in names:
+            np.testing.assert_allclose(getattr(start, f"{name}_"), given[name], rtol=1e-12)
+        if structure != "tied" or "weights" in names:
+            # those of the cluster that is as large, and as wide
+            np.testing.assert_allclose(start.means_, ended.means_[order], atol=0.5)
+        again = cv.GaussianMixture(2, tol=1e-12, **arguments, **chosen).fit(X)
+        assert again.lower_bound_ == pytest.approx(ended.lower_bound_, abs=0.01)
+
+
+def test_each_start_has_clusters_of_its_own_beside_what_is_given():
+    chosen = {"weights_init": [0.5, 0.3, 0.2], "init_params": "random", "random_state": 0}
+    one = cv.GaussianMixture(3, **chosen).fit(FAITHFUL)
+    five = cv.GaussianMixture(3, n_init=5, **chosen).fit(FAITHFUL)
+    assert five.lower_bound_ >= one.lower_bound_
+    fixed = cv.GaussianMixture(3, fixed={"means": [[2.0, 54.0], [np.nan] * 2, [np.nan] * 2]}, **chosen).fit(
+        FAITHFUL
+    )
+    np.testing.assert_array_equal(fixed.means_[0], [2.0, 54.0])
+
+
+def test_weights_in_single_precision_sum_to_one():
+    weights = np.array([0.63861454, 0.36138543], dtype=np.float32)
+    assert abs(float(weights.astype(float).sum()) - 1) > 1e-9
+    start = cv.GaussianMixture(2, weights_init=weights, max_iter=0, random_state=0).fit(FAITHFUL)
+    np.testing.assert_allclose(start.weights_, weights, rtol=1e-6)
+    assert start.weights_.sum() == pytest.approx(1.0, abs=1e-15)
+    mixture = cv.GaussianMixture.from_parameters(
+        weights, [[0.0], [1.0]], [1.0, 1.0], covariance_type="spherical"
+    )
+    assert np.exp(mixture.score_samples([[0.5]]))[0] == pytest.approx(0.3520653, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*max_iter passes:sklearn.exceptions.ConvergenceWarning")
+def test_a_warm_start_goes_on_although_a_start_was_given():
+    arguments = {"means_init": [[2.0, 50.0], [4.5, 80.0]], "max_iter": 2, "tol": 0.0}
+    warm = cv.GaussianMixture(2, warm_start=True, **arguments)
+    first = warm.fit(FAITHFUL).lower_bound_
+    assert warm.fit(FAITHFUL).lower_bound_ > first
+    whole = cv.GaussianMixture(2, **{**arguments, "max_iter": 4}).fit(FAITHFUL)
+    assert warm.elbo_trace_[0] == pytest.approx(first, rel=1e-12)
+    assert warm.lower_bound_ == pytest.approx(whole.lower_bound_, abs=0.5)
+
+
 def test_the_map_objective_holds_the_densities_of_the_given_priors():
     prior = {
         "weight_concentration": [2.0, 3.0],

@@ -77,13 +77,19 @@ def test_weights_of_one_are_no_weights(estimator):
     ],
 )
 def test_other_units_give_the_transformed_fit(estimator, factor, shift):
-    """From the start on, also with components enough for many optima: in the same iterations, in the same order."""
+    """From the start on, also with components enough for many optima: in the same iterations, in the same order.
+
+    EM ends there, too, but it also starts from k-means in the original units.
+    """
     factor = np.broadcast_to(factor, 2)
-    estimator = clone(estimator).set_params(n_components=3, tol=1e-8)
+    is_bayesian = isinstance(estimator, cv.BayesianGaussianMixture)
+    estimator = clone(estimator).set_params(n_components=3, tol=1e-8 if is_bayesian else 1e-14)
     plain, other = clone(estimator).fit(FAITHFUL), clone(estimator).fit(FAITHFUL * factor + shift)
-    assert other.n_iter_ == plain.n_iter_
     gain = N * np.log(factor).sum()
-    np.testing.assert_allclose(other.elbo_trace_ + gain, plain.elbo_trace_, rtol=1e-8)
+    np.testing.assert_allclose(other.elbo_ + gain, plain.elbo_, rtol=1e-8)
+    if is_bayesian:
+        assert other.n_iter_ == plain.n_iter_
+        np.testing.assert_allclose(other.elbo_trace_ + gain, plain.elbo_trace_, rtol=1e-8)
     np.testing.assert_allclose(other.weights_, plain.weights_, rtol=1e-6)
     np.testing.assert_allclose((other.means_ - shift) / factor, plain.means_, rtol=1e-6)
     np.testing.assert_allclose(other.covariances_ / factor[:, None] / factor, plain.covariances_, rtol=1e-5)
@@ -151,7 +157,8 @@ def test_awkward_tables_give_finite_fits(name, X):
     for attribute in ("weights_", "means_", "covariances_", "precisions_", "elbo_trace_"):
         assert np.all(np.isfinite(getattr(estimator, attribute))), attribute
     assert np.all(np.isfinite(estimator.score_samples(X)))
-    assert np.all(np.diff(estimator.elbo_trace_) >= -1e-9 * np.abs(estimator.elbo_))
+    # terms of opposite signs may nearly cancel at the end
+    assert np.all(np.diff(estimator.elbo_trace_) >= -1e-9 * np.abs(estimator.elbo_trace_).max())
 
 
 # -- what default priors are made of -------------------------------------------------------------------------------

@@ -46,7 +46,10 @@ def test_no_label_known_is_a_fit_without():
 def test_a_known_label_is_an_observation():
     """With one component for each row's label known, the bound is the evidence of rows and labels."""
     X, y = FAITHFUL[:4], np.array([0, 1, 1, 0])
-    mixture = cv.BayesianGaussianMixture(2, semi_supervised=True, random_state=0).fit(X, y)
+    mixture = cv.BayesianGaussianMixture(
+        2, semi_supervised=True, covariance_prior="empirical", random_state=0
+    )
+    mixture.fit(X, y)
     separate = sum(
         cv.BayesianGaussianMixture(
             1,
@@ -68,7 +71,7 @@ def test_a_known_label_is_an_observation():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (None, "needs y"),
+        (None, "requires y to be passed"),
         (np.full(272, 2), "whole numbers from 0 to 1"),
         (np.full(272, 0.5), "whole numbers from 0 to 1"),
         (np.zeros(5), "one label a row"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.special import digamma, gammaln
@@ -191,6 +192,133 @@ def test_completion_is_the_mean_log_probability_of_the_words_held_out() -> None:
     assert literal < np.exp(-np.sum(dense * np.log(overall / overall.sum())) / dense.sum())
 
 
+@pytest.mark.parametrize("method", ["batch", "incremental", "online"])
+def test_a_corpus_without_words_leaves_topics_at_their_prior(method: str) -> None:
+    lda = fitted(np.zeros((5, 50)), learning_method=method)
+    np.testing.assert_allclose(lda.components_, 0.1)
+    assert lda.elbo_ == pytest.approx(0.0, abs=1e-12)
+    assert np.isnan(lda.bound_)
+    # what comes then is learnt as if it had come first
+    counts = documents(9)
+    later, first = lda.partial_fit(counts), fitted(counts)
+    assert later.completion_perplexity(counts) == pytest.approx(first.completion_perplexity(counts), rel=0.2)
+
+
+def test_documents_without_words_change_nothing_else() -> None:
+    """From the same topics, each pass is that without them."""
+    counts = documents(9)
+    some = sparse.vstack([sparse.csr_array((3, 50)), counts, sparse.csr_array((40, 50))], format="csr")
+    model = caviar.models.latent_dirichlet_allocation(4, 50, concentration=0.3, word_concentration=0.1)
+    start = {"topics": cv.families.Dirichlet(np.random.default_rng(0).gamma(5.0, 0.2, (4, 50)))}
+    with_empty, without = (
+        model.fit({"word": data}, init=start, max_iter=10, tol=0.0) for data in (some, counts)
+    )
+    np.testing.assert_allclose(with_empty.elbo_trace, without.elbo_trace, rtol=1e-12)
+    lda = fitted(some)
+    np.testing.assert_allclose(lda.transform(some)[:3], 0.25)
+    assert lda.score(some) == pytest.approx(lda.score(counts), rel=1e-12)
+    assert lda.perplexity(some) == pytest.approx(lda.perplexity(counts), rel=1e-12)
+
+
+def test_a_step_of_partial_fit_is_that_of_scikit_learn() -> None:
+    """From the same topics, with proportions at their optimum: its own step, and the total by the formula."""
+    counts = documents(1, n=60)
+    settings = {
+        "doc_topic_prior": 0.3,
+        "topic_word_prior": 0.1,
+        "total_samples": 5_000,
+        "batch_size": 60,
+        "learning_offset": 20.0,
+        "learning_decay": 0.6,
+        "random_state": 0,
+    }
+    lda = cv.LatentDirichletAllocation(4, **settings).partial_fit(counts)
+    assert lda.n_batch_iter_ == 1
+    for step in (2, 3):
+        before = lda.components_.copy()
+        peer = Peer(4, mean_change_tol=1e-9, max_doc_update_iter=5_000, **settings)
+        peer._init_latent_vars(50)
+        peer.components_, peer.exp_dirichlet_component_ = before, lda.exp_dirichlet_component_.copy()
+        peer.n_batch_iter_ = step
+        peer._em_step(counts.tocsr(), total_samples=5_000, batch_update=False)
+        lda.partial_fit(counts)
+        rate = (20.0 + step) ** -0.6
+        mass = (1 - rate) * before.sum() + rate * (counts.sum() * 5_000 / 60 + 4 * 50 * 0.1)
+        assert lda.components_.sum() == pytest.approx(mass, rel=1e-9)
+        # one pass brings documents near their optimum, not to it
+        np.testing.assert_allclose(lda.components_, peer.components_, rtol=0.02, atol=0.02 * mass / 200)
+        assert lda.n_batch_iter_ == step
+
+
+def test_steps_over_a_stream_come_to_the_topics() -> None:
+    counts = documents(8, n=800)
+    lda = cv.LatentDirichletAllocation(
+        4, doc_topic_prior=0.3, topic_word_prior=0.1, total_samples=700, batch_size=35, random_state=0
+    )
+    for start in range(0, 700, 70):
+        lda.partial_fit(counts[start : start + 70])
+    assert lda.n_batch_iter_ == 20
+    reference = fitted(counts[:700]).completion_perplexity(counts[700:])
+    assert lda.completion_perplexity(counts[700:]) < 1.05 * reference
+
+
+@pytest.mark.parametrize(
+    ("method", "every", "perp_tol"), [("batch", 1, 0.05), ("batch", 3, 0.1), ("incremental", 2, 0.1)]
+)
+def test_a_fit_ends_where_the_perplexity_settles(method: str, every: int, perp_tol: float) -> None:
+    counts = documents(7, n=100)
+    arguments = {"learning_method": method, "tol": 0.0, "max_iter": 40}
+    ended = fitted(counts, evaluate_every=every, perp_tol=perp_tol, **arguments)
+    whole = fitted(counts, **arguments)
+    perplexities = np.exp(-whole.elbo_trace_[every::every] / counts.sum())
+    expected = every * (2 + int(np.argmax(np.abs(np.diff(perplexities)) < perp_tol)))
+    assert ended.n_iter_ == expected < 40
+    assert ended.converged_
+    assert not whole.converged_
+
+
+def test_the_perplexity_is_told(caplog) -> None:
+    counts = documents(7)
+    with caplog.at_level("INFO", logger="caviar"):
+        lda = fitted(counts, evaluate_every=2, perp_tol=0.0, max_iter=4, tol=0.0, verbose=True)
+    told = [line for line in caplog.messages if "perplexity" in line]
+    assert len(told) == 2
+    assert told[-1] == f"iteration 4  perplexity {lda.bound_:.4f}"
+
+
+@pytest.mark.parametrize("decay", [0.5, 1.0])
+def test_decays_at_the_ends_of_their_range(decay: float) -> None:
+    counts = documents(7, n=500)
+    online = {"learning_method": "online", "batch_size": 64, "learning_decay": decay, "max_iter": 20}
+    reference = fitted(counts[:400]).completion_perplexity(counts[400:])
+    lda = fitted(counts[:400], **online)
+    assert lda.completion_perplexity(counts[400:]) < 1.1 * reference
+    assert lda.n_batch_iter_ == 7 * (lda.n_iter_ - 1)  # and a last pass for the bound
+
+
+def test_iterations_and_generator() -> None:
+    counts = documents(3)
+    lda = fitted(counts, max_iter=7, tol=0.0)
+    assert lda.n_batch_iter_ == lda.n_iter_ == 7
+    assert isinstance(lda.random_state_, np.random.Generator)
+    lda.partial_fit(counts)
+    assert lda.n_batch_iter_ == 7 + lda.n_iter_
+    assert not hasattr(cv.LatentDirichletAllocation(), "random_state_")
+
+
+def test_scores_and_proportions_take_what_scikit_learn_gives_them() -> None:
+    counts, weights = documents(4), np.arange(60) % 3
+    lda = fitted(counts)
+    twice = sparse.csr_array(np.repeat(counts.toarray(), weights, axis=0))
+    assert lda.score(counts, sample_weight=weights) == pytest.approx(lda.score(twice), rel=1e-10)
+    assert lda.perplexity(counts, sub_sampling=True) == lda.perplexity(counts)
+    concentrations = fitted(counts).fit_transform(counts, normalize=False)
+    np.testing.assert_allclose(concentrations, lda.transform(counts, normalize=False), rtol=1e-6)
+    names = [f"word {v}" for v in range(50)]
+    named = fitted(pd.DataFrame(counts.toarray(), columns=names))
+    assert list(named.feature_names_in_) == names
+
+
 @pytest.mark.parametrize("method", ["incremental", "online"])
 def test_other_methods_find_the_topics_too(method: str) -> None:
     counts = documents(7, n=600)
@@ -226,8 +354,7 @@ def test_documents_without_words() -> None:
     np.testing.assert_allclose(lda.transform(some)[[0, 2]], lda.transform(counts[[0, 2]]), rtol=1e-6)
     with pytest.raises(cv.DataError, match="X is all zero"):
         lda.perplexity(np.zeros((2, 50)))
-    with pytest.raises(cv.DataError, match="all zero"):
-        fitted(np.zeros((2, 50)))
+    assert lda.score(np.zeros((2, 50))) == pytest.approx(0.0, abs=1e-9)
     with pytest.raises(cv.DataError, match="no word is held out"):
         lda.completion_perplexity(some, np.zeros((3, 50)))
     with pytest.raises(cv.DataError, match="only whole numbers of words"):
@@ -250,7 +377,13 @@ def test_it_is_saved_and_loaded(tmp_path) -> None:
     [
         ({"n_components": 0}, "n_components must be a whole number of at least 1"),
         ({"learning_method": "stochastic"}, "learning_method must be 'batch' or 'incremental' or 'online'"),
-        ({"learning_method": "online", "learning_decay": 0.5}, "learning_decay must be above 0.5"),
+        ({"learning_method": "online", "learning_decay": 0.49}, "learning_decay must be from 0.5 to 1"),
+        ({"learning_decay": 1.1}, "learning_decay must be from 0.5 to 1"),
+        ({"mean_change_tol": 1e-3}, "mean_change_tol=0.001 has no counterpart"),
+        ({"max_doc_update_iter": 100}, "max_doc_update_iter=100 has no counterpart.*tol and max_iter"),
+        ({"evaluate_every": 0.5}, "evaluate_every must be a whole number; got 0.5"),
+        ({"perp_tol": -1.0}, "perp_tol must be a finite number at least 0"),
+        ({"total_samples": 0}, "total_samples, if it is not None, must be a finite number above 0"),
         ({"doc_topic_prior": [0.1, 0.2]}, r"doc_topic_prior must have shape \(4,\)"),
         ({"topic_word_prior": 0.0}, "topic_word_prior must be above 0"),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
@@ -260,3 +393,14 @@ def test_impossible_arguments_are_refused(arguments: dict, message: str) -> None
     settings = {"n_components": 4, **arguments}
     with pytest.raises(cv.ParameterError, match=message):
         cv.LatentDirichletAllocation(**settings).fit(documents())
+
+
+def test_topics_of_an_earlier_version_go_on(tmp_path) -> None:
+    """A file that does not say how often topics were updated."""
+    counts = documents(10)
+    lda = fitted(counts)
+    del lda.n_batch_iter_
+    lda.save(tmp_path / "topics.caviar")
+    again = cv.load(tmp_path / "topics.caviar")
+    assert again.n_batch_iter_ == lda.n_iter_
+    assert again.partial_fit(counts).n_batch_iter_ > lda.n_iter_

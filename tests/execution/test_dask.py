@@ -90,6 +90,24 @@ def test_successive_states(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.parametrize("kind", ["Markov", "linear Gaussian"])
+def test_steps_after_the_last_observation_of_a_sequence(client, kind):
+    """They count nothing wherever the blocks are summed, and blocks of which nothing is left are summed too."""
+    rng = np.random.default_rng(8)
+    data = {"x": rng.normal(size=(N, 2)), "starts": np.arange(N) % 50 == 0}
+    data["x"][np.arange(N) % 50 >= 40] = np.nan
+    data["x"][:5_000] = np.nan
+    model = cv.models.gaussian_hidden_markov_model(2, 2, with_starts=True)
+    if kind != "Markov":
+        model = cv.models.linear_dynamical_system(2, 1, with_starts=True)
+    fits = [_settle(model.fit, data, seed=0, max_iter=2, executor=e) for e in (1, client)]
+    assert_same_bits(*fits)
+    kept = (np.arange(N) % 50 < 40) & (np.arange(N) >= 5_000)
+    short = {name: rows[kept] for name, rows in data.items()}
+    alone = _settle(model.fit, short, seed=0, max_iter=2)
+    np.testing.assert_allclose(fits[1].elbo_trace, alone.elbo_trace, rtol=1e-10)
+
+
 def test_the_address_of_a_scheduler_and_large_coefficients(cluster, monkeypatch):
     monkeypatch.setattr(dask, "_SMALL", 0)
     monkeypatch.setattr(placement, "_MESSAGE_BYTES", 0)
@@ -213,3 +231,24 @@ def test_a_scheduler_that_cannot_be_reached_is_told_with_small_data_too():
         cv.models.gaussian_mixture(2, 2).fit(
             {"x": np.zeros((500, 2))}, executor=cv.DaskExecutor("tcp://127.0.0.1:1", timeout=0.5)
         )
+
+
+def test_a_saddle_point_is_left_on_a_cluster(client):
+    """It is looked for in this process, and the steps away from it are passes on the cluster."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, 2)) + 4 * rng.integers(2, size=(N, 1))
+    model = cv.models.gaussian_mixture(2, 2)
+    equal = {"mean": np.zeros((2, 2)), "precision": np.stack([np.eye(2)] * 2)}
+    fits = [model.fit({"x": x}, init=equal, executor=executor) for executor in (1, client)]
+    assert_same_bits(*fits)
+    assert fits[0].elbo > model.fit({"x": x}, init=equal, max_iter=2).elbo + 1000
+
+
+def test_globals_that_are_given_are_held_on_a_cluster(client):
+    rng = np.random.default_rng(1)
+    x = 1e-3 * (rng.normal(size=(N, 1)) + 6 * rng.integers(2, size=(N, 1)))
+    model = cv.models.gaussian_mixture(1, 2)
+    fits = [
+        model.fit({"x": x}, init={"mean": [[0.0], [6e-3]]}, max_iter=3, executor=ex) for ex in (1, client)
+    ]
+    assert_same_bits(*fits)

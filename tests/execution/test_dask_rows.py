@@ -172,6 +172,26 @@ class Counting(Threads):
         return super().sum(work, source, chunks, carried)
 
 
+def test_missing_steps_of_a_chain_and_labels_of_empty_groups(client):
+    """Which rows lead to an observation is looked up in collections as in arrays."""
+    rng = np.random.default_rng(5)
+    x, starts = rng.normal(size=3_000), np.arange(3_000) % 20 == 0
+    x[np.arange(3_000) % 20 > 14] = np.nan
+    time_, state = cv.Plate("time"), cv.Plate("state", 2)
+    begins = cv.Data("starts", plates=time_)
+    s = cv.MarkovChain("s", [0.5, 0.5], [[0.8, 0.2], [0.1, 0.9]], along=time_, starts=begins)
+    chain = cv.Model(cv.Normal("x", cv.Normal("mean", 0.0, 0.1, plates=state)[s], 1.0, plates=time_))
+    group, obs = cv.Plate("group", 9), cv.Plate("obs")
+    m = cv.Normal("m", 0.0, cv.Gamma("tau", 1.0, 1.0), plates=group)
+    groups = cv.Model(cv.Normal("x", m[cv.Data("g", plates=obs)], 1.0, plates=obs))
+    labels = np.arange(3_000) % 7
+    for model, data in ((chain, {"x": x, "starts": starts}), (groups, {"x": x, "g": labels})):
+        collections = {name: da.from_array(values, chunks=700) for name, values in data.items()}
+        one, other = settle(model, data), settle(model, collections, executor=client)
+        assert_same_bits(one, other)
+    assert one["tau"].shape == 1.0 + 0.5 * 7
+
+
 def test_threads_read_rows_in_their_passes_only(client, rows, decoded):
     value = client.persist(da.from_array(rows, chunks=(3_000, D)))
     model, threads = cv.models.normal_wishart_mixture(D, 2), Counting(decoded)

@@ -5,6 +5,7 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
+from caviar import _model
 from caviar.engine import locals as engine_locals
 from caviar.engine.updates import GlobalUpdate
 from caviar.families import Gamma, Normal
@@ -24,7 +25,7 @@ def test_right_models_pass(name):
         CASES[name].state(), _data(name), n_draws=200, n_directions=12, **CASES[name].arguments
     )
     report.raise_if_failed()
-    assert [check.name for check in report.checks] == ["ascent", "stationarity", "elbo"]
+    assert [check.name for check in report.checks] == ["ascent", "stationarity", "saddle", "elbo"]
 
 
 @pytest.mark.parametrize("name", ["factorised-normal", "joint", "measured"])
@@ -251,3 +252,24 @@ def test_weights_that_underflow_have_an_elbo_all_the_same() -> None:
     model = cv.models.dirichlet_categorical(20, concentration=0.01)
     report = check_model(model, {"x": [0, 0, 2, 7]})
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("most_saddles", [0, 20])
+def test_a_saddle_point_is_caught(monkeypatch, most_saddles):
+    """Where fits end at saddle points, here because they are told to, the check finds one and says what to do."""
+    monkeypatch.setattr(_model, "_MOST_SADDLES", most_saddles)
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.gamma(3.0, 1.0, 20), rng.gamma(3.0, 0.1, 20)])
+    obs, k = cv.Plate("obs"), cv.Plate("k", 2)
+    z = cv.Categorical("z", cv.Dirichlet("w", np.ones(2)), plates=obs)
+    model = cv.Model(cv.Gamma("x", 3.0, cv.Gamma("rate", 1, 1, plates=k)[z], plates=obs))
+    report = check_model(model, {"x": x}, init={"rate": [2.0, 2.0]}, n_draws=50, n_directions=4)
+    # equal components make no other check fail
+    assert {check.name for check in report.checks if not check.passed} == (
+        set() if most_saddles else {"saddle"}
+    )
+    if not most_saddles:
+        best = model.fit({"x": x}, init={"z": np.repeat([0, 1], 20)}).elbo
+        saddle = model.fit({"x": x}, init={"rate": [2.0, 2.0]}).elbo
+        assert report["saddle"].figure == pytest.approx(best - saddle, abs=0.01)
+        assert "n_restarts=" in report["saddle"].sentence

@@ -164,10 +164,19 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "'precision' of Normal 'y' takes a product, as u * tau, but no sum and no dot product, whose logarithm has no "
         "expectation in closed form",
     ),
-    "a sum in a rate": (
-        lambda: cv.Gamma("t", 1.0, _gamma("u") + 1.0),
-        "'rate' of Gamma 't' takes a product, as u * tau, but no sum and no dot product, whose logarithm has no "
+    "a sum of two variables in a rate": (
+        lambda: cv.Gamma("t", 1.0, _gamma("u") + _gamma("v") + 1.0),
+        "'rate' of Gamma 't' takes a product, as u * tau, and known values added to it, but no other sum and no dot "
+        "product, whose logarithm has no expectation in closed form",
+    ),
+    "a known value added to a precision": (
+        lambda: _y(0.0, _gamma("u") + 1.0),
+        "'precision' of Normal 'y' takes a product, as u * tau, but no sum and no dot product, whose logarithm has no "
         "expectation in closed form",
+    ),
+    "a negative value added to a rate": (
+        lambda: cv.Gamma("t", 1.0, _gamma("u") - 1.0),
+        "'rate' of Gamma 't' must be positive; its factor -1 is not",
     ),
     "a negative factor of a precision": (
         lambda: _y(0.0, -2.0 * _gamma()),

@@ -253,6 +253,11 @@ def test_entropy(extreme):
     close(extreme.entropy(), partition - dot(shifted, expected), absolute=1e-9)
 
 
+def test_entropy_about_the_base_measure(extreme):
+    eta, _, expected, partition = form(extreme)
+    close(extreme.entropy_about_base(), partition - dot(eta, expected), absolute=1e-11)
+
+
 def test_natural_parameters_come_back(extreme):
     back = type(extreme).from_natural(extreme.natural)
     for name, value in extreme._parameters().items():

@@ -200,6 +200,22 @@ def test_simulated_documents_have_the_lengths_asked_for() -> None:
     assert np.isfinite(model().log_joint({**drawn, "document": labels}))
 
 
+@pytest.mark.parametrize("schedule", ["batch", "incremental", "stochastic"])
+@pytest.mark.parametrize("data", [sparse.csr_array((3, 40)), [np.empty(0, dtype=int)] * 3])
+def test_documents_without_words_leave_topics_at_their_prior(schedule: str, data) -> None:
+    """And the log probability of no words is 0."""
+    posterior = model().fit({"word": data}, seed=0, schedule=schedule)
+    prior = model().variables["topics"].slots["concentration"].node.value
+    np.testing.assert_allclose(posterior["topics"].concentration, np.broadcast_to(prior, (TOPICS, 40)))
+    assert posterior.converged
+    assert posterior.elbo == pytest.approx(0.0, abs=1e-12)
+    local = posterior.local({"word": data})
+    assert local["proportions"].concentration.shape == (3, TOPICS)
+    assert local["z"].probabilities.shape == (0, TOPICS)
+    with pytest.raises(cv.DataError, match="the data of 'word' are empty: no document has any token"):
+        model().fit({"word": data}, data_plate="token")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -208,7 +224,6 @@ def test_simulated_documents_have_the_lengths_asked_for() -> None:
             "its data are a list with an array for each document, or a sparse matrix",
         ),
         ({"word": [0, 1, 2]}, "its data are a list with an array for each document"),
-        ({"word": sparse.csr_array((2, 40))}, "the counts of 'word' are all zero"),
         ({"word": sparse.csr_array(-np.eye(40))}, "must be finite and not negative; got -1"),
         ({"word": sparse.csr_array(np.ones((2, 39)))}, r"40 categories, but its counts have shape \(2, 39\)"),
         ({"word": [np.array([3, 40])]}, "must hold whole numbers from 0 to 39; row 1 has 40"),

@@ -481,3 +481,71 @@ def test_far_from_all_data_it_is_still_the_density():
     posterior, _, expected = counts()
     x = np.array([0, 10**6])
     np.testing.assert_allclose(posterior.log_predictive({"x": x}), expected(x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_vectors_with_a_known_mean_for_each_row_and_a_latent_precision(labelled):
+    """A multivariate t about each row's own mean; the message m_i x_j to the Wishart is not symmetric by itself."""
+    rng, obs = np.random.default_rng(3), cv.Plate("obs")
+    means = rng.normal(size=(40, 3)) * [1.0, 5.0, 0.2] + [10.0, 0.0, -3.0]
+    x = means + rng.multivariate_normal(np.zeros(3), [[1, 0.6, 0], [0.6, 2, -0.3], [0, -0.3, 0.5]], size=40)
+    known = cv.Data("m", plates=obs)
+    if labelled:
+        kind = cv.Plate("kind", 2)
+        precision = cv.Wishart("L", 5.0, np.eye(3), plates=kind)
+        z = cv.Categorical("z", [0.3, 0.7], plates=obs)
+        model = cv.Model(cv.MultivariateNormal("x", known, precision[z], plates=obs))
+    else:
+        model = cv.Model(cv.MultivariateNormal("x", known, cv.Wishart("L", 5.0, np.eye(3)), plates=obs))
+    data = {"x": x, "m": means}
+    posterior = model.fit(data, seed=0)
+    new = {"x": x[::-1] + 1.0, "m": means}
+    q = posterior["L"]
+    weights = [0.3, 0.7] if labelled else [1.0]
+    dfs, scales = np.atleast_1d(q.df), q.inverse_scale.reshape(-1, 3, 3)
+    each = [
+        [
+            stats.multivariate_t(m, scale / (df - 2), df - 2).logpdf(row)
+            for row, m in zip(new["x"], means, strict=True)
+        ]
+        for df, scale in zip(dfs, scales, strict=True)
+    ]
+    expected = logsumexp(np.array(each) + np.log(weights)[:, None], axis=0)
+    np.testing.assert_allclose(posterior.log_predictive(new), expected, rtol=1e-11)
+
+
+CERTAIN = {
+    "dirichlet": lambda: (
+        cv.Categorical("x", cv.Dirichlet("p", [1e12, 2e12, 3e12]), plates=OBS),
+        np.array([0, 1, 2]),
+        np.log([1 / 6, 2 / 6, 3 / 6]),
+    ),
+    "beta": lambda: (
+        cv.Bernoulli("x", cv.Beta("p", 1e15, 3e15), plates=OBS),
+        np.array([1, 0]),
+        np.log([0.25, 0.75]),
+    ),
+    "gamma": lambda: (
+        cv.Poisson("x", cv.Gamma("r", 2e13, 1e13), plates=OBS),
+        np.array([0, 3]),
+        stats.poisson(2.0).logpmf([0, 3]),
+    ),
+    "precision": lambda: (
+        cv.Normal("x", 1.0, cv.Gamma("t", 2e13, 1e13), plates=OBS),
+        NUMBERS,
+        stats.norm(1.0, np.sqrt(0.5)).logpdf(NUMBERS),
+    ),
+    "normal-wishart": lambda: (
+        cv.MultivariateNormal("x", cv.NormalWishart("t", [1.0, -2.0], 1e13, 1e13, 1e13 * PLANE), plates=OBS),
+        PAIRS,
+        stats.multivariate_normal([1.0, -2.0], PLANE).logpdf(PAIRS),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_what_is_all_but_certain_has_the_density_at_its_value(name):
+    """Log-partitions of 1e13 nats and more, of which a row changes a few."""
+    leaf, x, expected = CERTAIN[name]()
+    found = fitted(leaf, x).log_predictive({"x": x})
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)

@@ -84,6 +84,47 @@ def test_long_plates_are_abbreviated():
     assert len(posterior.summary(max_rows=None).rows) == 30
 
 
+def _dependent(**arguments):
+    mean, tau = cv.Normal("mean", 0, 0.1), cv.Gamma("tau", 1, 1)
+    return cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("obs"))).fit(
+        {"x": [1.1, 0.3, 2.2, 1.0]}, **arguments
+    )
+
+
+def test_intervals_of_mean_field_are_called_so():
+    """Where one factor is all that is unknown they are exact, and nothing is said."""
+    remark = "Intervals are those of mean field, and may be too narrow."
+    summary = _dependent().summary()
+    assert summary.remark == str(summary).splitlines()[-1] == remark
+    assert f"<p>{remark}</p>" in summary._repr_html_()
+    assert remark in str(_dependent(point=["tau"]).summary())
+    assert _dependent(point=["tau", "mean"]).summary().remark == ""
+    mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(cv.datasets.load_faithful().values)
+    assert mixture.posterior_.summary().remark == remark
+    assert _many().is_exact
+    assert _many().summary().remark == ""
+    assert "mean field" not in str(_many().summary())
+
+
+def test_exact_intervals_hold_what_they_say_and_those_of_mean_field_less():
+    """On data of the model itself, by the quantile of the true mean under q, from 400 data sets."""
+    rng, inside = np.random.default_rng(0), {True: [], False: []}
+    for _ in range(400):
+        precision = rng.gamma(2.0) / 2
+        m = rng.normal(0, (0.1 * precision) ** -0.5)
+        data = {"x": rng.normal(m, precision**-0.5, 3)}
+        joint = cv.NormalGamma("theta", 0.0, 0.1, 2.0, 2.0)
+        mean, tau = cv.Normal("mean", 0.0, 0.1), cv.Gamma("tau", 2.0, 2.0)
+        for model in (
+            cv.Model(cv.Normal("x", joint, plates=cv.Plate("obs"))),
+            cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("obs"))),
+        ):
+            summary = model.fit(data).summary(level=0.8)
+            inside[summary.remark == ""].append(summary.rows[0].lower < m < summary.rows[0].upper)
+    assert np.mean(inside[True]) == pytest.approx(0.8, abs=0.06)
+    assert np.mean(inside[False]) < np.mean(inside[True]) - 0.02
+
+
 def test_points_have_no_intervals():
     summary = _fitted("map").summary(max_rows=None)
     points = [row for row in summary.rows if row.variable == "precision"]

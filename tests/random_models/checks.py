@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _estimate_of_observed(
     unseen = {v.name: ~seen for v, seen in posterior._evaluator.bind(data)[0].binding.seen.items()}
     rows_at, samples = _row_axes(posterior, local), np.empty(n_draws)
     for i in range(n_draws):
-        values, log_q = _draw(posterior, local, rng)
+        values, log_q = _draw(posterior, local, rng, {})
         log_q -= _unseen_log_q(posterior, local, values, unseen)
         values |= {name: _rows_to(values[name], axis) for name, axis in rows_at.items()}
         samples[i] = posterior.model.log_joint({**full, **values}) - log_q
@@ -85,8 +86,12 @@ def _estimate_of_observed(
             member = conditional(variables[name], {**full, **values})
             samples[i] -= np.broadcast_to(member.log_density(full[name]), gap.shape)[gap].sum()
         for name, gap in unseen.items():
-            member = conditional(variables[name], {**full, **values})
-            samples[i] -= np.broadcast_to(member.log_density(values[name]), gap.shape)[gap].sum()
+            member, value = conditional(variables[name], {**full, **values}), values[name]
+            if variables[name].summed:
+                # of a chain the steps after the last observation of each sequence
+                samples[i] -= member.log_density(value) - member[~gap].log_density(value[~gap])
+                continue
+            samples[i] -= np.broadcast_to(member.log_density(value), gap.shape)[gap].sum()
     return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
 
 
@@ -96,13 +101,27 @@ def _unseen_log_q(
     """Return the log density under q of hidden values without an observation below them, rows first."""
     total = 0.0
     for name, gap in unseen.items():
+        if name not in local:
+            total += float(posterior[name].log_density(values[name])[gap].sum())
+            continue
         q = local[name]
+        if posterior.model.variables[name].summed:
+            total += float(q.log_density(values[name]) - _kept(q, ~gap).log_density(values[name][~gap]))
+            continue
         if hasattr(q, "conditional"):
             labels = values[_gate_of(posterior, name, local)]
             q = q.conditional[np.arange(len(labels)), labels]
         axis = _row_axes(posterior, {name: q})[name]
         total += float(q.log_density(values[name])[np.moveaxis(gap, axis, 0)].sum())
     return total
+
+
+def _kept(q: Any, is_kept: np.ndarray) -> Any:
+    """Return the factor of a chain without its forecast."""
+    if hasattr(q, "observed"):
+        return q.observed
+    own = {name: getattr(q, name)[is_kept] for name in ("linear", "information", "starts")}
+    return replace(q, **own)
 
 
 def _without_gaps(array: Any, gap: np.ndarray) -> np.ndarray:

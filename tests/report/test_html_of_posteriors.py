@@ -79,8 +79,9 @@ def test_distance_and_calibration_are_told_with_the_data(regression):
     assert titles(page) == dict.fromkeys(
         ["Converged", "Never fell", "Distance to the true posterior", "Predictions are calibrated"], "good"
     )
-    k = posterior.diagnose(data, n_draws=1000, seed=0).pareto_k
-    assert any(f"Pareto k of 1,000 draws is {k:.2f}" in finding["text"] for finding in page["findings"])
+    found = posterior.diagnose(data, n_draws=1000, seed=0)
+    told = f"Pareto k of 1,000 draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
+    assert any(told in finding["text"] for finding in page["findings"])
     told = posterior.predict({"X": data["X"]})["y"]
     own = page["rows"]["predictions"][0]
     inside = np.abs(data["y"] - told.mean) <= 1.959964 * told.standard_deviation
@@ -141,7 +142,8 @@ def test_without_arviz_the_distance_is_not_told(regression, monkeypatch):
 def test_a_model_of_one_unknown_is_exact_from_any_start():
     p = cv.Beta("p", 1, 1)
     page = gather(cv.Model(cv.Bernoulli("x", p, plates=OBS)).fit({"x": [1, 1, 0]}))
-    assert titles(page)["One factor"] == "good"
+    # a theorem and no test, which could have failed
+    assert titles(page)["One factor"] == "info"
 
 
 def test_an_unfinished_fit_is_not_to_be_relied_on(hidden):

@@ -52,6 +52,25 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
     assert not np.array_equal(one.elbo_trace, other.elbo_trace)
 
 
+def test_steps_begin_at_distributions_that_were_given():
+    """By the formula of a step, from the update of all rows by hand, Gamma(shape + N / 2, ...)."""
+    x = np.random.default_rng(0).normal(size=512)
+    tau = cv.Gamma("tau", 2.0, 3.0)
+    obs = cv.Plate("obs")
+    mean = cv.Normal("mean", 0.0, 1e6, plates=cv.Plate("component", 1))
+    z = cv.Categorical("z", np.ones(1), plates=obs)
+    model = cv.Model(cv.Normal("x", mean[z], tau, plates=obs))
+    given = {"tau": cv.families.Gamma(50.0, 10.0), "mean": cv.families.Normal(np.zeros(1), np.full(1, 1e12))}
+    for delay in (0.0, 9.0):
+        rate = (1 + delay) ** -0.8
+        found = model.fit({"x": x}, init=given, schedule=cv.Stochastic(1_000, delay, 0.8), max_iter=1, seed=0)
+        assert found["tau"].shape == pytest.approx((1 - rate) * 50 + rate * (2 + 256), rel=1e-9)
+    slow = cv.Stochastic(1_000, 1e12, 1.0)
+    kept = model.fit({"x": x}, init=given, schedule=slow, max_iter=1, seed=0)
+    assert kept["tau"].shape == pytest.approx(50.0, rel=1e-6)
+    assert kept["tau"].rate == pytest.approx(10.0, rel=1e-6)
+
+
 def test_weights_and_rows_of_weight_zero():
     X = three_clusters(12_000)
     weight = np.where(np.arange(12_000) < 3_000, 0.0, 1.0)
@@ -102,7 +121,7 @@ def test_point_masses():
     [
         ({"batch_rows": 0}, "batch_rows is a whole number"),
         ({"delay": -1}, "delay is a number that is not negative"),
-        ({"decay": 0.5}, "decay is a number above 0.5"),
+        ({"decay": 0.49}, "decay is a number from 0.5 to 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(arguments, message):

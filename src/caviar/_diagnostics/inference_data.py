@@ -32,6 +32,7 @@ def inference_data(
     rng: np.random.Generator,
     coords: Mapping[str, Any],
     attrs: Mapping[str, Any],
+    is_fit: bool,
 ) -> Any:
     """Return draws of a posterior as what the installed ArviZ works on.
 
@@ -45,6 +46,8 @@ def inference_data(
         Data, and the plan with every global a point mass, and its passes; None without data.
     coords
         Name of an axis -> its labels.
+    is_fit
+        Whether the data are those that the factors were fitted to.
     """
     draws = draws_of(factors, n_draws, rng)
     dims = dimensions_of(model.nodes)
@@ -56,7 +59,7 @@ def inference_data(
     groups["sample_stats"] = {"log_q": draws.log_q[None]}
     attrs, left_out = dict(attrs), {}
     if bound is not None:
-        found, left_out = _groups_of_data(model, draws, *bound, rng)
+        found, left_out = _groups_of_data(model, draws, *bound, rng, is_fit=is_fit)
         for group, arrays in found.items():
             groups.setdefault(group, {}).update(arrays)
         plan = bound[1]
@@ -85,18 +88,26 @@ def _rank(groups: Mapping[str, Mapping[str, AnyArray]], name: str) -> int:
 
 
 def _groups_of_data(
-    model: Any, draws: Draws, data: Mapping[str, Any], plan: Plan, passes: Passes, rng: np.random.Generator
+    model: Any,
+    draws: Draws,
+    data: Mapping[str, Any],
+    plan: Plan,
+    passes: Passes,
+    rng: np.random.Generator,
+    *,
+    is_fit: bool,
 ) -> tuple[dict[str, dict[str, AnyArray]], dict[str, str]]:
     """Return the groups that need data, and for each that there is none of the reason."""
     groups: dict[str, dict[str, AnyArray]] = {}
     left_out: dict[str, str] = {}
-    reason = why_inexact(plan)
+    unseen = "" if is_fit else "the data are not those of the fit"
+    reason = why_inexact(plan) or unseen
     if reason:
         left_out["log weights"] = reason
     else:
         log_joint = draws.log_joint(plan, passes)
         groups["sample_stats"] = {"lp": log_joint[None], "log_weight": (log_joint - draws.log_q)[None]}
-    reason = why_no_rows(plan)
+    reason = why_no_rows(plan) or unseen
     if reason:
         left_out["log_likelihood"] = reason
     else:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import load_npz
 
 import caviar as cv
+from caviar.data.naming import listed
 
 from .speaking import complain, counted
 from .tables import read_for
@@ -107,7 +108,7 @@ def arrays_for(
 
 
 def _columns_in_words(columns: Sequence[str]) -> str:
-    return f"column{'s' * (len(columns) != 1)} {_listed(columns)}"
+    return f"column{'s' * (len(columns) != 1)} {listed(columns)}"
 
 
 def _of_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dict[str, Any]:
@@ -117,10 +118,10 @@ def _of_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dic
     chosen = {name: _found(name, columns, there) for name, columns in wanted.items()}
     chosen = {name: columns for name, columns in chosen.items() if columns}
     if not chosen:
-        listed = "; ".join(f"{name}: {_listed(columns)}" for name, columns in wanted.items())
+        arrays = "; ".join(f"{name}: {listed(columns)}" for name, columns in wanted.items())
         raise cv.DataError(
-            f"the data have none of the columns that hold the arrays of the model ({listed}); they have "
-            f"{_listed(there)}. Rename them by --sql 'SELECT a AS X_0, ... FROM data', or give a NumPy file .npz"
+            f"the data have none of the columns that hold the arrays of the model ({arrays}); they have "
+            f"{listed(there)}. Rename them by --sql 'SELECT a AS X_0, ... FROM data', or give a NumPy file .npz"
         )
     names = list(dict.fromkeys(column for columns in chosen.values() for column in columns))
     categories = {name: values for name, values in categories_of(posterior).items() if name in names}
@@ -142,7 +143,7 @@ def _tell_unknown(data: str | None, categories: Mapping[str, Sequence[str]], sql
         complain(
             "warning",
             f"column {name} has values that the model was not fitted to, which count as missing (in "
-            f"{counted(n_rows, 'row')}): {_listed(values)}; it knows {_listed(categories[name])}",
+            f"{counted(n_rows, 'row')}): {listed(values)}; it knows {listed(categories[name])}",
         )
 
 
@@ -153,13 +154,9 @@ def _found(name: str, columns: Sequence[str], there: Sequence[str]) -> list[str]
         return list(columns)
     if len(missing) < len(columns):
         raise cv.DataError(
-            f"the data have some columns of '{name}', but not {_listed(missing)}; they have {_listed(there)}"
+            f"the data have some columns of '{name}', but not {listed(missing)}; they have {listed(there)}"
         )
     return []
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
 
 
 def _of_file(path: Path, posterior: cv.Posterior) -> dict[str, Any]:
@@ -169,7 +166,7 @@ def _of_file(path: Path, posterior: cv.Posterior) -> dict[str, Any]:
     found = {name: arrays[name] for name in wanted if name in arrays}
     if not found:
         raise cv.DataError(
-            f"{path} has the arrays {_listed(list(arrays))}, and none of those of the model: {_listed(list(wanted))}"
+            f"{path} has the arrays {listed(list(arrays))}, and none of those of the model: {listed(list(wanted))}"
         )
     return found
 

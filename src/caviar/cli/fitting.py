@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 import caviar as cv
+from caviar.data.naming import listed
 
 from .ending import end_told
 from .files import require_writable
@@ -17,8 +18,8 @@ from .mixed_fitting import fit_mixed, require_mixed
 from .non_numeric import NonNumeric, NumericTable, numbers_only, other_choice_told
 from .progress import resumptions_told, watching
 from .results import document_of, print_document, print_results
-from .rows import RowsOfTable, rows_of_table
-from .speaking import complain, gathered_warnings, say, standard_error, standard_output
+from .rows import RowsOfTable, complain_of_columns, rows_of_table
+from .speaking import gathered_warnings, say, standard_error, standard_output
 from .tables import input_file, source_name
 
 __all__ = ["fit_to_table", "fitted"]
@@ -46,7 +47,7 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     with other_choice_told(request.non_numeric, others="drop, one-hot, or categorical"):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=is_auto)
     if KINDS[request.model].one_column and len(table.columns) != 1:
-        names = ", ".join(table.columns)
+        names = listed(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
     with resumptions_told(quiet=request.quiet):
         estimator = fitted(
@@ -58,11 +59,7 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     if request.picture is not None:
         cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
     _print(request, estimator)
-    for name, figures in table.summary.items():
-        if figures["min"] == figures["max"]:
-            complain(
-                "warning", f"column {name} is constant, so it tells no rows apart; leave it out by --columns"
-            )
+    complain_of_columns(table.summary)
     status = estimator.posterior_.status
     end_told(status, estimator.n_iter_, output=request.output, checkpoint=request.checkpoint)
 

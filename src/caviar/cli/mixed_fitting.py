@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 import caviar as cv
+from caviar.data.row_numbers import numbers_rows
 from caviar.estimators._data_scale import scale_of
 
 from .ending import end_told
@@ -18,7 +19,8 @@ from .mixed_results import document_of_mixed, print_mixed
 from .non_numeric import NumericTable, numbers_only
 from .progress import resumptions_told, watching
 from .results import print_document
-from .speaking import complain, gathered_warnings, say, standard_error, standard_output
+from .rows import complain_of_columns, numbering
+from .speaking import gathered_warnings, say, standard_error, standard_output
 from .tables import source_name
 
 __all__ = ["fit_mixed", "require_mixed"]
@@ -57,11 +59,16 @@ def fit_mixed(request: FitRequest, data: str | None) -> None:
     if request.output is not None:
         posterior.save(request.output)
     _print(request, posterior)
-    for name, values in arrays.items():
-        if np.nanmin(values) == np.nanmax(values):
-            complain(
-                "warning", f"column {name} is constant, so it tells no rows apart; leave it out by --columns"
-            )
+    complain_of_columns(
+        {
+            name: {
+                "min": float(np.nanmin(values)),
+                "max": float(np.nanmax(values)),
+                **numbering(name not in numeric.categories and numbers_rows(values)),
+            }
+            for name, values in arrays.items()
+        }
+    )
     end_told(posterior.status, posterior.n_iter, output=request.output, checkpoint=request.checkpoint)
 
 

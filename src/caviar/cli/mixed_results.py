@@ -128,11 +128,14 @@ def print_mixed(console: Console, posterior: cv.Posterior) -> None:
         say(console, f"{missing:,} missing {what} integrated out")
     say(console)
     _print_components(console, components)
+    say(console, posterior.interval_remark)
     say(console)
     starts = len(posterior.restart_elbos)
     best = f" (the best of {starts} starts)" if starts > 1 else ""
     say(console, f"ELBO {posterior.elbo:.4f} nats after {counted(posterior.n_iter, 'iteration')}{best}")
     say(console, str(posterior.status))
+    if posterior.told_ends:
+        say(console, posterior.told_ends)
 
 
 def _print_components(console: Console, components: list[_Component]) -> None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import caviar as cv
+from caviar.data.naming import listed
 
 from .speaking import say, standard_error
 
@@ -49,12 +50,11 @@ def numbers_only(
         return NumericTable(columns, sql)
     found = cv.data.numeric_query(data, choice.value, columns=columns, sql=sql)
     if found.dropped and not quiet:
-        say(standard_error(), f"left out, for not all their entries are numbers: {', '.join(found.dropped)}")
+        say(standard_error(), f"left out, for not all their entries are numbers: {listed(found.dropped)}")
     for name, values in found.categories.items():
         if not quiet:
-            listed = ", ".join(values[:6]) + (", ..." if len(values) > 6 else "")
             what = "columns of 0 and 1" if choice is NonNumeric.ONE_HOT else "categories"
-            say(standard_error(), f"column {name} became {len(values)} {what}: {listed}")
+            say(standard_error(), f"column {name} became {len(values)} {what}: {listed(values)}")
     if not found.dropped and not found.categories:
         return NumericTable(columns, sql)
     return NumericTable(list(found.columns), found.sql, found.categories)

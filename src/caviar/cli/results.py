@@ -19,6 +19,7 @@ __all__ = [
     "document_of",
     "document_of_posterior",
     "in_digits",
+    "interval_remark",
     "objective_document",
     "print_document",
     "print_results",
@@ -37,6 +38,7 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
         "elbo": _number(estimator.elbo_),
         "elbo_trace": [_number(value) for value in estimator.elbo_trace_.tolist()],
         "restart_elbos": [_number(value) for value in estimator.posterior_.restart_elbos.tolist()],
+        "distinct_ends": _ends(estimator.posterior_),
         "n_iter": estimator.n_iter_,
         "converged": bool(estimator.converged_),
         "covariance_type": getattr(estimator, "covariance_type", None),
@@ -50,6 +52,7 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
             }
             for row in cv.report.component_table(estimator)
         ],
+        "interval_remark": interval_remark(estimator),
         **more,
     }
 
@@ -69,6 +72,7 @@ def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
             }
             for row in posterior.summary(max_rows=None).rows
         ],
+        "interval_remark": posterior.interval_remark,
     }
 
 
@@ -80,11 +84,16 @@ def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
         "elbo_terms": {name: _number(term) for name, term in posterior.elbo_terms.items()},
         "elbo_trace": [_number(value) for value in posterior.elbo_trace.tolist()],
         "restart_elbos": [_number(value) for value in posterior.restart_elbos.tolist()],
+        "distinct_ends": _ends(posterior),
         "n_iter": posterior.n_iter,
         "converged": posterior.converged,
         "status": posterior.status.value,
         "rows": None if data is None else data["rows"],
     }
+
+
+def _ends(posterior: cv.Posterior) -> list[dict[str, float]]:
+    return [{"elbo": elbo, "starts": n_starts} for elbo, n_starts in posterior.distinct_ends]
 
 
 def _estimate(estimate: Any) -> dict[str, float | None]:
@@ -115,6 +124,9 @@ def print_results(console: Console, estimator: Any) -> None:
         say(console, f"{about['missing_entries']:,} missing {what} integrated out")
     say(console)
     _print_components(console, estimator)
+    remark = interval_remark(estimator)
+    if remark:
+        say(console, remark)
     say(console)
     starts = len(estimator.posterior_.restart_elbos)
     best = f" (the best of {starts} starts)" if starts > 1 else ""
@@ -123,7 +135,15 @@ def print_results(console: Console, estimator: Any) -> None:
         f"{kind.objective} {estimator.elbo_:.4f} nats after {counted(estimator.n_iter_, 'iteration')}{best}",
     )
     say(console, str(estimator.posterior_.status))
+    if estimator.posterior_.told_ends:
+        say(console, estimator.posterior_.told_ends)
     _say_moves(console, getattr(estimator, "moves_", []))
+
+
+def interval_remark(estimator: Any) -> str:
+    """Return what is to be known of the intervals of a mixture; empty where it gives none."""
+    has_intervals = any(row.mean[0].low is not None for row in cv.report.component_table(estimator))
+    return estimator.posterior_.interval_remark if has_intervals else ""
 
 
 def _say_moves(console: Console, moves: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
+from caviar.data.row_numbers import RowNumbers, numbers_rows
 from caviar.data.table_files import find_files
 
-__all__ = ["LARGE", "RowsOfTable", "is_large", "rows_of_table"]
+from .speaking import complain
+
+__all__ = ["LARGE", "RowsOfTable", "complain_of_columns", "is_large", "numbering", "rows_of_table"]
 
 LARGE = 2**28
 """Bytes of files from which on they are read in blocks."""
@@ -32,7 +36,8 @@ class RowsOfTable:
     missing
         Number of missing entries.
     summary
-        Name -> mean, standard deviation, smallest and largest of the values that are there.
+        Name -> mean, standard deviation, smallest and largest of the values that are there, and ``numbers_rows`` where
+        these seem to number the rows.
     """
 
     values: Any
@@ -67,6 +72,7 @@ def rows_of_table(
             "standard_deviation": float(np.nanstd(column)),
             "min": float(np.nanmin(column)),
             "max": float(np.nanmax(column)),
+            **numbering(numbers_rows(column)),
         }
         for name, column in zip(table.columns, values.T, strict=True)
     }
@@ -78,21 +84,53 @@ def is_large(data: str) -> bool:
     return sum(Path(path).stat().st_size for path in find_files(data).paths) >= LARGE
 
 
+def numbering(is_found: bool) -> dict[str, bool]:
+    """Return what is told of a column that seems to number the rows; of others nothing."""
+    return {"numbers_rows": True} if is_found else {}
+
+
+def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
+    """Warn of columns that tell nothing of the rows.
+
+    Parameters
+    ----------
+    summary
+        Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows.
+    """
+    for name, figures in summary.items():
+        if figures["min"] == figures["max"]:
+            complain(
+                "warning", f"column {name} is constant, so it tells no rows apart; leave it out by --columns"
+            )
+        elif figures.get("numbers_rows"):
+            complain(
+                "warning",
+                f"column {name} seems to number the rows; an index says nothing of them, so leave it out by --columns "
+                f"if it is one",
+            )
+
+
 def _in_blocks(table: cv.LazyTable) -> RowsOfTable:
     """Return rows that are read in blocks, after two passes over them."""
     rows, names = table.rows(), table.columns
     total, missing = np.zeros(len(names)), 0
     lowest, highest = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    numbers = [RowNumbers() for _ in names]
     for start in range(0, len(rows), _BLOCK_ROWS):
         block = rows[start : start + _BLOCK_ROWS]
         gone = np.isnan(block)
         missing += int(gone.sum())
         total += np.where(gone, 0.0, block).sum(axis=0, dtype=np.float64)
         lowest, highest = np.fmin(lowest, block.min(axis=0)), np.fmax(highest, block.max(axis=0))
+        for own, column in zip(numbers, block.T, strict=True):
+            own.add(column)
     mean, squares = total / len(rows), np.zeros(len(names))
     for start in range(0, len(rows) if not missing else 0, _BLOCK_ROWS):
         squares += np.square(rows[start : start + _BLOCK_ROWS] - mean).sum(axis=0)
     figures = zip(names, mean, np.sqrt(squares / len(rows)), lowest, highest, strict=True)
     keys: list[str] = ["mean", "standard_deviation", "min", "max"]
-    summary = {name: dict(zip(keys, map(float, own), strict=True)) for name, *own in figures}
+    summary = {
+        name: {**dict(zip(keys, map(float, own), strict=True)), **numbering(looked.are_found)}
+        for (name, *own), looked in zip(figures, numbers, strict=True)
+    }
     return RowsOfTable(rows, names, missing, summary)

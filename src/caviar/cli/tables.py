@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import caviar as cv
+from caviar.data.naming import listed
 
 from .files import require_writable
 from .non_numeric import same_numbers
@@ -129,7 +130,7 @@ def _require_columns(names: Sequence[str], there: Sequence[str], model: object) 
     if len(there) != len(names):
         raise cv.DataError(
             f"{model} was fitted to {len(names)} columns without names; the data have {len(there)}: "
-            f"{', '.join(there)}. Choose by --sql 'SELECT ... FROM data'"
+            f"{listed(there)}. Choose by --sql 'SELECT ... FROM data'"
         )
 
 

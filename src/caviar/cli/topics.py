@@ -70,3 +70,5 @@ def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
     iterations = counted(lda.n_iter_, "iteration")
     say(console, f"ELBO {lda.elbo_:.4f} nats after {iterations}{best}, perplexity bound {lda.bound_:.1f}")
     say(console, str(lda.posterior_.status))
+    if lda.posterior_.told_ends:
+        say(console, lda.posterior_.told_ends)

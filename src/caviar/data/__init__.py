@@ -2,7 +2,7 @@
 
 from .arrays import ArrayRows
 from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
-from .rows import as_rows, column_names
+from .rows import as_rows, column_names, on_host, refuse_unmade
 from .scan import LazyTable, scan
 from .tables import Table, read_table, write_table
 
@@ -16,7 +16,9 @@ __all__ = [
     "column_names",
     "indicator_query",
     "numeric_query",
+    "on_host",
     "read_table",
+    "refuse_unmade",
     "scan",
     "unknown_values",
     "write_table",

@@ -10,6 +10,7 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 from .arrow_numbers import fill_columns, number_type
+from .naming import named
 from .pieces import PieceRows
 from .table_numbers import not_numeric_message
 
@@ -38,12 +39,18 @@ def arrow_rows(value: Any) -> Any:
         if kind is None:
             column = columns[names.index(name)]
             first = next((str(entry.as_py()) for entry in column if entry.is_valid), "")
-            why = f"its type is {column.type}, and its first value {first[:40]!r}"
+            why = f"its type is {column.type}, and its first value {named(first)}"
             good = [other for other, own in found.items() if own is not None]
             raise DataError(not_numeric_message("the Arrow table", name, why, good))
     if not columns or not len(columns[0]):
         raise DataError("the Arrow table has no rows or no columns")
-    return PieceRows(_ArrowPieces(tuple(columns), np.result_type(*found.values()), shape))
+    return _ArrowRows(_ArrowPieces(tuple(columns), np.result_type(*found.values()), shape))
+
+
+class _ArrowRows(PieceRows):
+    """Rows of Arrow columns, which are in memory as they are, or mapped into it."""
+
+    is_held = True
 
 
 @dataclass(frozen=True, eq=False)

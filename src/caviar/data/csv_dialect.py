@@ -7,21 +7,43 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import StringIO
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from .._errors import DataError
 
-__all__ = ["MISSING", "CsvDialect", "dialect_of", "line_of"]
+__all__ = [
+    "LONGEST_LINE",
+    "MISSING",
+    "CsvDialect",
+    "dialect_of",
+    "line_of",
+    "opened",
+    "opened_bytes",
+    "read_in_words",
+    "records_of",
+]
 
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null")
 """Entries that stand for a missing value."""
 
+LONGEST_LINE = 2**24
+"""Characters of a record beyond which a file is taken for something else than a table."""
+
 _DELIMITERS = (",", ";", "\t", "|")
+_MOST_LINES = 1_000
+"""Lines that the first record may have."""
+_NUMBER = re.compile(
+    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE
+)
+"""What DuckDB reads as a number, except for digits grouped by underscores: 2020_01 is a name."""
 
 
 @dataclass(frozen=True)
@@ -52,78 +74,152 @@ def dialect_of(path: Path) -> CsvDialect:
     Raises
     ------
     DataError
-        If the file is no text in UTF-8, has no line, or gives two columns the same name.
+        If the file is no text in UTF-8, has no line, gives two columns the same name, or its first line is neither
+        names nor numbers.
     """
-    try:
-        with _open(path) as lines:
-            blank_lines, first = _first_record(lines)
-    except UnicodeDecodeError as error:
+    with read_in_words(path), opened(path) as lines:
+        first = _FirstRecord(lines)
+        if first.is_missing:
+            raise DataError(
+                f"{path} is empty; expected a line with the names of the columns, and a line for each row"
+            )
+        delimiter = _delimiter_of(first)
+        fields = [field.strip() for field in first.fields(delimiter)]
+    if not any(fields):
         raise DataError(
-            f"{path} is neither a Parquet file nor a CSV file in UTF-8: {error.reason}"
-        ) from error
-    except (csv.Error, EOFError, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is neither a Parquet nor a CSV file: {error}") from error
-    if first is None:
-        raise DataError(
-            f"{path} is empty; expected a line with the names of the columns, and a line for each row"
+            f"{path}: its first line has {len(fields)} entries and all are empty, so it holds neither names nor "
+            f"numbers. Write the names of the columns there, or remove the line"
         )
-    delimiter = max(_DELIMITERS, key=lambda candidate: len(_fields(first, candidate)))
-    fields = [field.strip() for field in _fields(first, delimiter)]
     header = not all(field in MISSING or _is_number(field) for field in fields)
     names = [field if header and field else f"x{number}" for number, field in enumerate(fields)]
-    return CsvDialect(delimiter, tuple(names), header, blank_lines)
+    return CsvDialect(delimiter, tuple(names), header, first.blank_lines)
 
 
 def line_of(paths: Sequence[Path], dialect: CsvDialect, row: int) -> tuple[Path, int]:
     """Return the file, and the line in it counted from 1, on which a row of all files, counted from 0, ends."""
     places = ((path, line) for path in paths for line in _lines_of_rows(path, dialect))
-    return next(islice(places, row, None))
+    found = next(islice(places, row, None), None)
+    if found is None:
+        raise DataError(
+            f"{paths[-1]} changed while it was read: it has no row {row + 1:,} any more. Read it again"
+        )
+    return found
+
+
+def records_of(lines: IO[str], dialect: CsvDialect) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line on which each record of a file ends, and its entries: first those of the header, if there is one.
+
+    An empty line is a record, with its entry missing, only where there is one column.
+    """
+    for _ in range(dialect.blank_lines):
+        lines.readline()
+    # DuckDB, too, takes a quote after a blank for one that opens an entry
+    records = csv.reader(lines, delimiter=dialect.delimiter, skipinitialspace=True)
+    for record in records:
+        if record or len(dialect.names) == 1:
+            yield dialect.blank_lines + records.line_num, record or [""]
 
 
 def _lines_of_rows(path: Path, dialect: CsvDialect) -> Iterator[int]:
-    with _open(path) as lines:
-        for _ in range(dialect.blank_lines):
-            next(lines)
-        records = csv.reader(lines, delimiter=dialect.delimiter)
-        if dialect.header:
-            next(records)
-        for record in records:
-            # An empty line is a row, with its value missing, only where there is one column.
-            if record or len(dialect.names) == 1:
-                yield dialect.blank_lines + records.line_num
+    with read_in_words(path), opened(path) as lines:
+        for line, _ in islice(records_of(lines, dialect), int(dialect.header), None):
+            yield line
 
 
-def _open(path: Path) -> IO[str]:
+def opened(path: Path) -> IO[str]:
+    """Open a CSV file, packed or not, as text."""
+    return TextIOWrapper(opened_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def opened_bytes(path: Path) -> IO[bytes]:
+    """Open a CSV file, packed or not, as bytes."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    if packed:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open("rt", encoding="utf-8-sig", newline="")
+    return cast("IO[bytes]", gzip.open(path, "rb")) if packed else path.open("rb")
 
 
-def _first_record(lines: Iterator[str]) -> tuple[int, str | None]:
-    """Return the number of empty lines, and the text of the first record after them."""
-    blank_lines = 0
-    for line in lines:
+@contextmanager
+def read_in_words(path: Path) -> Iterator[None]:
+    """Turn what may go wrong with the text of a file into an error of ours."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is neither a Parquet file nor a CSV file in UTF-8: {error.reason}"
+        ) from error
+    except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path} is neither a Parquet nor a CSV file: {error}") from error
+    except MemoryError as error:
+        raise DataError(f"{path} cannot be read: a line of it does not fit into memory") from error
+
+
+class _FirstRecord:
+    """The first record of a file that is not empty, split at one delimiter or another.
+
+    As many lines are read as it takes; a quote that is never closed does not make a record of the whole file.
+    """
+
+    def __init__(self, lines: IO[str]) -> None:
+        self._lines = lines
+        self._read: list[str] = []
+        self.blank_lines = 0
+        while (line := self._next_line()) and not line.strip():
+            self.blank_lines += 1
+        if line:
+            self._read.append(line)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the file has no such record."""
+        return not self._read
+
+    def fields(self, delimiter: str) -> list[str]:
+        """Return the entries.
+
+        Raises
+        ------
+        csv.Error
+            If a quote is not closed, or the record is too long.
+        """
+        return next(csv.reader(self._again(), delimiter=delimiter))
+
+    def _again(self) -> Iterator[str]:
+        length, number = 0, 0
+        while length <= LONGEST_LINE and number < _MOST_LINES:
+            if number == len(self._read):
+                line = self._next_line()
+                if not line:
+                    raise csv.Error(f"the quote that line {self.blank_lines + 1} opens is not closed")
+                self._read.append(line)
+            yield self._read[number]
+            length += len(self._read[number])
+            number += 1
+        what = f"{LONGEST_LINE:,} characters" if length > LONGEST_LINE else f"{_MOST_LINES:,} lines"
+        raise csv.Error(
+            f"the record that line {self.blank_lines + 1} begins has more than {what}; is a quote not closed?"
+        )
+
+    def _next_line(self) -> str:
+        line = self._lines.readline(LONGEST_LINE + 1)
         if "\0" in line:
             raise csv.Error("it holds null bytes")
-        if line.strip():
-            record = line
-            while record.count('"') % 2 and (more := next(lines, "")):
-                record += more
-            return blank_lines, record
-        blank_lines += 1
-    return blank_lines, None
+        return line
 
 
-def _fields(record: str, delimiter: str) -> list[str]:
-    # line by line: what is one entry with a line break in quotes is two lines for another delimiter
-    return next(csv.reader(StringIO(record, newline=""), delimiter=delimiter), [])
+def _delimiter_of(first: _FirstRecord) -> str:
+    """Return the delimiter that makes the most entries of the first record."""
+    widths: dict[str, int] = {}
+    errors: list[csv.Error] = []
+    for delimiter in _DELIMITERS:
+        try:
+            widths[delimiter] = len(first.fields(delimiter))
+        except csv.Error as error:
+            errors.append(error)
+    best = max(widths, key=widths.__getitem__, default="")
+    if errors and widths.get(best, 1) == 1:
+        raise errors[0]
+    return best
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return _NUMBER.fullmatch(text) is not None

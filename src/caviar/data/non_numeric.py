@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._errors import DataError, ParameterError
+from .naming import listed, named
 from .table_files import find_files, identifier, literal
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
 from .tables import connected, reading, relation_of, tables_extra
@@ -96,7 +97,7 @@ def numeric_query(
     categories = {name: values for name, values in categories.items() if values}
     kept = [name for name in names if name not in dropped]
     if not kept:
-        raise DataError(f"no column of the table holds numbers; its columns are {', '.join(names)}")
+        raise DataError(f"no column of the table holds numbers; its columns are {listed(names)}")
     if non_numeric == "categorical":
         codes = category_query(kept, categories, sql=sql)
         return NumericQuery(codes, tuple(kept), tuple(dropped), categories)
@@ -220,7 +221,7 @@ def _values(relation: Any, name: str) -> list[str]:
     values = [row[0] for row in rows.limit(_MOST_CATEGORIES + 1).fetchall()]
     if len(values) > _MOST_CATEGORIES:
         raise DataError(
-            f"column {name!r} has more than {_MOST_CATEGORIES} different values, too many for categories; leave it "
-            f"out: choose columns (columns=, --columns), or drop those without numbers (--non-numeric drop)"
+            f"column {named(name)} has more than {_MOST_CATEGORIES} different values, too many for categories; leave "
+            f"it out: choose columns (columns=, --columns), or drop those without numbers (--non-numeric drop)"
         )
     return values

@@ -13,8 +13,9 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 from .arrow_numbers import fill_columns
+from .naming import named
 from .raw_file import RawFile, Workspace, write_raw
-from .table_files import TableFiles, identifier
+from .table_files import TableFiles, as_number, identifier
 from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message
 from .tables import connected, reading, relation_of, tables_extra, what_went_wrong
 
@@ -102,14 +103,14 @@ class QueryStream:
         number = {name: f"n{j}" for j, name in enumerate(self.chosen)}
         target = "FLOAT" if is_single else "DOUBLE"
         casts = [
-            f"TRY_CAST({identifier(name)} AS {target}) AS {number[name]}"
+            f"{as_number(name, self.kinds[name], target)} AS {number[name]}"
             if self._may_be_numbers(name)
             else f"NULL::DOUBLE AS {number[name]}"
             for name in self.chosen
         ]
         # the text of an entry that is none of a number; that of all others is null
         casts += [
-            f"CASE WHEN TRY_CAST({identifier(name)} AS DOUBLE) IS NULL AND lower(trim({identifier(name)})) <> 'nan' "
+            f"CASE WHEN {as_number(name, 'varchar')} IS NULL AND lower(trim({identifier(name)})) <> 'nan' "
             f"THEN {identifier(name)} END AS t{number[name]}"
             for name in texts
         ]
@@ -170,7 +171,7 @@ class QueryStream:
                 self._not_numeric(name, f"its type is {self.kinds[name].upper()}{self._first(name)}")
             )
         if found.n_bad:
-            at = f"{found.text[:40]!r} in {self._place(found.first_bad)}"
+            at = f"{named(found.text)} in {self._place(found.first_bad)}"
             if 2 * found.n_bad > n_rows:
                 raise DataError(self._not_numeric(name, f"it has {at}"))
             raise DataError(unreadable_message(self.label, name, found.n_bad, at))
@@ -182,7 +183,7 @@ class QueryStream:
         with self._relation() as relation:
             given = identifier(name)
             found = relation.filter(f"{given} IS NOT NULL").project(f"{given}::VARCHAR").limit(1).fetchall()
-        return f", and its first value {found[0][0][:40]!r}" if found else ""
+        return f", and its first value {named(found[0][0])}" if found else ""
 
     def _not_numeric(self, name: str, why: str) -> str:
         good = [

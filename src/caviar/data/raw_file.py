@@ -10,20 +10,24 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .._errors import DataError
+from .._leftovers import hold, remove_if_abandoned, sweep_once
 from .._typing import AnyArray
 
 __all__ = ["RawFile", "Workspace", "default_directory", "piece_rows_of", "write_raw"]
 
 _PIECE_BYTES = 2**20
+_PREFIX, _LOCK = "caviar-", "in-use"
 
 
 class Workspace:
     """A temporary folder that is removed with this object, and when the process ends.
+
+    Those of processes that were killed are removed when the next process makes one in the same place.
 
     Parameters
     ----------
@@ -33,13 +37,14 @@ class Workspace:
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         parent = default_directory() if directory is None else Path(directory)
+        sweep_once(parent, f"{_PREFIX}*/{_LOCK}", _remove_if_abandoned)
         try:
-            self.path = Path(tempfile.mkdtemp(prefix="caviar-", dir=parent))
+            self.path, lock = _held_folder(parent)
         except OSError as error:
             raise DataError(
                 f"cannot write temporary files to {parent}: {error.strerror or error}; give another directory="
             ) from error
-        self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
+        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
 
 def default_directory() -> Path:
@@ -51,9 +56,25 @@ def default_directory() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def _remove(path: Path, process: int) -> None:
+def _held_folder(parent: Path) -> tuple[Path, BinaryIO]:
+    """Make a folder, and the open file in it by which others see that it is in use."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        lock = (path / _LOCK).open("xb")
+        if hold(lock):
+            return path, lock
+        lock.close()
+
+
+def _remove_if_abandoned(lock: Path) -> None:
+    if remove_if_abandoned(lock):
+        shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _remove(path: Path, lock: BinaryIO, process: int) -> None:
     # a forked process ends with copies of the objects of its parent, which still needs the files
     if os.getpid() == process:
+        lock.close()
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -6,27 +6,32 @@ from typing import Any
 
 import numpy as np
 
+from .._errors import DataError
 from .._lazy import LazyRows, StoredRows
 from .arrow_rows import arrow_rows
 from .dask_rows import dask_rows
 from .scan import LazyTable
 
-__all__ = ["as_rows", "column_names"]
+__all__ = ["as_rows", "column_names", "on_host", "refuse_unmade"]
 
 
 def as_rows(value: Any) -> Any:
     """Return tables and arrays that are to be read in blocks as lazy rows, anything else as it is.
 
     Lazy tables (:func:`caviar.scan`), Dask arrays and DataFrames, Arrow tables and columns, and memory maps become
-    lazy; arrays and tables of pandas and Polars are in memory anyway.
+    lazy; arrays and tables of pandas and Polars are in memory anyway. Of an xarray.DataArray its values are taken, and
+    arrays of other libraries are brought to NumPy.
 
     Raises
     ------
     DataError
-        If a column does not hold numbers.
+        If a column does not hold numbers, or it is no table yet.
     """
     if isinstance(value, LazyRows):
         return value
+    refuse_unmade(value)
+    if _module_of(value) == "xarray":
+        return as_rows(value.data)
     if isinstance(value, LazyTable):
         return value.rows()
     if (
@@ -38,9 +43,45 @@ def as_rows(value: Any) -> Any:
         return StoredRows(value, f"the memory map of shape {value.shape}")
     if hasattr(value, "__dask_graph__"):
         return dask_rows(value)
-    if type(value).__module__.split(".")[0] == "pyarrow":
+    if _module_of(value) == "pyarrow":
         return arrow_rows(value)
+    return on_host(value)
+
+
+def on_host(value: Any) -> Any:
+    """Return an array of another library, on a device or not, as one of NumPy; anything else as it is."""
+    if _module_of(value) == "torch" and hasattr(value, "cpu"):
+        return value.cpu().numpy()
+    if _module_of(value) == "cupy" and hasattr(value, "get"):
+        return value.get()
+    if hasattr(value, "__array_namespace__") and not isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
     return value
+
+
+def refuse_unmade(value: Any) -> None:
+    """Refuse what a table or an array still has to be made of.
+
+    Raises
+    ------
+    DataError
+        If it is the plan of a table, or a set of arrays.
+    """
+    module, kind = _module_of(value), type(value).__name__
+    if kind == "LazyFrame":
+        raise DataError(
+            f"the data are a LazyFrame of {module}, the plan of a table: pass frame.collect(); or cv.scan(path), which "
+            f"reads files in blocks if they do not fit in memory"
+        )
+    if module == "xarray" and kind != "DataArray":
+        raise DataError(
+            f"the data are an xarray.{kind}, which holds arrays by name: pass one of them, dataset[name], or "
+            f"dataset.to_dataframe() with a column for each"
+        )
+
+
+def _module_of(value: Any) -> str:
+    return type(value).__module__.split(".")[0]
 
 
 def column_names(value: Any) -> tuple[str, ...] | None:

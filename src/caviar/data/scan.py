@@ -18,6 +18,7 @@ from .._errors import DataError, ParameterError
 from .._typing import AnyArray
 from .arrow_numbers import number_type
 from .copied_pieces import CopiedPieces, Copy
+from .naming import listed, named
 from .parquet_pieces import ParquetPieces, read_footer
 from .pieces import PieceRows, Pieces
 from .query_stream import QueryStream
@@ -215,9 +216,7 @@ class LazyTable:
     def _made_anew(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
         rows = PieceRows(self._origin.pieces(names, is_vector=is_vector))
         if not len(rows):
-            raise DataError(
-                f"{self._origin.label} has no rows; its columns are {', '.join(self._origin.names)}"
-            )
+            raise DataError(f"{self._origin.label} has no rows; its columns are {listed(self._origin.names)}")
         return rows
 
     def to_numpy(self) -> AnyArray:
@@ -292,7 +291,7 @@ class _ParquetOrigin:
         if other:
             has, lacks = (path, first) if other[0] in kinds else (first, path)
             raise DataError(
-                f"expected the same columns in every file; {has} has {other[0]!r}, {lacks} does not. To read them "
+                f"expected the same columns in every file; {has} has {named(other[0])}, {lacks} does not. To read them "
                 f"together, with missing values, query them: "
                 f"sql=\"select * from read_parquet('...', union_by_name=true)\""
             )
@@ -345,7 +344,7 @@ class _ParquetOrigin:
         if name not in self._first:
             for file, told in zip(self._files, self._told, strict=True):
                 if isinstance(told[name], str):
-                    raise self._not_numeric(name, f"the folder of {file.path} has {told[name]!r}")
+                    raise self._not_numeric(name, f"the folder of {file.path} has {named(str(told[name]))}")
             return np.dtype(np.float64)
         found = [number_type(own[name]) for own in self._arrow_types]
         for place, kind in enumerate(found):
@@ -361,7 +360,7 @@ class _ParquetOrigin:
             for batch in file.iter_batches(1_024, columns=[name], use_threads=False):
                 values = [value for value in batch.column(0) if value.is_valid]
                 if values:
-                    return f", and its first value {str(values[0].as_py())[:40]!r}"
+                    return f", and its first value {named(str(values[0].as_py()))}"
         return ""
 
     def _not_numeric(self, name: str, why: str) -> DataError:
@@ -397,8 +396,8 @@ def _partitions(keys: Sequence[Mapping[str, str]]) -> list[dict[str, float | str
     for own in keys:
         if list(own) != list(keys[0]):
             raise DataError(
-                f"expected folders with the same keys, as year=2024; some have {', '.join(keys[0]) or 'none'}, others "
-                f"{', '.join(own) or 'none'}. Scan a pattern that matches one kind only"
+                f"expected folders with the same keys, as year=2024; some have {listed(list(keys[0])) or 'none'}, "
+                f"others {listed(list(own)) or 'none'}. Scan a pattern that matches one kind only"
             )
     numbers = {name: [_number(own[name]) for own in keys] for name in keys[0]}
     return [

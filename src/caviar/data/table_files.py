@@ -6,13 +6,25 @@ import glob
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .._errors import DataError
-from .csv_dialect import MISSING, CsvDialect, dialect_of, line_of
+from .csv_dialect import LONGEST_LINE, MISSING, CsvDialect, dialect_of, line_of
+from .csv_line_ends import ends_alike, write_with_one_end
+from .naming import listed, named
+from .raw_file import Workspace
 
-__all__ = ["CsvFiles", "ParquetFiles", "TableFiles", "find_files", "identifier", "literal", "refuse_twins"]
+__all__ = [
+    "CsvFiles",
+    "ParquetFiles",
+    "TableFiles",
+    "as_number",
+    "find_files",
+    "identifier",
+    "literal",
+    "refuse_twins",
+]
 
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -27,12 +39,22 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def as_number(name: str, kind: str, type_name: str = "DOUBLE") -> str:
+    """Return the expression of SQL for the numbers of a column of a kind; null where there is none.
+
+    DuckDB would read a text such as 2020_01 as 202001.
+    """
+    given = identifier(name)
+    text = f"replace({given}, '_', '?')" if kind == "varchar" else given
+    return f"TRY_CAST({text} AS {type_name})"
+
+
 def refuse_twins(names: Sequence[str], where: str) -> None:
     """Raise DataError if a name occurs twice; capitals make no difference to DuckDB."""
     seen: dict[str, str] = {}
     for name in names:
         if name.lower() in seen:
-            twins = f"{seen[name.lower()]!r} and {name!r}"
+            twins = f"{named(seen[name.lower()])} and {named(name)}"
             raise DataError(f"{where} has two columns of one name, {twins}; give each a name of its own")
         seen[name.lower()] = name
 
@@ -58,10 +80,10 @@ class TableFiles(ABC):
     def place(self, row: int) -> str:
         """Return where a row, counted from 0, stands."""
 
-    @property
-    def _path_list(self) -> str:
-        # glob.escape: DuckDB takes every path for a pattern.
-        return "[" + ", ".join(literal(glob.escape(str(path))) for path in self.paths) + "]"
+
+def _path_list(paths: Sequence[Path]) -> str:
+    # glob.escape: DuckDB takes every path for a pattern.
+    return "[" + ", ".join(literal(glob.escape(str(path))) for path in paths) + "]"
 
 
 @dataclass(frozen=True)
@@ -71,7 +93,7 @@ class ParquetFiles(TableFiles):
     @property
     def query(self) -> str:
         # By name: by position DuckDB would convert the columns of later files to the types of the first.
-        return f"SELECT * FROM read_parquet({self._path_list}, union_by_name = true)"
+        return f"SELECT * FROM read_parquet({_path_list(self.paths)}, union_by_name = true)"
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
@@ -79,9 +101,21 @@ class ParquetFiles(TableFiles):
 
 @dataclass(frozen=True)
 class CsvFiles(TableFiles):
-    """CSV files with the same first line. Every entry is read as text."""
+    """CSV files with the same first line. Every entry is read as text.
+
+    Attributes
+    ----------
+    dialect
+        How they are written.
+    copies
+        What is read in the place of each: the file itself, or a copy in which all lines end alike.
+    workspace
+        The folder of the copies, if there are any, which is removed with this object.
+    """
 
     dialect: CsvDialect
+    copies: tuple[Path, ...]
+    workspace: Workspace | None = field(default=None, compare=False)
 
     @property
     def query(self) -> str:
@@ -91,9 +125,9 @@ class CsvFiles(TableFiles):
         missing = ", ".join(map(literal, MISSING))
         # Nothing is left for DuckDB to detect: its detection may skip lines that do not fit.
         return (
-            f"SELECT {columns} FROM read_csv({self._path_list}, auto_detect = false, columns = {{{types}}}, "
+            f"SELECT {columns} FROM read_csv({_path_list(self.copies)}, auto_detect = false, columns = {{{types}}}, "
             f"header = {dialect.header}, skip = {dialect.blank_lines}, delim = {literal(dialect.delimiter)}, "
-            f"quote = '\"', escape = '\"', nullstr = [{missing}])"
+            f"quote = '\"', escape = '\"', nullstr = [{missing}], max_line_size = {LONGEST_LINE})"
         )
 
     def place(self, row: int) -> str:
@@ -120,12 +154,27 @@ def find_files(source: str | os.PathLike[str]) -> TableFiles:
         if any(parquet):
             mixed = f"{paths[parquet.index(True)]} is a Parquet file and {paths[parquet.index(False)]} is not"
             raise DataError(f"expected files of one format; {mixed}")
-        return CsvFiles(paths, _common_dialect(paths))
+        return _csv_files(paths)
     except OSError as error:
         raise DataError(f"cannot read {error.filename or source}: {error.strerror or error}") from error
 
 
+def _csv_files(paths: tuple[Path, ...]) -> CsvFiles:
+    """Return CSV files, with a copy of each whose lines do not all end alike."""
+    dialect = _common_dialect(paths)
+    unlike = [path for path in paths if not ends_alike(path)]
+    if not unlike:
+        return CsvFiles(paths, dialect, paths)
+    workspace = Workspace()
+    copies = {path: workspace.path / f"{number}.csv" for number, path in enumerate(unlike)}
+    for path, copy in copies.items():
+        write_with_one_end(path, dialect, copy)
+    return CsvFiles(paths, dialect, tuple(copies.get(path, path) for path in paths), workspace)
+
+
 def _paths(source: str | os.PathLike[str]) -> tuple[Path, ...]:
+    if not str(source).strip():
+        raise DataError(f"expected the name of a file, a folder or a pattern; got {str(source)!r}")
     path = Path(source)
     if path.is_dir():
         found = sorted(
@@ -170,7 +219,7 @@ def _common_dialect(paths: Sequence[Path]) -> CsvDialect:
         if dialect != first[1]:
             raise DataError(
                 f"expected the same first line in every file; {first[0]} has the columns "
-                f"{', '.join(first[1].names)}, {path} has {', '.join(dialect.names)}"
+                f"{listed(first[1].names)}, {path} has {listed(dialect.names)}"
             )
     refuse_twins(first[1].names, str(first[0]))
     return first[1]

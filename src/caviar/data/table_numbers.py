@@ -11,7 +11,8 @@ import numpy as np
 
 from .._errors import DataError, ParameterError
 from .._typing import Array
-from .table_files import identifier, refuse_twins
+from .naming import listed, named
+from .table_files import as_number, identifier, refuse_twins
 
 __all__ = [
     "NUMERIC",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 _INTEGERS = ("tinyint", "smallint", "integer", "bigint", "hugeint")
+_MOST_CONDITIONS = 8
 NUMERIC = {*_INTEGERS, *(f"u{name}" for name in _INTEGERS), "float", "double", "decimal"}
 """DuckDB's types of numbers."""
 
@@ -59,9 +61,9 @@ class Rows:
 
 
 def reads_as_numbers(relation: Any, name: str) -> bool:
-    """Return whether every text of a column that is not missing reads as a number."""
-    given = identifier(name)
-    texts, numbers = relation.aggregate(f"count({given}), count(TRY_CAST({given} AS DOUBLE))").fetchall()[0]
+    """Return whether every entry of a column of texts reads as a number, unless it is missing."""
+    counts = f"count({identifier(name)}), count({as_number(name, 'varchar')})"
+    texts, numbers = relation.aggregate(counts).fetchall()[0]
     return texts == numbers > 0
 
 
@@ -72,10 +74,10 @@ def numbers_of(rows: Rows, columns: Sequence[str] | None, *, missing_ok: bool = 
     other = [name for name in names if kinds[name] not in NUMERIC | {"varchar", "null"}]
     if other:
         raise _not_numeric(rows, kinds, other[0], f"its type is {kinds[other[0]].upper()}")
-    casts = [f"TRY_CAST({identifier(name)} AS DOUBLE) AS c{j}" for j, name in enumerate(names)]
+    casts = [f"{as_number(name, kinds[name])} AS c{j}" for j, name in enumerate(names)]
     table = rows.relation.project(", ".join(casts)).to_arrow_table()
     if table.num_rows == 0:
-        raise DataError(f"{rows.label} has no rows; its columns are {', '.join(kinds)}")
+        raise DataError(f"{rows.label} has no rows; its columns are {listed(list(kinds))}")
     values = np.empty((table.num_rows, len(names)))
     for j, column in enumerate(table.columns):
         values[:, j] = column.to_numpy()
@@ -97,8 +99,10 @@ def chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) 
     for name in columns:
         if name not in available:
             close = get_close_matches(name, available, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise DataError(f"{label} has no column {name!r}; its columns are {', '.join(available)}.{hint}")
+            hint = f" Did you mean {named(close[0])}?" if close else ""
+            raise DataError(
+                f"{label} has no column {named(name)}; its columns are {listed(available)}.{hint}"
+            )
     return list(columns)
 
 
@@ -116,7 +120,7 @@ def _check_readable(
         ]
         if unreadable:
             row, text = unreadable[0]
-            at = f"{text[:40]!r} in {rows.place(row)}"
+            at = f"{named(text)} in {rows.place(row)}"
             if 2 * len(unreadable) > len(values):
                 raise _not_numeric(rows, kinds, name, f"it has {at}")
             raise DataError(unreadable_message(rows.label, name, len(unreadable), at))
@@ -133,11 +137,12 @@ def _check_complete(rows: Rows, names: Sequence[str], values: Array, *, missing_
     count = int(np.sum(~finite.all(axis=1)))
     what = "is missing" if np.isnan(values[row, j]) else "is infinite"
     incomplete = [identifier(name) for k, name in enumerate(names) if not finite[:, k].all()]
-    where = " AND ".join(f"isfinite({name}::DOUBLE)" for name in incomplete)
+    where = " AND ".join(f"isfinite({name}::DOUBLE)" for name in incomplete[:_MOST_CONDITIONS])
+    where += " AND ..." * (len(incomplete) > _MOST_CONDITIONS)
     rule = "no number may be infinite" if missing_ok else "every row needs a finite number in each column"
     raise DataError(
         f"{rows.label}: {rule}; {count} of {len(values)} rows {'have one' if missing_ok else 'lack one'}, and the "
-        f"first is {rows.place(row)}, where {names[j]!r} {what}. To leave them out, read the query (sql=, --sql) "
+        f"first is {rows.place(row)}, where {named(names[j])} {what}. To leave them out, read the query (sql=, --sql) "
         f"SELECT * FROM data WHERE {where}"
     )
 
@@ -155,18 +160,20 @@ def _not_numeric(rows: Rows, kinds: Mapping[str, str], name: str, why: str) -> D
 
 def not_numeric_message(label: str, name: str, why: str, good: Sequence[str]) -> str:
     """Return what is said of a column without numbers; ``good`` columns have some."""
-    choice = (
-        f"Choose columns of numbers: columns={list(good)!r}, on the command line --columns {','.join(good)}"
-        if good
-        else "No column holds numbers"
-    )
-    return f"{label}: column {name!r} does not hold numbers: {why}. {choice}"
+    told = listed(good)
+    if not good:
+        choice = "No column holds numbers"
+    elif told == ", ".join(good):
+        choice = f"Choose columns of numbers: columns={list(good)!r}, on the command line --columns {','.join(good)}"
+    else:
+        choice = f"{len(good)} other columns hold numbers: {told}. Choose by columns=, on the command line --columns"
+    return f"{label}: column {named(name)} does not hold numbers: {why}. {choice}"
 
 
 def unreadable_message(label: str, name: str, count: int, at: str) -> str:
     """Return what is said of a column of numbers in which ``count`` entries are none, the first ``at`` a place."""
     entries = "one entry" if count == 1 else f"{count} entries"
     return (
-        f"{label}: column {name!r} has {entries} that cannot be read as a number: {at}. Correct the data, or choose "
-        f"other columns"
+        f"{label}: column {named(name)} has {entries} that cannot be read as a number: {at}. Correct the data, or "
+        f"choose other columns"
     )

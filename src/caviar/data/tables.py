@@ -18,7 +18,7 @@ from .._errors import DataError, ParameterError
 from .._files import replacing
 from .._typing import AnyArray
 from .parquet_pieces import read_footer
-from .table_files import ParquetFiles, TableFiles, find_files, identifier, refuse_twins
+from .table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
 from .table_numbers import Rows, Table, numbers_of, reads_as_numbers
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "write_table",
 ]
 
+_LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")
 
 
@@ -159,8 +160,9 @@ def what_went_wrong(error: Exception) -> str:
     """Return the text of an error of DuckDB, also one that came by Arrow, without its advice."""
     lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
     # a line of carets points at the line before, which it no longer stands below
-    text = "; ".join(line.strip() for line in lines if line.strip(" ^"))
-    return text.removeprefix("Invalid Input Error: ")
+    text = "; ".join(line.strip() for line in lines if line.strip(" ^")).removeprefix("Invalid Input Error: ")
+    # DuckDB repeats a line as it is, however long, and says what is wrong with it at the end
+    return text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} ... {text[-_LONGEST:]}"
 
 
 def relation_of(connection: Any, files: TableFiles | None, sql: str | None) -> Any:
@@ -172,7 +174,7 @@ def relation_of(connection: Any, files: TableFiles | None, sql: str | None) -> A
         relation = connection.sql(files.query)
         # What is a number throughout is one for the query too: CSV files are read as text.
         columns = ", ".join(
-            f"TRY_CAST({identifier(name)} AS DOUBLE) AS {identifier(name)}"
+            f"{as_number(name, 'varchar')} AS {identifier(name)}"
             if kind.id == "varchar" and reads_as_numbers(relation, name)
             else identifier(name)
             for name, kind in zip(relation.columns, relation.types, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
+from .descendants import seen_globals
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
 from .known_repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of
 from .lazy_values import LazyValues, lazy_values, lazy_weights, rows_first
@@ -29,6 +30,7 @@ from .missing import (
 )
 from .ragged import Flattened, flattened, nested_plates
 from .sparse import check_along_rows, sparse_counts, takes_sparse
+from .steps import counted_steps, refuse_weights, rows_that_count
 
 __all__ = ["Binding", "as_values", "as_weights", "bind", "check_known_slots", "check_support"]
 
@@ -56,7 +58,7 @@ class Binding:
         Values of the observed variables and of the other known nodes, as they came; axes are plates, then event.
         Like what else is there for each row, an array, or rows that are read in blocks.
     row_weights
-        Weight of each row, or None; zero where nothing was observed.
+        Weight of each row, or None; zero where nothing was observed, but for steps of a chain on the way to what was.
     masks
         Of observed variables with missing entries, which were observed: shape (plates...).
     labels
@@ -64,7 +66,8 @@ class Binding:
     known
         Of global variables that are known in part, the repetitions that are.
     seen
-        Of latents of the rows that must count only where something below them was observed, where: shape (plates...).
+        Of latents that must count only where something below them was observed, where: shape (plates...). Of those of
+        the rows, and of global ones.
     gaps
         Of observed vectors that are missing in part, which entries were observed.
     beliefs
@@ -214,21 +217,46 @@ def bind(
     observed = [variable for variable in variables if variable in values]
     latent = [variable for variable in variables if variable not in values]
     rows = observed_rows(observed, masks, labels, plate, n_rows)
+    chains = [variable for variable in latent if variable.summed and plate in variable.plates]
+    refuse_weights(chains, weights)
+    steps = _steps_of(chains, observed, masks, labels, values, plate)
+    # a step that was not observed still lies between its neighbours
+    rows = rows_that_count(rows, chains, steps)
     seen = seen_latents(latent, observed, masks, labels, plate, rows)
-    # a step of a chain that was not observed still lies between its neighbours
-    if rows is not None and not any(variable.summed for variable in latent):
+    seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
+    if rows is not None:
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
         if not any_of(weights):
             raise DataError("all values are missing (NaN) in the rows whose weight is not zero")
-    return Binding(
+    bound = Binding(
         tuple(nodes), sizes, plate, values, weights, masks, labels, seen, gaps=gaps, known=repetitions
     )
+    of_globals = seen_globals(bound)
+    return replace(bound, seen={**seen, **of_globals}) if of_globals else bound
+
+
+def _steps_of(
+    chains: Iterable[Variable],
+    observed: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    values: Mapping[Node, AnyArray],
+    plate: Plate | None,
+) -> dict[Variable, AnyArray]:
+    """Return which steps count of each chain that has some that do not."""
+    found = {}
+    for chain in chains:
+        assert plate is not None
+        counted = counted_steps(chain, observed, masks, labels, values, plate)
+        if counted is not None:
+            found[chain] = counted
+    return found
 
 
 def _lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
     """Return values that are read in blocks, checked as :func:`as_values` checks arrays, but for their support.
 
-    None for a memory map that must be looked at as an array.
+    None for rows in memory that must be looked at as an array.
     """
     _check_axes(node, rows, event_rank)
     return lazy_values(node, rows, event_rank)
@@ -352,7 +380,8 @@ def _check_axes(node: Node, array: Any, event_rank: int) -> None:
         raise PlateError(
             f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}{hint}"
         )
-    if array.size == 0:
+    # outer repetitions may all be empty
+    if array.size == 0 and not any(plate.within for plate in node.plates):
         raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")
 
 
@@ -505,7 +534,8 @@ def check_support(node: Variable, value: AnyArray) -> None:
 def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
     """Return what is wrong with values, block by block if they are read so; then with the rows of the block."""
     if not isinstance(value, LazyRows):
-        return of(value)
+        # of no values none is wrong
+        return of(value) if value.size else ""
     if getattr(of, "__func__", None) is Variable.problem_with:
         return ""
     for start, problem in map_blocks(of, value):

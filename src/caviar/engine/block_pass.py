@@ -101,8 +101,10 @@ class BlockPass(Protocol):
         """Return the natural parameters of a factor that no other depends on."""
         ...
 
-    def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor for a block of rows."""
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
         ...
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:

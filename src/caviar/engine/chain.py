@@ -77,6 +77,22 @@ class ChainFactor(LocalFactor):
             (variable, statistic summed over its rows) -> its natural parameter.
         """
 
+    @abstractmethod
+    def continued(self, path: Any, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]) -> Any:
+        """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
+
+        Parameters
+        ----------
+        path
+            The distribution of the rows that lead to an observation.
+        is_counted
+            Which of all rows these are, shape (N,).
+        starts
+            Whether a sequence begins at each of all rows, shape (N,).
+        means
+            Slot of the chain -> expectation of what stands there.
+        """
+
     def smoothing(
         self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
     ) -> Any:
@@ -128,7 +144,7 @@ def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
 
 
 def check_chains(binding: Binding) -> None:
-    """Check that chains are hidden, run along the data plate, and that every step counts once.
+    """Check that chains are hidden and run along the data plate.
 
     Raises
     ------
@@ -145,9 +161,4 @@ def check_chains(binding: Binding) -> None:
             plate = "none" if binding.data_plate is None else f"'{binding.data_plate.name}'"
             raise ModelError(
                 f"{kind} '{node.name}' runs along plate '{node.plates[0].name}', but the data plate is {plate}"
-            )
-        if binding.row_weights is not None and np.any(binding.row_weights != 1):
-            raise DataError(
-                f"sample_weight is impossible with {kind} '{node.name}': a step of a sequence counts once; "
-                f"leave it out, or repeat whole sequences"
             )

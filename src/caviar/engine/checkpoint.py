@@ -92,6 +92,7 @@ def _plain_moment(moment: Moment) -> dict[str, Any]:
         "anew": moment.kept.anew,
         "visits": _plain_visits(names, moment.visits, state.plan),
         "status": None if moment.status is None else moment.status.value,
+        "saddles": moment.saddles,
     }
 
 
@@ -138,6 +139,7 @@ def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
         Kept(carried, tuple(_sums_of(names, sums) for sums in document["batches"]), bool(document["anew"])),
         _visits_of(document["visits"], names, state),
         None if document["status"] is None else Status(document["status"]),
+        int(document["saddles"]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,7 +15,15 @@ from .locals import LocalFactor
 from .plan import Plan
 from .sample import Sample
 
-__all__ = ["location_points", "partition", "partitions"]
+__all__ = [
+    "alike",
+    "further_kmeans",
+    "in_original_units",
+    "in_units",
+    "location_points",
+    "partition",
+    "partitions",
+]
 
 _PIECES = 10
 """Pieces for each cluster that they are merged into."""
@@ -29,13 +38,39 @@ _FLAT = 1e-9
 _ALIKE = 0.95
 """Share of the rows on which two partitions agree that makes the second one superfluous."""
 
+_SAME = 0.99
+"""That share for two runs of k-means, whose ends may differ in little and lead to different optima."""
+
+_MOST_RUNS, _PATIENCE = 6, 2
+"""Further runs of k-means, and after how many that find nothing new they end."""
+
 
 def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | None:
     """Return the observed values (n, d), in units of their spread, whose location the factor's Categorical chooses."""
     gate = factor.variables[0]
     if not hasattr(gate, "categories") or gate.plates != (plan.binding.data_plate,):
         return None
-    points = []
+    points = [in_units(values, sample.row_weights) for values in _locations(plan, factor, sample)]
+    return np.concatenate(points, axis=1) if points else None
+
+
+def in_original_units(plan: Plan, factor: LocalFactor, sample: Sample, points: Array) -> Array | None:
+    """Return location points, in units of their spread, in their original units, up to a common factor.
+
+    None if the points are others, such as those in fewer coordinates.
+    """
+    halves = [values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(plan, factor, sample)]
+    if sum(map(len, halves)) != points.shape[1]:
+        return None
+    half, own = np.concatenate(halves), np.ptp(points, axis=0) / 2
+    varies = own > 0
+    spread = np.where(varies, half / half.max(initial=np.finfo(float).tiny), 0.0) / np.where(varies, own, 1.0)
+    return points * spread
+
+
+def _locations(plan: Plan, factor: LocalFactor, sample: Sample) -> Iterator[AnyArray]:
+    """Yield the observed values (n, d) of each leaf whose location the factor's Categorical chooses."""
+    gate = factor.variables[0]
     for group in plan.frame.groups:
         slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
         if not any(isinstance(slot.expression, Indexed) and slot.index is gate for slot in slots):
@@ -44,13 +79,10 @@ def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | 
             if leaf in plan.compiled.sources:
                 # missing entries of a vector hold the means of their columns
                 values = plan.compiled.sources[leaf].values(sample.columns[leaf.name])
-                points.append(
-                    _in_units(np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1), sample.row_weights)
-                )
-    return np.concatenate(points, axis=1) if points else None
+                yield np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1)
 
 
-def _in_units(values: AnyArray, weights: Array) -> Array:
+def in_units(values: AnyArray, weights: Array) -> Array:
     """Return columns with mean 0 and variance 1; constant columns become 0. Safe at any scale."""
     largest = np.max(np.abs(values), axis=0)
     scaled = values / np.where(largest > 0, largest, 1.0)
@@ -89,12 +121,45 @@ def partitions(
     white = _whitened(points, weights)
     for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
         labels = agglomerated(white, weights, pieces, n_clusters)
-        if not any(_alike(labels, other, weights) for other in found):
+        if not any(alike(labels, other, weights) for other in found):
             found.append(labels)
     if many:
         found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
         found.append(rng.integers(0, n_clusters, len(points)))
     return found
+
+
+def further_kmeans(
+    found: Sequence[AnyArray],
+    several: Sequence[Array],
+    weights: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+) -> list[AnyArray]:
+    """Return labels of further runs of k-means that differ from those found, and from each other.
+
+    Parameters
+    ----------
+    found
+        Labels that are there already.
+    several
+        The points in several units: runs take them in turn.
+
+    Notes
+    -----
+    There are few where the clusters are plain: runs end after a few that find nothing new.
+    """
+    fresh: list[AnyArray] = []
+    n_repeated = 0
+    for points in itertools.islice(itertools.cycle(several), _MOST_RUNS if n_clusters > 1 else 0):
+        labels = partition(points, weights, n_clusters, rng)
+        if any(alike(labels, other, weights, _SAME) for other in (*found, *fresh)):
+            n_repeated += 1
+            if n_repeated == _PATIENCE:
+                break
+        else:
+            fresh.append(labels)
+    return fresh
 
 
 def _pieces(
@@ -121,10 +186,10 @@ def _whitened(points: Array, weights: Array) -> Array:
     return points @ (directions[:, kept] / np.sqrt(variances[kept]))
 
 
-def _alike(one: AnyArray, other: AnyArray, weights: Array) -> bool:
-    """Whether two partitions agree on nearly all rows, whatever their labels are."""
+def alike(one: AnyArray, other: AnyArray, weights: Array, share: float = _ALIKE) -> bool:
+    """Whether two partitions agree on more than a share of the rows, whatever their labels are."""
     shape = (int(one.max()) + 1, int(other.max()) + 1)
     table = np.bincount(np.ravel_multi_index((one, other), shape), weights, shape[0] * shape[1]).reshape(
         shape
     )
-    return bool(min(table.max(axis=0).sum(), table.max(axis=1).sum()) > _ALIKE * weights.sum())
+    return bool(min(table.max(axis=0).sum(), table.max(axis=1).sum()) > share * weights.sum())

@@ -8,17 +8,19 @@ product. Otherwise it is contracted on its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
+from .._block_map import map_blocks
 from .._typing import Array
 from ..language import (
     Axis,
     Categorical,
+    Constant,
     Data,
     Node,
     Operand,
@@ -28,9 +30,10 @@ from ..language import (
     base_terms_of,
     plate_axes,
     terms_of,
+    zero_terms_of,
 )
 from .binding import Binding
-from .contraction import Contraction, Factor
+from .contraction import Contraction, Derivative, Factor
 from .features import CONSTANT, Feature, FeatureTable, Source, feature_key
 from .frame import Frame
 from .known import known_statistic, role_of
@@ -61,6 +64,8 @@ class Part:
     factor: LocalFactor | None
     stat: Key | None
     feature: Feature | None
+    n_locals: int = 0
+    """Local variables in it, joint ones counting once."""
 
     @property
     def rows(self) -> slice:
@@ -71,10 +76,32 @@ class Part:
 
 
 class GlobalTerm(NamedTuple):
-    """A term as a contraction of global statistics, constants and at most one part."""
+    """A term as a contraction of global statistics, constants and at most one part.
+
+    Attributes
+    ----------
+    owner
+        The variable in whose density it stands.
+    contraction
+        What it counts.
+    whole
+        The same with the repetitions of the owner that count nothing, where there are such: what it says of the owner.
+    """
 
     owner: Variable
     contraction: Contraction
+    whole: Contraction | None = None
+
+    def derivative(self, position: int) -> Derivative:
+        """Return the message to an operand."""
+        return self.said_to(position).derivative(position)
+
+    def said_to(self, position: int) -> Contraction:
+        """Return what the message to an operand is of: to the owner also where it counts nothing, for its factor."""
+        key = self.contraction.keys[position]
+        if self.whole is not None and isinstance(key, tuple) and key[0] is self.owner:
+            return self.whole
+        return self.contraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +145,8 @@ class Compiled:
         The known arrays along the data plate.
     users
         (local factor or None, key of a feature) -> the variables in whose terms the feature stands there.
+    zero_terms
+        Terms that count the known probabilities of zero that a state of everything latent meets, global side.
     """
 
     terms: tuple[GlobalTerm, ...]
@@ -126,6 +155,7 @@ class Compiled:
     tables: dict[LocalFactor | None, FeatureTable]
     sources: dict[Node, Source]
     users: dict[tuple[LocalFactor | None, Hashable], set[Variable]]
+    zero_terms: tuple[GlobalTerm, ...] = ()
 
 
 class _Side(NamedTuple):
@@ -155,12 +185,21 @@ class _Compiler:
         """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
         if owner in self.binding.beliefs:
             return self._believed(owner, self.binding.beliefs[owner])
-        terms: Sequence[Term] = (*terms_of(owner), *_base_terms(owner, self.binding))
+        return self._compiled(owner, (*terms_of(owner), *_base_terms(owner, self.binding)))
+
+    def zeros(self, owner: Variable) -> list[GlobalTerm]:
+        """Compile what counts the known probabilities of zero in a variable's density."""
+        if owner in self.binding.beliefs:
+            return []
+        terms = zero_terms_of(owner, lambda node: node.is_known)
+        return self._compiled(owner, [term for term in terms if _has_zeros(term, self.binding)])
+
+    def _compiled(self, owner: Variable, terms: Sequence[Term]) -> list[GlobalTerm]:
         if owner not in self.binding.gaps and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
         # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
         observed = None
-        if owner in self.binding.masks or owner in self.binding.seen:
+        if owner in self.binding.masks or (owner in self.binding.seen and self.binding.is_local(owner)):
             observed = Operand(owner, OBSERVED, plate_axes(owner))
         sides: dict[int, _Side] = {}
         return [self._term(term, observed, sides) for term in terms]
@@ -194,8 +233,12 @@ class _Compiler:
             else:
                 (rows if side.is_known else locals_).append(operand)
         if self.data_axis not in term.axes:
-            contraction = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
-            return GlobalTerm(term.owner, contraction)
+            whole = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
+            seen = self._seen_global(term.owner)
+            if seen is None:
+                return GlobalTerm(term.owner, whole)
+            counted = Contraction(term.coefficient, factors, [*known, seen], term.axes, self.binding.size)
+            return GlobalTerm(term.owner, counted, whole)
         part = self._part(term, rows, locals_, [*[f.axes for f in factors], *[own for _, own in known]])
         axes = self._off_rows(term.axes)
         if axes and (rows or locals_):
@@ -204,6 +247,12 @@ class _Compiler:
             axes = tuple([axis for axis in axes if axis not in summed])
         factors.append(part)
         return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
+
+    def _seen_global(self, owner: Variable) -> tuple[Array, tuple[Axis, ...]] | None:
+        """Return 1 for each repetition of a global variable that counts and 0 for the others; None if all do."""
+        if owner not in self.binding.seen or self.binding.is_local(owner):
+            return None
+        return self.binding.seen[owner].astype(np.float64), plate_axes(owner)
 
     def _without_idle_choices(self, term: Term) -> Term:
         """Return a term without the labels that choose nothing in it, for their one-hot sums to one.
@@ -357,7 +406,9 @@ class _Compiler:
         if part is None:
             self.used.setdefault(factor, {})[feature.key] = feature
             own = () if factor is None or stat is None else factor.shapes[stat]
-            part = self.parts[factor, stat, feature] = Part(own + feature.shape, factor, stat, feature)
+            n_locals = int(factor is not None)
+            part = Part(own + feature.shape, factor, stat, feature, n_locals)
+            self.parts[factor, stat, feature] = part
         return Factor(part, axes)
 
     def _unfused(
@@ -378,7 +429,7 @@ class _Compiler:
             factors = [*(factor for factor in factors if factor is not sparse), sparse]
         inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
         kept = tuple(axis for axis in inside if axis in elsewhere)
-        part = Part(tuple(self.binding.size(axis) for axis in kept), None, None, None)
+        part = Part(tuple(self.binding.size(axis) for axis in kept), None, None, None, len(local))
         self.parts[part] = part
         whole = Factor(part, kept)
         if sparse is None:
@@ -426,6 +477,9 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
     terms = tuple(
         term for node in binding.nodes if isinstance(node, Variable) for term in compiler.variable(node)
     )
+    zero_terms = tuple(
+        term for node in binding.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
+    )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(
         terms,
@@ -434,12 +488,33 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
         tables,
         {node: source for node, source in compiler.sources.items() if node in binding.values},
         compiler.users,
+        zero_terms,
     )
 
 
 def _base_terms(node: Variable, binding: Binding) -> Sequence[Term]:
     """An observed variable's density counts with its base measure; a latent one's cancels against its factor's."""
     return base_terms_of(node) if node in binding.values else ()
+
+
+def _has_zeros(term: Term, binding: Binding) -> bool:
+    """Whether the known probabilities that a term looks for zeros among have any."""
+    operand = next(operand for operand in term.operands if operand.slot is not None)
+    assert operand.slot is not None
+    node, any_zero = operand.node, _AnyOf(operand.slot.role.zeros[operand.statistic])
+    if isinstance(node, Constant):
+        return any_zero(node.value)
+    return any(found for _, found in map_blocks(any_zero, binding.values[node]))
+
+
+@dataclass(frozen=True, eq=False)
+class _AnyOf:
+    """Whether a function of some number of a block is not 0."""
+
+    function: Callable[[Array], Array]
+
+    def __call__(self, block: Array) -> bool:
+        return bool(self.function(np.asarray(block, dtype=np.float64)).any())
 
 
 def _ordered(used: dict[Hashable, Feature]) -> list[Feature]:

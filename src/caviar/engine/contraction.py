@@ -7,6 +7,7 @@ the others: no automatic differentiation is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from copy import copy
 from string import ascii_letters
 from typing import NamedTuple
 
@@ -123,6 +124,30 @@ class Contraction:
         if self.is_scalar:
             return self._product(self.keys, arrays)
         return float(self._contract(self._value_spec, [arrays[key] for key in self.keys]))
+
+    def magnitude(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the sum of the sizes of all products that :meth:`value` adds up: its rounding goes with them."""
+        return self.absolute.value({key: np.abs(arrays[key]) for key in self.keys})
+
+    def largest_magnitude(self, sizes: Mapping[Hashable, float]) -> float:
+        """Return a number that :meth:`magnitude` does not exceed, from the sum of the sizes of each array."""
+        bound = float(np.abs(self.constant).sum()) if self.constant.ndim else abs(float(self.constant))
+        for key in self.keys:
+            bound *= sizes[key]
+        return bound
+
+    @cached_property
+    def absolute(self) -> Contraction:
+        """The same contraction with the sizes of its constants."""
+        other = copy(self)
+        other.constant = np.abs(self.constant)
+        return other
+
+    def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
+        """Return the contraction over all axes but one, along which it is kept; None if no operand has that one."""
+        if axis not in self.constant_axes and all(axis not in factor.axes for factor in self.factors):
+            return None
+        return self._contract(self._spec(self.factors, (axis,)), [arrays[key] for key in self.keys])
 
     def derivative(self, position: int) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``."""

@@ -161,6 +161,8 @@ def _why_not(rows: BlockPass) -> str:
         return "this model has no local variable, so that a fit passes over the rows once"
     if rows.keeps_locals:
         return "some local variables of this model depend on each other"
+    if rows.compiled.zero_terms:
+        return f"a known probability in the density of '{rows.compiled.zero_terms[0].owner.name}' is zero"
     for factor in rows.factors:
         name = f"'{factor.name}'"
         if rows.partial.get(factor):

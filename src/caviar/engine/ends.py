@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from .._errors import ImproperError
 from .._typing import Array
 from .loop import Result
 from .status import Status
 
-__all__ = ["Ends"]
+__all__ = ["Ends", "distinct_ends", "told_ends"]
+
+_SAME = 0.1
+"""Nats, about a tenth of the probability, by which starts may differ and still count as one end."""
+
+_SAME_SHARE = 1e-7
+"""The same as a share of the objective: of very many rows it has no more digits to tell ends apart."""
 
 
 @dataclass(frozen=True)
@@ -51,3 +60,46 @@ class Ends:
 
 def _rank(result: Result) -> tuple[bool, float]:
     return (result.status is not Status.COLLAPSED, result.elbo)
+
+
+def distinct_ends(elbos: Sequence[float]) -> tuple[tuple[float, int], ...]:
+    """Return the objectives at which starts ended, the highest first, and how many did at each.
+
+    Neighbours that differ by less than 0.1 nats, or a ten-millionth, count as one end, the highest of them. Ends
+    without a finite objective are left out.
+
+    Examples
+    --------
+    >>> distinct_ends([-3.0, -1.0, -1.01, -3.0, -3.0])
+    ((-1.0, 2), (-3.0, 3))
+    """
+    ordered = np.sort([elbo for elbo in elbos if np.isfinite(elbo)])[::-1]
+    gaps = -np.diff(ordered) > np.maximum(_SAME, _SAME_SHARE * np.abs(ordered[1:]))
+    pieces = np.split(ordered, np.flatnonzero(gaps) + 1)
+    return tuple((float(piece[0]), len(piece)) for piece in pieces if len(piece))
+
+
+def told_ends(elbos: Sequence[float], best: float) -> str:
+    """Return a sentence on where several starts ended; nothing of one start.
+
+    Parameters
+    ----------
+    elbos
+        Objective of each end.
+    best
+        The objective of the end that is kept.
+
+    Examples
+    --------
+    >>> told_ends([-3.0, -1.0, -1.01, -3.0, -3.0], -1.0)
+    '5 restarts: 2 distinct ends, the best reached 2 times'
+    """
+    if len(elbos) < 2:
+        return ""
+    ends = distinct_ends(elbos)
+    # a start that collapsed may have ended higher than the one that is kept
+    reached = next((n for elbo, n in reversed(ends) if best <= elbo), 0)
+    times = "once" if reached == 1 else f"{reached} times"
+    if len(ends) == 1:
+        return f"{len(elbos)} restarts: 1 distinct end, reached {times}"
+    return f"{len(elbos)} restarts: {len(ends)} distinct ends, the best reached {times}"

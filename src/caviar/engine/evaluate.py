@@ -98,7 +98,10 @@ def local_distributions(
     plan, _, _, coefficients = ready(plan, q, statistics_of(plan, q))
     found: dict[Variable, list[Any]] = {}
     with passes.executor.session():
-        paths = {} if plan.chain is None else {plan.chain.name: passes.path(plan, plan.chain, coefficients)}
+        paths = {}
+        if plan.chain is not None:
+            means = _means_of_slots(plan, plan.chain.variables[0], q)
+            paths[plan.chain.name] = passes.path(plan, plan.chain, coefficients, means)
         others = [factor for factor in plan.factors if factor is not plan.chain]
         for block in passes.natural_parameters(plan, passes.source, coefficients) if others else ():
             for factor, natural in block.items():
@@ -114,6 +117,21 @@ def local_distributions(
     if isinstance(plan.binding, DocumentBinding):
         by_row = by_token(plan.binding, by_row)
     return {**found_anew, **paths, **by_row}
+
+
+def _means_of_slots(plan: Plan, variable: Variable, q: Mapping[Variable, Any]) -> dict[str, Array]:
+    """Return the expectation of what stands in each slot of a variable that global factors or known values tell."""
+    values, found = plan.binding.values, {}
+    for name, slot in variable.slots.items():
+        if plan.binding.is_local(slot.node):
+            continue
+        mean = (
+            values[slot.node]
+            if not isinstance(slot.node, Variable) or slot.node in values
+            else q[slot.node].mean
+        )
+        found[name] = np.asarray(mean, dtype=np.float64)
+    return found
 
 
 def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:

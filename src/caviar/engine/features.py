@@ -212,7 +212,7 @@ class Feature:
             assert isinstance(self.source.node, Variable)
             computed = self.source.node.statistic(self.statistic, rows)
         else:
-            computed = self.role.statistics[self.statistic](np.asarray(rows, dtype=np.float64))
+            computed = self.role.of_known(self.statistic, np.asarray(rows, dtype=np.float64))
         return _feature_major(computed)
 
     @cached_property

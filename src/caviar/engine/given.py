@@ -44,19 +44,21 @@ class GivenLocals:
         self._passes = passes
         self._coefficients = plan.rows.coefficients(statistics_of(plan, q))
         self._values = {v: _checked(plan, v, value, passes.source.n_rows) for v, value in values.items()}
-        self._all_given = all(any(v in self._values for v in factor.variables) for factor in plan.factors)
+        self.are_all = all(any(v in self._values for v in factor.variables) for factor in plan.factors)
+        """Whether every local factor has a given value."""
 
     def __call__(self, rows: Rows) -> LocalState:
-        """Return expected statistics (E, B) of every local factor."""
-        state: LocalState = {}
-        if not self._all_given:
-            state = self._passes.infer(self._plan, rows, self._coefficients)
-            for factor, natural in state.items():
-                factor.infer(natural)
+        """Return expected statistics (E, B) of every local factor, of those that are not given at their optimum."""
+        given: LocalState = {}
         for variable, values in self._values.items():
             factor = next(f for f in self._plan.factors if variable in f.variables)
-            state[factor] = _expected(self._plan, factor, variable, values[rows.where], rows)
-        return state
+            given[factor] = _expected(self._plan, factor, variable, values[rows.where], rows)
+        if self.are_all:
+            return given
+        found = self._passes.infer(self._plan, rows, self._coefficients, given)
+        for factor in found.keys() - given.keys():
+            factor.infer(found[factor])
+        return {**found, **given}
 
 
 def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArray:

@@ -17,16 +17,17 @@ import numpy as np
 from .._errors import ModelError
 from .._typing import Array
 from ..language import Variable
-from .compile import LocalTerm, Part
+from .by_row import sums_by_row
+from .compile import Part
 from .evaluate import in_frame
+from .impossible import known_zeros, zeros_by_row
 from .passes import Passes
 from .plan import Plan
 from .point import PointMass
 from .row_pass import RowPass
 from .scratch import Scratch
 from .state import begin, ready, statistics_of
-from .sums import Arrays, Rows
-from .tallied import add_tallied
+from .sums import Arrays
 from .work import blocks_of, rows_at
 
 __all__ = ["log_joint_at", "row_log_likelihoods", "why_inexact", "why_no_rows"]
@@ -83,10 +84,11 @@ def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
     assert isinstance(plan.rows, RowPass)
     static, scratch, source = _static_coefficients(plan, arrays), Scratch(), passes.source
+    zeros = known_zeros(plan)
     found = []
     for bounds in blocks_of(plan, source):
         rows = rows_at(source, bounds, every=True)
-        total = _without_locals(plan.rows, static, rows, scratch)
+        total = sums_by_row(plan.rows, static, rows, scratch)
         for factor, natural in plan.rows.infer(rows, coefficients, scratch).items():
             gain, seen = factor.infer(natural).log_partition, factor.seen(rows.columns)
             counted = gain if seen is None else np.where(seen, gain, 0.0)
@@ -94,6 +96,8 @@ def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -
             total += (
                 np.broadcast_to(counted, (*counted.shape[:-1], rows.n_rows)).reshape(-1, rows.n_rows).sum(0)
             )
+        if zeros is not None:
+            total[zeros_by_row(plan.rows, *zeros, rows, scratch) > 0] = -np.inf
         found.append(total)
     joined, places = np.concatenate(found or [np.zeros(0)]), source.places(0, source.n_rows)
     return joined if isinstance(places, slice) else joined[np.argsort(places)]
@@ -113,40 +117,3 @@ def _static_coefficients(plan: Plan, arrays: Mapping[Any, Array]) -> Arrays:
                 value = np.broadcast_to(term.contraction.derivative(position)(arrays), key.shape)
                 found[key] = found[key] + value if key in found else value
     return found
-
-
-def _without_locals(row_pass: RowPass, static: Arrays, rows: Rows, scratch: Scratch) -> Array:
-    """Return the terms of each row that no local variable enters, shape (B,)."""
-    compiled, total = row_pass.compiled, np.zeros(rows.n_rows)
-    table = compiled.tables.get(None)
-    if table is not None:
-        matrix = np.zeros((1, table.n_rows))
-        for part, value in static.items():
-            if isinstance(part, Part) and part.feature is not None:
-                columns = table.columns[part.feature.key]
-                matrix[:, columns] += part.feature.pack(value.reshape(1, *part.feature.shape))
-        features = scratch.array((None, "table"), (table.n_dense, rows.n_rows))
-        table.fill(rows.columns, features, scratch)
-        out = matrix[:, : table.n_dense] @ features
-        for feature, columns in table.tallied:
-            add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
-        total += out[0]
-    data = row_pass.row_arrays(rows) if compiled.local_terms else {}
-    for local in compiled.local_terms:
-        if local.is_static:
-            total += _unfused(local, static[local.part], data, rows, scratch)
-    return total
-
-
-def _unfused(local: LocalTerm, coefficient: Array, data: Arrays, rows: Rows, scratch: Scratch) -> Array:
-    """Return each row's share of a sum that is contracted on its own, times its coefficient, shape (B,)."""
-    contraction = local.contraction
-    if local.sparse is not None:
-        chosen = np.zeros((coefficient.size // coefficient.shape[-1], rows.n_rows))
-        add_tallied(local.sparse, coefficient.reshape(len(chosen), -1), rows.columns, chosen, scratch)
-        shape = (*coefficient.shape[:-1], rows.n_rows)
-        each = np.broadcast_to(contraction.derivative(0)(data), shape).reshape(chosen.shape) * chosen
-        return each.sum(axis=0)
-    key = contraction.keys[1]
-    each = contraction.derivative(1)({**data, local.part: coefficient}) * data[key]
-    return each.reshape(-1, rows.n_rows).sum(axis=0)

@@ -26,16 +26,16 @@ def known_statistic(
         return _of_observed(binding, frame, node, operand.statistic), operand.axes
     assert isinstance(node, (Constant, Data))
     value = np.asarray(binding.values[node], dtype=np.float64)
-    statistic = role_of(binding, operand).statistics[operand.statistic]
+    role, name = role_of(binding, operand), operand.statistic
     if slot is None:
-        return statistic(value), operand.axes
+        return role.of_known(name, value), operand.axes
     moved = frame.of_known(owner, slot) if slot.role.moves else None
     n_plates = len(node.plates)
     plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
     if moved is not None:
         reference, reference_plates = moved
         if plates == reference_plates:
-            return statistic(value - reference), operand.axes
+            return role.of_known(name, value - reference), operand.axes
         missing = [axis for axis in reference_plates if axis not in plates]
         full = (*plates, *missing)
         own = tuple(slice(None) if axis in plates else None for axis in full)
@@ -44,7 +44,7 @@ def known_statistic(
         event_axes = range(len(order), reference.ndim)
         value = value[own] - reference.transpose(*order, *event_axes)[common]
         plates = full
-    return statistic(value), (*plates, *events)
+    return role.of_known(name, value), (*plates, *events)
 
 
 def role_of(binding: Binding, operand: Operand) -> Role:

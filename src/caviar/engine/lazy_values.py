@@ -13,7 +13,7 @@ import numpy as np
 
 from .._block_map import map_blocks
 from .._errors import DataError, PlateError
-from .._lazy import Computed, LazyRows, StoredRows
+from .._lazy import Computed, LazyRows
 from .._typing import AnyArray, Array
 from ..language import MultivariateNormal, Node, Plate, Variable
 from .missing import mean_of_observed, refuse_known_missing, refuse_partial, weighted_means
@@ -78,7 +78,7 @@ class LazyValues:
 def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
     """Return values that are read in blocks, after a look at all of them.
 
-    None for a memory map of vectors that are missing in part: it can be looked at as an array.
+    None for vectors that are missing in part, of rows that are in memory or mapped: they are looked at as an array.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | Non
             _refuse_infinite(node, start + found.infinite)
         if found.missing is not None:
             n_missing += 1
-            if isinstance(rows, StoredRows) and isinstance(node, MultivariateNormal):
+            if rows.is_held and isinstance(node, MultivariateNormal):
                 return None
             _refuse_missing(node, start, found)
         if first is None:

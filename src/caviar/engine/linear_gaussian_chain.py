@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -61,6 +62,22 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             transition,
             noise_precision,
         )
+
+    def continued(
+        self,
+        path: families.LinearGaussianChain,
+        is_counted: AnyArray,
+        starts: AnyArray,
+        means: Mapping[str, Array],
+    ) -> families.LinearGaussianChain:
+        """Return the chain with a forecast: it moves by the expected transition, with noise of the expected precision.
+
+        Rows that say nothing of their state leave those before them as they are, for the steps are normalised.
+        """
+        n_rows, size = len(is_counted), self._size
+        linear, information = np.zeros((n_rows, size)), np.zeros((n_rows, size, size))
+        linear[is_counted], information[is_counted] = path.linear, path.information
+        return replace(path, linear=linear, information=information, starts=starts)
 
     def expected(self, smoothing: StateMoments) -> Array:
         """Return first and second moments of the states, (D + D^2, B)."""

@@ -29,6 +29,7 @@ __all__ = [
     "Inferred",
     "Key",
     "LocalFactor",
+    "excluded_labels",
     "own_axes",
 ]
 
@@ -67,7 +68,11 @@ class LocalFactor(ABC):
         The Categorical among them that is known in part, or None.
     has_unseen
         Whether some of its repetitions have no observation below them, and must count nothing.
+    gate
+        The Categorical among them, or None.
     """
+
+    gate: Variable | None = None
 
     def __init__(
         self, binding: Binding, variables: Sequence[Variable], axes: dict[Key, tuple[Axis, ...]]
@@ -99,10 +104,30 @@ class LocalFactor(ABC):
         view = self.view(natural, (variable, statistic))
         return view if len(variable.letters[statistic]) < 2 else _symmetric(view)
 
-    def restrict(self, natural: Array, columns: Mapping[str, AnyArray]) -> None:
-        """Leave of the natural parameters (E, B) of a Categorical that is known in part the known labels."""
-        if self.labelled is not None:
-            _restrict(self.view(natural, (self.labelled, "x")), columns[self.labelled.name])
+    def restrict(self, natural: Array, columns: Mapping[str, AnyArray], zeros: Array | None = None) -> None:
+        """Give minus infinity to the labels of a Categorical that are excluded, in natural parameters (E, B).
+
+        Parameters
+        ----------
+        columns
+            Of the rows; a Categorical that is known in part has its labels there.
+        zeros
+            How many known probabilities of zero each statistic meets, (E, B), or None: labels that meet the fewest
+            are left. Where these meet any, the row is impossible, and :mod:`.impossible` says so.
+        """
+        if self.gate is None or (self.labelled is None and zeros is None):
+            return
+        logits = self.view(natural, (self.gate, "x"))
+        np.copyto(logits, -np.inf, where=self.excluded(columns, zeros))
+
+    def excluded(self, columns: Mapping[str, AnyArray], zeros: Array | None) -> AnyArray:
+        """Return which labels of the Categorical are excluded, (plates..., K, B); see :meth:`restrict`."""
+        assert self.gate is not None
+        key = (self.gate, "x")
+        labels = None if self.labelled is None else columns[self.labelled.name]
+        own = None if zeros is None else self.view(zeros, key)
+        n_rows = len(labels) if own is None else own.shape[-1]  # type: ignore[arg-type]
+        return excluded_labels((*self.shapes[key], n_rows), labels, own)
 
     def seen(self, columns: Mapping[str, AnyArray]) -> AnyArray | None:
         """Return which repetitions of a block count, (plates..., B), or None if all do."""
@@ -141,20 +166,30 @@ def _symmetric(matrices: Array) -> Array:
     return 0.5 * (matrices + np.swapaxes(matrices, -3, -2))
 
 
-_EXCLUDED = 2_000.0
-"""Nats by which a category that is known not to be the one lies below: its probability is then exp(_FLOOR)."""
+_FEWER = 1e-9
+"""Difference of two counts of zeros, which are weighted with responsibilities, that is none but rounding."""
 
 
-_EXCLUDED_FIRST = 1e300
-"""The same where the log densities of other variables are yet to be added to the logits, however large they are."""
+def excluded_labels(shape: tuple[int, ...], labels: AnyArray | None, zeros: Array | None) -> AnyArray:
+    """Return which labels are not the known one, or meet more known probabilities of zero than another label does.
 
-
-def _restrict(logits: Array, labels: AnyArray, below: float = _EXCLUDED) -> None:
-    """Leave of logits (plates..., K, B) the known label; labels (B, plates...) of -1 are unknown."""
-    known = np.moveaxis(labels, 0, -1)[..., None, :]
-    chosen = np.take_along_axis(logits, np.maximum(known, 0), axis=-2)
-    excluded = (known >= 0) & (known != np.arange(logits.shape[-2])[:, None])
-    np.copyto(logits, chosen - below, where=excluded)
+    Parameters
+    ----------
+    shape
+        (plates..., K, B).
+    labels
+        Known labels, (B, plates...), -1 where unknown, or None.
+    zeros
+        How many known probabilities of zero each label meets, of that shape, or None.
+    """
+    excluded = np.zeros(shape, dtype=bool)
+    if labels is not None:
+        known = np.moveaxis(labels, 0, -1)[..., None, :]
+        excluded |= (known >= 0) & (known != np.arange(shape[-2])[:, None])
+    if zeros is not None:
+        fewest = np.where(excluded, np.inf, zeros).min(axis=-2, keepdims=True)
+        excluded |= zeros > fewest + _FEWER
+    return excluded
 
 
 _FLOOR, _CEILING = -600.0, 500.0
@@ -165,18 +200,23 @@ def softmax_inplace(logits: Array) -> Array:
     """Overwrite logits (..., K, B) by probabilities over K; return the log of their sums, (..., B).
 
     The largest logit of each column is subtracted only where the block's range needs it. Probabilities
-    below exp(-300) come out as some number below that.
+    below exp(-300) come out as some number below that, and those of logits of minus infinity as 0.
     """
-    highest = logits.max()
-    top = None
+    if not logits.size:
+        return np.zeros((*logits.shape[:-2], logits.shape[-1]))
+    lowest, highest = logits.min(), logits.max()
+    top = excluded = None
     # a NaN fails both comparisons and takes the careful path
-    if not (logits.min() > _FLOOR and highest < _CEILING):
+    if not (lowest > _FLOOR and highest < _CEILING):
+        excluded = np.isneginf(logits) if lowest == -np.inf else None
         largest = logits.max(axis=-2)
         if not (largest.min() > _FLOOR / 2 and highest < _CEILING):
             top = largest
             np.subtract(logits, top[..., None, :], out=logits)
         np.maximum(logits, _FLOOR, out=logits)
     np.exp(logits, out=logits)
+    if excluded is not None:
+        np.copyto(logits, 0.0, where=excluded)
     total = np.ones(logits.shape[-2]) @ logits
     np.multiply(logits, (1.0 / total)[..., None, :], out=logits)
     np.log(total, out=total)
@@ -190,6 +230,7 @@ class CategoricalFactor(LocalFactor):
 
     def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
         super().__init__(binding, [variable], {(variable, "x"): own_axes(variable, "x", data_axis)})
+        self.gate = variable
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite logits by responsibilities."""
@@ -316,11 +357,6 @@ class GatedFactor(LocalFactor):
         super().__init__(binding, [gate, *others], axes)
         self.gate = gate
         self.category = category
-
-    def restrict(self, natural: Array, columns: Mapping[str, AnyArray]) -> None:
-        """Leave the known labels, whatever the gated variables will say."""
-        if self.labelled is not None:
-            _restrict(self.view(natural, (self.labelled, "x")), columns[self.labelled.name], _EXCLUDED_FIRST)
 
     def _conditionals(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each gated variable, batch (K, B, plates...)."""

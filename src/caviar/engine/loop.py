@@ -16,12 +16,14 @@ from ..language import Variable
 from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
+from .conditioning import lost_in_updates
 from .frame import refuse_far_priors
+from .impossible import impossible_variable
 from .moment import Moment, Visits, Walk
 from .passes import Passes
 from .plan import Plan
+from .saddles import beyond_saddle
 from .state import (
-    ROUNDING,
     Factors,
     State,
     Visit,
@@ -37,8 +39,10 @@ __all__ = ["Progress", "Result", "Settings", "ascend", "record", "result_of", "t
 
 log = logging.getLogger("caviar")
 
+_EPS = float(np.finfo(float).eps)
+
 _TOLERATED_ERROR = 1e-3
-"""Rounding error of the objective (nats) that is told to the user, unless the objective itself is huge."""
+"""Rounding error of the objective (nats) that is told to the user."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,15 @@ class Result:
     fell_at
         Which update lowered the objective, and by how much, if any did.
     lost_in
-        The variable whose sums over the data are too large for double precision, or empty.
+        The variable in whose terms, or update, double precision loses what is told to the user, or empty.
     lost
-        Rounding error of the objective (nats) that these sums leave.
+        Rounding error of the objective (nats) that this leaves.
     beliefs
         Of point masses, the distributions whose modes they are, measured from the user's origin.
+    impossible
+        A variable in whose density the factors meet known probabilities of zero, or empty.
+    n_updates
+        Times that the globals were updated: once an iteration, or once for each batch of rows.
     """
 
     plan: Plan
@@ -94,6 +102,8 @@ class Result:
     lost_in: str = ""
     lost: float = 0.0
     beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
+    impossible: str = ""
+    n_updates: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,8 @@ class Settings:
 
     max_iter: int
     tol: float
-    callback: Callable[[Progress], None] | None = None
+    callback: Callable[[Progress], object] | None = None
+    """Told of each iteration; where it returns True no other follows."""
     restart: int = 0
     n_restarts: int = 1
     accelerate: bool = False
@@ -111,6 +122,8 @@ class Settings:
     """Batches of the rows after each of which the globals are updated; 0 to update them once a pass."""
     recorder: Callable[[Moment | Walk], None] | None = None
     """Told where the fit stands before the first iteration and after each."""
+    most_saddles: int = 0
+    """Saddle points that a fit which has settled leaves behind; of more it would not be known whether it ends."""
 
     @property
     def moves_further(self) -> bool:
@@ -157,27 +170,66 @@ def ascend(
                 # local factors that begin anew stop short of their optimum alike in each pass
                 settled = None
             why = stopped or settled
-            moment = Moment(after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why)
+            moment = Moment(
+                after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why, moment.saddles
+            )
             if passes.is_rough and change < settings.tol:
                 # sums in float32 are as far as they lead: the end of a fit is in float64
                 moment = _refined(settings, moment, passes)
                 trace = moment.trace
+            if moment.status is Status.CONVERGED:
+                moment = _away_from_saddle(settings, moment, passes, settings.tol * per_row)
+                trace = moment.trace
             record(settings, moment)
-            tell(settings, moment.n_iter, after.elbo, change)
+            if tell(settings, moment.n_iter, moment.state.elbo, change):
+                moment = replace(moment, status=moment.status or Status.STOPPED)
+                record(settings, moment)
         return _ended(settings, moment, passes)
     except KeyboardInterrupt:
         moment = _refined(settings, moment, passes)
-        return result_of(moment.state, moment.trace, Status.INTERRUPTED)
+        return _result(moment, passes, Status.INTERRUPTED)
+
+
+def _away_from_saddle(settings: Settings, moment: Moment, passes: Passes, least: float) -> Moment:
+    """Return the moment after one more iteration, away from the saddle point that a fit has settled at.
+
+    It is the moment as it is where there is none, and one that has not settled where no iteration is left.
+    """
+    if moment.saddles >= settings.most_saddles:
+        return moment
+    found = beyond_saddle(moment.state, passes, least, moment.saddles)
+    if found is None:
+        return moment
+    if moment.n_iter >= settings.max_iter:
+        return replace(moment, status=None)
+    log.info(
+        "the fit had settled at a saddle point; it goes on %.4g nats higher", found.elbo - moment.state.elbo
+    )
+    return Moment(
+        found,
+        [*moment.trace, found.elbo],
+        moment.n_iter + 1,
+        np.inf,
+        Memory() if settings.moves_further else None,
+        passes.kept(),
+        saddles=moment.saddles + 1,
+    )
 
 
 def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
     """Return the result after the last iteration; local factors that are those of earlier visits get their optimum."""
     status = moment.status or Status.MAX_ITER
     moment = _refined(settings, moment, passes)
-    if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER):
-        return result_of(moment.state, moment.trace, status)
+    if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER, Status.STOPPED):
+        return _result(moment, passes, status)
     state = with_optimal_locals(moment.state, passes)
-    return result_of(state, [*moment.trace[:-1], state.elbo], status)
+    return _result(replace(moment, state=state, objectives=[*moment.trace[:-1], state.elbo]), passes, status)
+
+
+def _result(moment: Moment, passes: Passes, status: Status) -> Result:
+    """Return the result that a moment is: the globals were updated once an iteration, or once for each batch in it."""
+    n_updates = moment.n_iter * max(1, passes.n_batches(moment.state.plan))
+    return result_of(moment.state, moment.trace, status, n_updates)
 
 
 def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
@@ -186,7 +238,8 @@ def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
         return moment
     state = with_optimal_locals(moment.state, passes)
     memory = Memory() if settings.moves_further else None
-    return Moment(state, [*moment.trace[:-1], state.elbo], moment.n_iter, np.inf, memory, passes.kept())
+    trace = [*moment.trace[:-1], state.elbo]
+    return Moment(state, trace, moment.n_iter, np.inf, memory, passes.kept(), saddles=moment.saddles)
 
 
 def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
@@ -215,18 +268,18 @@ def record(settings: Settings, moment: Moment | Walk) -> None:
         settings.recorder(moment)
 
 
-def tell(settings: Settings, n_iter: int, elbo: float, change: float) -> None:
-    """Tell the callback how a fit gets on."""
-    if settings.callback is not None:
-        where = (settings.restart, settings.n_restarts, n_iter, settings.max_iter)
-        settings.callback(Progress(*where, elbo, change))
+def tell(settings: Settings, n_iter: int, elbo: float, change: float) -> bool:
+    """Tell the callback how a fit gets on; return whether it asks for the end."""
+    if settings.callback is None:
+        return False
+    where = (settings.restart, settings.n_restarts, n_iter, settings.max_iter)
+    return settings.callback(Progress(*where, elbo, change)) is True
 
 
-def result_of(state: State, trace: list[float], status: Status) -> Result:
-    """Return the result that a state is."""
+def result_of(state: State, trace: list[float], status: Status, n_updates: int) -> Result:
+    """Return the result that a state is, after so many updates of the globals."""
     terms = state.objective.by_factor()
-    largest_in, largest = state.objective.largest()
-    lost = float(np.finfo(float).eps * largest)
+    lost_in, lost = _lost(state)
     return Result(
         state.plan,
         state.q,
@@ -236,10 +289,21 @@ def result_of(state: State, trace: list[float], status: Status) -> Result:
         status,
         len(trace) - 1,
         state.fell_at,
-        largest_in if lost > max(_TOLERATED_ERROR, ROUNDING * abs(state.elbo)) else "",
+        lost_in if lost > _TOLERATED_ERROR else "",
         lost,
         beliefs_of_points(state),
+        impossible_variable(state.plan, state.arrays),
+        n_updates,
     )
+
+
+def _lost(state: State) -> tuple[str, float]:
+    """Return the variable whose rounding changes the objective most, and by how many nats."""
+    if state.objective.is_small(state.arrays, _TOLERATED_ERROR / _EPS):
+        return "", 0.0
+    name, largest = state.objective.largest(state.arrays)
+    rounded, of_update = lost_in_updates(state)
+    return (rounded, of_update) if of_update > _EPS * largest else (name, _EPS * largest)
 
 
 def _iterated(

@@ -31,6 +31,12 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
         return families.MarkovChain(natural.T, starts, *self._logs(sums))
 
+    def continued(
+        self, path: families.MarkovChain, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]
+    ) -> families.ForecastMarkovChain:
+        """Return the chain with a forecast: its states move by the expected transition."""
+        return families.ForecastMarkovChain(path, is_counted, starts, means["initial"], means["transition"])
+
     def smoothing(
         self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
     ) -> Smoothing:

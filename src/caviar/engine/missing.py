@@ -21,9 +21,11 @@ from ..language import Data, Node, Plate, Variable
 
 __all__ = [
     "OBSERVED",
+    "any_observed",
     "as_unmasked",
     "at_column_means",
     "filled",
+    "is_above",
     "is_mask_name",
     "mask_name",
     "mean_of_observed",
@@ -33,6 +35,7 @@ __all__ = [
     "refuse_known_missing",
     "refuse_partial",
     "refuse_unseen",
+    "rows_first",
     "seen_latents",
     "weighted_means",
 ]
@@ -238,10 +241,23 @@ def observed_rows(
     along = [leaf for leaf in observed if plate in leaf.plates]
     if plate is None or not along or not all(leaf in masks for leaf in along):
         return None
-    given = [_turned(masks[leaf], leaf, plate) for leaf in along]
-    given += [_turned(own >= 0, node, plate) for node, own in labels.items()]
-    seen = of_blocks(_any_of_row, given, (), np.float64)
+    seen = any_observed(along, masks, labels, plate)
     return None if all_of(seen) else seen
+
+
+def any_observed(
+    leaves: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    plate: Plate,
+) -> Any:
+    """Return 1 for each row in which anything of some leaves was observed, or a label is known, and 0 for the others.
+
+    All of these have missing entries; the labels are -1 where they are unknown.
+    """
+    given = [rows_first(masks[leaf], leaf, plate) for leaf in leaves]
+    given += [rows_first(own >= 0, node, plate) for node, own in labels.items()]
+    return of_blocks(_any_of_row, given, (), np.float64)
 
 
 def of_blocks(
@@ -261,7 +277,7 @@ def _any_of_row(*given: AnyArray) -> Array:
     return seen.astype(np.float64)
 
 
-def _turned(array: Any, node: Node, plate: Plate) -> Any:
+def rows_first(array: Any, node: Node, plate: Plate) -> Any:
     """Return an array over the plates of a node, that of the rows first; lazy ones have it there."""
     return array if isinstance(array, LazyRows) else np.moveaxis(array, node.plates.index(plate), 0)
 
@@ -277,25 +293,25 @@ def seen_latents(
     """Return for latents of the rows which of them have an observation below, or a known label; where all have, none.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
-    observation of its parents that was never made, and must be left out of the sums. In ``rows`` with nothing
-    observed (0) everything is left out already.
+    observation of its parents that was never made, and must be left out of the sums. In ``rows`` that do not count
+    (0) everything is left out already.
     """
     found: dict[Variable, Any] = {}
     for variable in latent:
         if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
-        below = [leaf for leaf in observed if _is_above(variable, leaf)]
+        below = [leaf for leaf in observed if is_above(variable, leaf)]
         if not below or not all(leaf in masks and set(variable.plates) <= set(leaf.plates) for leaf in below):
             continue
         assert plate is not None
         # rows first, for blocks of them
         kept = (plate, *(own for own in variable.plates if own is not plate))
-        given = [_turned(masks[leaf], leaf, plate) for leaf in below]
+        given = [rows_first(masks[leaf], leaf, plate) for leaf in below]
         axes = [
             _axes_over((plate, *(own for own in leaf.plates if own is not plate)), kept) for leaf in below
         ]
         if variable in labels:
-            given.append(_turned(labels[variable] >= 0, variable, plate))
+            given.append(rows_first(labels[variable] >= 0, variable, plate))
             axes.append(((), tuple(range(len(kept)))))
         own_plates = (plate, *(own for own in below[0].plates if own is not plate))
         sizes = tuple(given[0].shape[own_plates.index(own)] for own in kept[1:])
@@ -352,7 +368,7 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
     """
     by_row = np.moveaxis(in_memory(seen), variable.plates.index(plate), 0)
     row = np.argmin(by_row.reshape(len(by_row), -1).all(axis=1))
-    names = ", ".join(f"'{leaf.name}'" for leaf in observed if _is_above(variable, leaf))
+    names = ", ".join(f"'{leaf.name}'" for leaf in observed if is_above(variable, leaf))
     raise DataError(
         f"row {row} leaves the latent '{variable.name}' without an observation below it: all its entries of {names} "
         f"are missing. It would count as data for its parents, and other hidden values of the row depend on it, so "
@@ -360,6 +376,7 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
     )
 
 
-def _is_above(variable: Variable, leaf: Variable) -> bool:
+def is_above(variable: Variable, leaf: Variable) -> bool:
+    """Whether a variable is a parent of another, or a parent of its parents."""
     parents = [parent for parent in leaf.parents if isinstance(parent, Variable)]
-    return variable in parents or any(_is_above(variable, parent) for parent in parents)
+    return variable in parents or any(is_above(variable, parent) for parent in parents)

@@ -56,6 +56,8 @@ class Moment:
         Of the incremental schedule to its batches.
     status
         Why no iteration follows; None if one may.
+    saddles
+        Saddle points that were left behind.
     """
 
     state: State
@@ -66,6 +68,7 @@ class Moment:
     kept: Kept
     visits: Visits = field(default_factory=Visits)
     status: Status | None = None
+    saddles: int = 0
 
     @property
     def trace(self) -> list[float]:

@@ -180,7 +180,7 @@ class PartialVectors:
         own[:, :size] = mean / self.gaps.variance
         # the diagonal comes first
         own[:, size : 2 * size] = -0.5 / self.gaps.variance
-        return Coefficients({**coefficients.matrices, self.factor: matrix}, coefficients.parts)
+        return replace(coefficients, matrices={**coefficients.matrices, self.factor: matrix})
 
 
 def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor, list[PartialVectors]]:

@@ -11,11 +11,12 @@ import numpy as np
 
 from .._pairwise import pairwise_sum
 from .._typing import Array
-from .chain import ChainFactor, Path
+from .chain import ChainFactor
 from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
+from .sample import rows_from
 from .scratch import Scratch
 from .sequences import given_sequences, sequence_bounds, tiles_of
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
@@ -24,6 +25,9 @@ from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, blocks_of, chu
 __all__ = ["Executor", "Kept", "Passes"]
 
 T = TypeVar("T")
+
+_PLACES = 32
+"""Places of the source that a share of its rows comes from."""
 
 
 class Executor(Protocol):
@@ -251,6 +255,16 @@ class Passes:
             total += float(stop - start if weights is None else weights.sum())
         return total
 
+    def share(self, plan: Plan, n_rows: int) -> Passes:
+        """Return passes over about so many rows from all over the source, which weigh as much as all do.
+
+        They are read once and summed in this process, and begin without local factors of an earlier pass.
+        """
+        bounds = self.blocks(plan, max(1, min(n_rows // _PLACES, self.source.n_rows)))
+        wanted = min(len(bounds), max(1, round(n_rows * len(bounds) / max(self.source.n_rows, 1))))
+        chosen = [bounds[i] for i in np.linspace(0, len(bounds) - 1, wanted).round().astype(int)]
+        return Passes(rows_from(self.source, chosen), getattr(self.executor, "host", self.executor))
+
     def _infer_and_sum(
         self, plan: Plan, coefficients: Coefficients, chunks: Sequence[Chunk], anew: bool
     ) -> Sums:
@@ -261,19 +275,32 @@ class Passes:
             self.carried = {**self.carried, **dict(zip((c.number for c in chunks), after, strict=True))}
         return sums
 
-    def path(self, plan: Plan, chain: ChainFactor, coefficients: Coefficients) -> Path:
-        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made."""
+    def path(
+        self, plan: Plan, chain: ChainFactor, coefficients: Coefficients, means: Mapping[str, Array]
+    ) -> Any:
+        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
+
+        States after the last observation of their sequence are forecast, from the expectations of what stands in the
+        slots of the chain.
+        """
         natural = np.empty((chain.n_rows, self.source.n_rows))
-        starts = np.empty(self.source.n_rows, dtype=bool)
+        starts, counted = np.empty((2, self.source.n_rows), dtype=bool)
 
         def block(rows: Rows) -> None:
             starts[rows.where] = chain.starts.among(rows.columns, rows.n_rows)
+            seen = chain.seen(rows.columns)
+            counted[rows.where] = True if seen is None else seen
+            if rows.weights is not None:
+                counted[rows.where] &= rows.weights > 0
             for _, own in tiles_of(plan.rows, rows):
                 natural[:, own.where] = plan.rows.natural_of(chain, own, coefficients, self._scratch)
 
         for _ in self._map_here(plan, self.source, block):
             pass
-        return chain.path(natural, starts, coefficients.parts)
+        if counted.all():
+            return chain.path(natural, starts, coefficients.parts)
+        path = chain.path(natural[:, counted], starts[counted], coefficients.parts)
+        return chain.continued(path, counted, starts, means)
 
     def _static_sums(self, plan: Plan) -> Sums:
         """Return the sums that no factor enters; they are made once for a plan."""
@@ -310,9 +337,11 @@ class Passes:
         """Yield the natural parameters of every local factor, block by block."""
         yield from self._map_here(plan, source, lambda rows: self.infer(plan, rows, coefficients))
 
-    def infer(self, plan: Plan, rows: Rows, coefficients: Coefficients) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor for some rows."""
-        return plan.rows.infer(rows, coefficients, self._scratch)
+    def infer(
+        self, plan: Plan, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for some rows, but of those that are given."""
+        return plan.rows.infer(rows, coefficients, self._scratch, given)
 
     def sum_given(
         self, plan: Plan, source: RowSource, give: Callable[[Rows], LocalState], coefficients: Coefficients

@@ -17,7 +17,7 @@ import numpy as np
 from .._errors import ImproperError, ModelError
 from .._typing import Array
 from ..families import ExponentialFamily
-from ..language import Axis, Variable, base_terms_of
+from ..language import Axis, Constant, Variable, base_terms_of
 from .binding import Binding
 from .block_pass import BlockPass
 from .by_hand import compiled_rows
@@ -25,16 +25,21 @@ from .centres import Centres, centres_of
 from .chain import ChainFactor
 from .compile import Compiled
 from .contraction import Contraction, Factor
+from .descendants import seen_globals
 from .frame import Frame
 from .locals import LocalFactor
+from .own_terms import own_terms_of
 from .partial_vectors import partial_vectors_of
 from .partly_known import PartlyKnown
 from .point import PointMass
 from .row_pass import RowPass
 from .sums import Arrays, Coefficients
-from .updates import updates_of
+from .updates import possible, updates_of
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "extreme_parameter"]
+
+_FAR_FROM_ONE = 20
+"""Powers of ten between a parameter and 1 that are very many."""
 
 
 class Plan:
@@ -62,11 +67,15 @@ class Plan:
         order: Sequence[Variable],
         point: frozenset[Variable],
     ) -> None:
+        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
+        if any(variable in self.point or variable in binding.beliefs for variable in binding.seen):
+            # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
+            local = {variable: own for variable, own in binding.seen.items() if binding.is_local(variable)}
+            binding = replace(binding, seen={**local, **seen_globals(binding, self.point)})
         self.binding = binding
         self.frame = frame
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
         self._keys: dict[Variable, list[Hashable]] = {
             variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
         }
@@ -74,6 +83,8 @@ class Plan:
         self.compiled, by_hand = compiled_rows(binding, frame, self.factors)
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
+        self.own_terms = own_terms_of(self.order, terms, binding, frame)
+        self._zeros = updates_of(self.order, self.compiled.zero_terms, binding)
         self.base_terms = {
             variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
         }
@@ -95,6 +106,10 @@ class Plan:
 
     def updating(self, variables: Sequence[Variable]) -> Plan:
         """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
+        if all(variable in self.updates for variable in variables):
+            other = copy(self)
+            other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
+            return other
         return Plan(self.binding, self.frame, self.factors, variables, self.point)
 
     def with_rows(self, rows: BlockPass) -> Plan:
@@ -154,15 +169,16 @@ class Plan:
         self, variable: Variable, arrays: Mapping[Hashable, Array]
     ) -> tuple[tuple[Array, ...], Any]:
         """Return the natural parameters of the optimal factor of a global variable, and that factor."""
-        # where a flat prior lets a precision grow without limit, its overflow is an improper factor, and no warning
-        with np.errstate(over="ignore"):
-            natural = self.updates[variable].natural(arrays)
+        # what leaves the range of double precision is an improper factor or objective: the loop's to judge
+        with np.errstate(all="ignore"):
+            natural = possible(self._zeros[variable], self.updates[variable].natural(arrays), arrays)
             return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
         try:
-            expected = factor.expected_statistics
+            with np.errstate(all="ignore"):
+                expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
         return dict(zip(self._keys[variable], expected, strict=True))
@@ -177,14 +193,20 @@ class Plan:
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
+        seen = self.binding.seen.get(variable)
         if isinstance(factor, PartlyKnown):
             names, known = variable.family.statistics, factor.statistics_of_known
             points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
-            return float(np.sum(factor.unknown.entropy_about_base())) + self._log_base(variable, points)
+            of_unknown = factor.unknown.entropy_about_base()
+            if seen is not None:
+                of_unknown = np.where(seen[~factor.is_known], of_unknown, 0.0)
+            return float(np.sum(of_unknown)) + self._log_base(variable, points)
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
             return -np.inf if factor.n_categories is None else 0.0
-        return float(np.add.reduce(factor.entropy_about_base(), axis=None))
+        with np.errstate(all="ignore"):
+            entropy = factor.entropy_about_base()
+            return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))
 
     def _log_base(self, variable: Variable, arrays: Arrays) -> float:
         """Return the log density of the family's own measure at points, which is linear in their statistics."""
@@ -258,11 +280,29 @@ def _why_improper(variable: Variable, reason: str) -> str:
     message = f"the update of '{variable.name}' has left its family: {reason}"
     if variable.is_flat:
         return message
+    extreme = extreme_parameter(variable)
+    if extreme:
+        return (
+            f"{message} Its prior is proper, but with its {extreme} the numbers of the update leave the range or the "
+            f"digits of double precision. Give the prior and the data sizes that are nearer to each other and to 1"
+        )
     return (
         f"{message} Its prior is proper, so it is double precision that gives out: a component stretches over widths "
         f"too different to be held in one covariance. Bring columns and components to similar scales, or widen the "
         f"prior"
     )
+
+
+def extreme_parameter(variable: Variable) -> str:
+    """Return the known parameter of a variable's density farthest from 1, if it is very far, or nothing."""
+    found = []
+    for slot in variable.slots.values():
+        if isinstance(slot.node, Constant):
+            sizes = np.abs(slot.node.value[slot.node.value != 0])
+            ends = (sizes.min(initial=1.0), sizes.max(initial=1.0))
+            found += [(abs(np.log10(size)), f"{slot.name} of {size:.3g}") for size in ends]
+    farthest, said = max(found, default=(0.0, ""))
+    return said if farthest > _FAR_FROM_ONE else ""
 
 
 def _base_contractions(variable: Variable, binding: Binding) -> list[Contraction]:

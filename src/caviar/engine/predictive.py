@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from .._errors import ModelError
 from .._typing import Array, Statistics
 from ..families import Dirichlet
-from ..language import Axis, Indexed, Operand, Term, Variable, base_terms_of, terms_of
+from ..language import Axis, Indexed, Operand, Term, Variable, base_terms_of, terms_of, zero_terms_of
 from .binding import Binding
 from .frame import Frame
 from .known import known_statistic
@@ -35,6 +35,9 @@ __all__ = ["log_predictive"]
 
 _ENTRIES = 2**18
 """Numbers of the largest statistic that one block of rows makes."""
+
+_CANCELS = 1e8
+"""Nats of a log-partition from which on the difference of two has fewer than eight digits after the point."""
 
 _ROW = "row"
 """Key of the first axis that every message has."""
@@ -91,6 +94,10 @@ class _Row:
         """Return the terms of a variable's log density, of an observed one with its base measure."""
         return terms_of(owner) if owner is self.gate else (*terms_of(owner), *base_terms_of(owner))
 
+    def zero_terms(self, owner: Variable) -> Sequence[Term]:
+        """Return the terms that count the known probabilities of zero in a variable's density, of points too."""
+        return zero_terms_of(owner, lambda node: node.is_known or isinstance(self.q.get(node), PointMass))  # type: ignore[arg-type]
+
     def latent(self, term: Term) -> list[Operand]:
         """Return the operands that q leaves open: neither known, nor a point, nor the category."""
         return [
@@ -128,6 +135,7 @@ def log_predictive(binding: Binding, measure: Callable[[Variable | None, int | N
         rows = slice(start, start + size)
         part = _part(binding, rows)
         joint = [np.broadcast_to(_block(replace(row, binding=part)), part.n_rows) for row in each]
+        # what is impossible in every category has the density 0
         result[rows] = logsumexp(joint, axis=0)
     return result
 
@@ -232,6 +240,12 @@ def _block(row: _Row) -> Array:
                 _tell(row, messages, term, latent[0])
             else:
                 total = total + _contract(row, term, ())
+        for term in row.zero_terms(owner):
+            latent = row.latent(term)
+            if latent:
+                _tell(row, messages, term, latent[0], _minus_infinity)
+            else:
+                total = total + _minus_infinity(_contract(row, term, ()))
     for variable, message in messages.items():
         total = total + _gain(row, variable, message)
     for variable, (chosen, counts) in counted.items():
@@ -261,8 +275,23 @@ def _told_by_counts(row: _Row) -> dict[Variable, tuple[int | None, Any]]:
     }
 
 
-def _tell(row: _Row, messages: dict[Variable, _Messages], term: Term, operand: Operand) -> None:
-    """Add what a term says about a global factor."""
+def _minus_infinity(zeros: Array) -> Array:
+    """Return the logarithm of 0 to the power of a count of zeros."""
+    return np.where(zeros > 0, -np.inf, 0.0)
+
+
+def _as_it_is(values: Array) -> Array:
+    return values
+
+
+def _tell(
+    row: _Row,
+    messages: dict[Variable, _Messages],
+    term: Term,
+    operand: Operand,
+    meaning: Callable[[Array], Array] = _as_it_is,
+) -> None:
+    """Add what a term says about a global factor: a ``meaning`` of its known side."""
     node: Any = operand.node
     gate = _gate_axis(row, term)
     chosen = operand.axes.index(gate) if gate in operand.axes else _place_along_tie(row, operand)
@@ -272,7 +301,7 @@ def _tell(row: _Row, messages: dict[Variable, _Messages], term: Term, operand: O
             f"the predictive density has no closed form here: '{node.name}' stands in it both with and without the "
             f"choice of a category. {_SAMPLES}"
         )
-    found = _contract(row, term, [axis for axis in operand.axes if axis is not gate])
+    found = meaning(_contract(row, term, [axis for axis in operand.axes if axis is not gate]))
     if len(node.letters[operand.statistic]) == 2:
         # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
         found = 0.5 * (found + np.swapaxes(found, -1, -2))
@@ -334,8 +363,7 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
                 yield np.eye(node.dimension)[row.category], (Axis(node, "k"),)
             continue
         elif isinstance(row.q.get(node), PointMass):
-            place = node.family.statistics.index(operand.statistic)
-            array, axes = row.q[node].expected_statistics[place], operand.axes
+            array, axes = _at_point(row.q[node], operand), operand.axes
         else:
             continue
         if gate in axes:
@@ -345,6 +373,13 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
     if owner in row.binding.masks:
         observed = Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))
         yield known_statistic(row.binding, row.measured[0], owner, observed)
+
+
+def _at_point(point: PointMass, operand: Operand) -> Array:
+    """Return a statistic of a point, or whether the probabilities that it is are zero."""
+    if operand.slot is not None and operand.statistic in operand.slot.role.zeros:
+        return operand.slot.role.zeros[operand.statistic](np.asarray(point.value))
+    return point.expected_statistics[point.family.statistics.index(operand.statistic)]
 
 
 def _chosen(row: _Row, variable: Variable, place: int | None) -> Any:
@@ -371,7 +406,11 @@ def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
 
 
 def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
-    """Return A(eta + T) - A(eta) of each repetition, shape (rows or 1, repetitions...)."""
+    r"""Return A(eta + T) - A(eta) of each repetition, shape (rows or 1, repetitions...).
+
+    Where the two log-partitions are so large that their difference has few digits, it is told from what has them all,
+    :math:`\langle T, \mathrm E t \rangle + \mathrm{KL}(q_\eta \,\|\, q_{\eta + T})`.
+    """
     after, events = [], []
     shapes = factor.statistic_shapes(factor.event_shape)
     for name, eta, shape in zip(factor.statistics, factor.natural, shapes, strict=True):
@@ -379,7 +418,10 @@ def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
         events.append(after[-1].ndim - len(shape))
     batch = np.broadcast_shapes(*(eta.shape[:n] for eta, n in zip(after, events, strict=True)))
     full = tuple(np.broadcast_to(eta, batch + eta.shape[n:]) for eta, n in zip(after, events, strict=True))
-    return type(factor).from_natural(full).log_partition - factor.log_partition
+    extended = type(factor).from_natural(full)
+    if np.abs(factor.log_partition).max(initial=0.0) < _CANCELS:
+        return extended.log_partition - factor.log_partition
+    return _gain_at(variable, factor.expected_statistics, message) + factor.kl(extended)
 
 
 def _gain_at(variable: Variable, statistics: Statistics, message: _Messages) -> Array:

@@ -13,8 +13,9 @@ from ..language import Variable
 from .plan import Plan
 from .point import PointMass
 from .state import statistics_of
+from .updates import possible, updates_of
 
-__all__ = ["prior_draw", "prior_factor", "prior_start"]
+__all__ = ["own_natural", "prior_draw", "prior_factor", "prior_point", "prior_start"]
 
 
 def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:
@@ -33,7 +34,7 @@ def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict
 def prior_factor(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
     """Return the prior of a global variable as a factor, its parents given; as broad as the data where it is flat."""
     try:
-        return plan.factor(variable, _own_natural(plan, variable, arrays))
+        return plan.factor(variable, own_natural(plan, variable, arrays))
     except ImproperError:
         plates, spread = _shape(plan, variable), _spread(plan, variable)
         broad = None if variable in plan.point else variable.unit_factor(plates, spread)
@@ -47,7 +48,7 @@ def prior_draw(
     factor = prior_factor(plan, variable, arrays)
     if isinstance(factor, PointMass):
         try:
-            prior = variable.family.from_natural(_own_natural(plan, variable, arrays))
+            prior = variable.family.from_natural(own_natural(plan, variable, arrays))
         except ImproperError:
             moved = factor.translate(_spread(plan, variable) * rng.standard_normal(np.shape(factor.value)))
             return plan.with_known(variable, moved)
@@ -56,7 +57,20 @@ def prior_draw(
     return plan.with_known(variable, factor.translate(np.asarray(prior.sample(seed=rng)) - factor.mean))
 
 
-def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
+def prior_point(
+    plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array], rng: np.random.Generator
+) -> Any:
+    """Return a draw from the prior of a global variable as a point, its parents given; as broad as data if flat."""
+    try:
+        prior: Any = variable.family.from_natural(own_natural(plan, variable, arrays))
+    except ImproperError:
+        prior = variable.unit_factor(_shape(plan, variable), _spread(plan, variable))
+        if prior is None:
+            return prior_factor(plan, variable, arrays)
+    return plan.with_known(variable, PointMass.of(variable, prior.sample(seed=rng)))
+
+
+def own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
     """Return natural parameters from the terms of the variable's own prior."""
     update = plan.updates[variable]
     total = [np.zeros(fixed.shape) for fixed in update.fixed]
@@ -67,8 +81,9 @@ def _own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array
         for position, factor in enumerate(term.contraction.factors):
             if isinstance(factor.key, tuple) and factor.key[0] is variable:
                 statistic = variable.family.statistics.index(factor.key[1])
-                total[statistic] = total[statistic] + term.contraction.derivative(position)(arrays)
-    return tuple(total)
+                total[statistic] = total[statistic] + term.derivative(position)(arrays)
+    own = [term for term in plan.compiled.zero_terms if term.owner is variable]
+    return possible(updates_of([variable], own, plan.binding)[variable], tuple(total), arrays)
 
 
 def _shape(plan: Plan, variable: Variable) -> tuple[int, ...]:

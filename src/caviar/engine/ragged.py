@@ -142,8 +142,6 @@ def _from_counts(plate: Plate, along: Mapping[str, Node], data: Mapping[str, Any
         wrong = values[~(np.isfinite(values) & (values >= 0))][0]
         raise DataError(f"the counts of '{name}' must be finite and not negative; got {wrong:g}")
     counts.eliminate_zeros()
-    if not counts.nnz:
-        raise DataError(f"the counts of '{name}' are all zero")
     rows = counts.tocoo()
     flat = {**data, name: rows.col, plate.within.name: rows.row}
     return Flattened(flat, {plate.within: counts.shape[0]}, counts=np.asarray(rows.data, dtype=np.float64))

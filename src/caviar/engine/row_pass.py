@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,10 @@ import numpy as np
 from .._typing import Array
 from .centres import Centres
 from .chain import ChainFactor, chain_of
-from .compile import Compiled, LocalTerm, Part
+from .compile import Compiled, GlobalTerm, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
-from .locals import FamilyFactor, LocalFactor
+from .locals import CategoricalFactor, FamilyFactor, LocalFactor
 from .partial_vectors import PartialVectors
 from .products import block_rows
 from .scratch import Scratch
@@ -26,6 +26,12 @@ __all__ = ["RowPass"]
 
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are not fused into matrix products."""
+
+_MOST_COMBINATIONS = 64
+"""Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
+
+_NEVER = 1e100
+"""Nats that a known probability of zero costs a combination of labels."""
 
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
@@ -63,19 +69,15 @@ class RowPass:
         self._summed: set[Hashable] = {
             (v, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
-        self._messages = _messages(compiled)
+        self._messages, self._zero_messages = _messages(compiled)
         # the coefficient of a part without local variables is of no use to the rows; centres ask it for the precision
         needed = {part for part in compiled.parts if part.factor is not None or any(centres.values())}
-        needed |= self._summed | {part for _, _, part, _ in self._messages}
-        self._part_derivatives: list[tuple[Hashable, Derivative]] = [
-            (key, term.contraction.derivative(position))
-            for term in (compiled.terms if needed else ())
-            for position, key in enumerate(term.contraction.keys)
-            if key in needed
-        ]
+        needed |= self._summed | {part for _, _, part, _ in (*self._messages, *self._zero_messages)}
+        self._part_derivatives = _derivatives(compiled.terms if needed else (), needed)
+        self._zero_derivatives = _derivatives(compiled.zero_terms, needed)
         self._products = {factor: _rows_in_product(compiled, factor) for factor in self.factors}
         self._explicit = {key[0] for key, _, _, _ in self._messages}
-        self.keeps_locals = any(needs for _, _, _, needs in self._messages)
+        self.keeps_locals = any(needs for _, _, _, needs in (*self._messages, *self._zero_messages))
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
         self.is_fused = all(local.is_static for local in compiled.local_terms)
         """Whether a local factor meets the rows in its matrix product alone."""
@@ -88,19 +90,19 @@ class RowPass:
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
-        compiled = replace(self.compiled, terms=(), sources={}, users={})
-        return {**vars(self), "compiled": compiled, "_part_derivatives": []}
+        compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={})
+        return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
         """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
-        own = (key for key, _ in self._part_derivatives)
+        own = (key for key, _ in (*self._part_derivatives, *self._zero_derivatives))
         return tuple(dict.fromkeys([None, *self.factors, *self.compiled.parts, *own]))
 
     @property
     def parts_of_messages(self) -> set[Hashable]:
         """The keys of the coefficients that a block of rows needs besides the matrices."""
-        return {part for _, _, part, _ in self._messages} | self._summed
+        return {part for _, _, part, _ in (*self._messages, *self._zero_messages)} | self._summed
 
     def _shares_precision(self, factor: LocalFactor) -> bool:
         """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""
@@ -156,17 +158,22 @@ class RowPass:
 
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the rows need of the globals."""
-        parts: Arrays = {}
-        for part, derivative in self._part_derivatives:
-            value = derivative(arrays)
-            before = parts.get(part)
-            parts[part] = value if before is None else before + value
-        matrices = {}
-        for factor in self.factors:
-            table = self.compiled.tables.get(factor)
-            if table is not None:
-                matrices[factor] = self._matrix(factor, parts)
-        return Coefficients(matrices, parts)
+        parts = _summed(self._part_derivatives, arrays)
+        return Coefficients(self.matrices(parts), parts, self._zeros(parts, arrays))
+
+    def _zeros(self, parts: Arrays, arrays: Mapping[Hashable, Array]) -> Coefficients | None:
+        """Return the coefficients of what counts zeros; the steps of a chain that are zero are written to ``parts``."""
+        if not self._zero_derivatives:
+            return None
+        zeros = _summed(self._zero_derivatives, arrays)
+        for key in self._summed & zeros.keys():
+            parts[key] = np.where(zeros.pop(key) > 0, -np.inf, parts[key])
+        return Coefficients(self.matrices(zeros), zeros)
+
+    def matrices(self, parts: Arrays) -> dict[LocalFactor, Array]:
+        """Return the matrix W of each local factor that meets features of the data."""
+        tables = self.compiled.tables
+        return {factor: self._matrix(factor, parts) for factor in self.factors if factor in tables}
 
     def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the rows need where the globals are not known yet: missing entries are as their columns."""
@@ -246,21 +253,87 @@ class RowPass:
         data = {} if self.is_fused else self.row_arrays(rows)
         return self._natural(factor, rows, coefficients, {}, data, scratch)
 
-    def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor for a block of rows: (E, B) each."""
-        return self._settle(rows, coefficients, {}, self.row_arrays(rows), scratch)
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for a block of rows: (E, B) each.
+
+        Parameters
+        ----------
+        given
+            Statistics (E, B) of factors that stay at these, and are left out of what is returned.
+        """
+        return self._settle(rows, coefficients, dict(given or {}), self.row_arrays(rows), scratch)
 
     def _settle(
         self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Scratch
     ) -> dict[LocalFactor, Array]:
-        """Return the natural parameters of every local factor, found without a state to start from; fill the state."""
+        """Return the natural parameters of every local factor that is not in the state, and fill it with these."""
         natural: dict[LocalFactor, Array] = {}
+        unknown = [factor for factor in self.factors if factor not in state]
+        state.update(self._best_labels(unknown, rows, coefficients, state, data, scratch))
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
-            for factor in self.factors:
+            for factor in unknown:
                 natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
                 state[factor] = natural[factor].copy()
                 factor.infer(state[factor])
         return natural
+
+    def _best_labels(
+        self,
+        unknown: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        given: LocalState,
+        data: Arrays,
+        scratch: Scratch,
+    ) -> LocalState:
+        """Return labels of a row that depend on each other, at their most probable combination; none where few do.
+
+        Each factor by itself, the first one without the others, would be caught where two labels are wrong together.
+        A combination is scored by the natural parameters of each factor given those before it.
+        """
+        coupled = [factor for factor in unknown if self._is_coupled_label(factor)]
+        sizes = [factor.n_rows for factor in coupled]
+        if len(coupled) < 2 or np.prod(np.array(sizes, dtype=float)) > _MOST_COMBINATIONS:
+            return {}
+        best = np.full(rows.n_rows, -np.inf)
+        labels = np.zeros((len(coupled), rows.n_rows), dtype=np.intp)
+
+        def visit(chosen: list[int], state: LocalState, score: Array) -> None:
+            nonlocal best
+            own = coupled[len(chosen)]
+            natural = self._natural(own, rows, coefficients, state, data, scratch).copy()
+            if coefficients.zeros is not None:
+                features = self._features(own, rows, scratch)
+                natural -= _NEVER * self._zeros_met(
+                    own, coefficients.zeros, features, rows, state, data, scratch
+                )
+            if len(chosen) + 1 < len(coupled):
+                for label in range(own.n_rows):
+                    point = np.zeros((own.n_rows, rows.n_rows))
+                    point[label] = 1.0
+                    visit([*chosen, label], {**state, own: point}, score + natural[label])
+                return
+            last = natural.argmax(axis=0)
+            total = score + natural.max(axis=0)
+            is_better = total > best
+            labels[:, is_better] = np.vstack([*(np.full(len(last), c) for c in chosen), last])[:, is_better]
+            best = np.where(is_better, total, best)
+
+        visit([], given, np.zeros(rows.n_rows))
+        return {
+            factor: (np.arange(factor.n_rows)[:, None] == own).astype(np.float64)
+            for factor, own in zip(coupled, labels, strict=True)
+        }
+
+    def _is_coupled_label(self, factor: LocalFactor) -> bool:
+        """Whether a factor is that of one label a row, and depends on another local factor."""
+        return (
+            isinstance(factor, CategoricalFactor)
+            and len(factor.variables[0].plates) == 1
+            and any(key[0] is factor and needs for key, _, _, needs in self._messages)
+        )
 
     def _natural(
         self,
@@ -290,13 +363,36 @@ class RowPass:
                 own.add_natural(matrix, rows.columns, natural, scratch)
             for vectors in self.partial.get(factor, ()):
                 vectors.add_natural(coefficients, rows, features, centres, natural, scratch)
-        for key, derivative, part, needs in self._messages:
-            if key[0] is factor and all(other in state for other, _ in needs):
-                arrays = {part: coefficients.parts[part], **data}
-                arrays |= {need: need[0].view(state[need[0]], need[1]) for need in needs}
-                factor.view(natural, key[1])[...] += derivative(arrays)
-        factor.restrict(natural, rows.columns)
+        _add_messages(self._messages, factor, natural, coefficients, state, data)
+        zeros = None
+        if coefficients.zeros is not None and factor.gate is not None:
+            zeros = self._zeros_met(factor, coefficients.zeros, features, rows, state, data, scratch)
+        factor.restrict(natural, rows.columns, zeros)
         return natural
+
+    def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Scratch) -> Array:
+        """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""
+        data = {} if self.is_fused else self.row_arrays(rows)
+        return self._zeros_met(factor, zeros, self._features(factor, rows, scratch), rows, {}, data, scratch)
+
+    def _zeros_met(
+        self,
+        factor: LocalFactor,
+        zeros: Coefficients,
+        features: Array | None,
+        rows: Rows,
+        state: LocalState,
+        data: Arrays,
+        scratch: Scratch,
+    ) -> Array:
+        """Return how many known probabilities of zero each statistic of a factor meets, (E, B), in the scratch."""
+        met = scratch.array((factor, "zeros"), (factor.n_rows, rows.n_rows))
+        if features is None:
+            met.fill(0.0)
+        else:
+            self._project(factor, zeros.matrices[factor], features, rows, met, scratch)
+        _add_messages(self._zero_messages, factor, met, zeros, state, data)
+        return met
 
     def _infer(
         self,
@@ -314,7 +410,9 @@ class RowPass:
         entropy, seen = inferred.entropy, factor.seen(rows.columns)
         if entropy is None and natural is not None:
             shape = (*inferred.log_partition.shape[:-1], -1, rows.n_rows)
-            entropy = inferred.log_partition - (natural * expected).reshape(shape).sum(axis=-2)
+            # what is excluded has the natural parameter minus infinity, and counts nothing
+            inner = np.multiply(natural, expected, out=np.zeros_like(natural), where=expected != 0)
+            entropy = inferred.log_partition - inner.reshape(shape).sum(axis=-2)
         if entropy is None:
             sums.log_partition[factor] = scratch.kernels.weighted(inferred.log_partition, rows.weights, seen)
         else:
@@ -509,13 +607,55 @@ def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int 
     return max(meeting, default=0), constant
 
 
-def _messages(compiled: Compiled) -> list[tuple[Any, Derivative, Part, list[Any]]]:
-    """Return for each local operand of a term that is not fused: its key, the message to it, and what that needs."""
-    messages = []
+_Message = tuple[Any, Derivative, Part, list[Any]]
+"""To a local operand of a term that is not fused: its key, the message, the part, and what it needs."""
+
+
+def _messages(compiled: Compiled) -> tuple[list[_Message], list[_Message]]:
+    """Return the messages to local operands of terms that are not fused, and those of terms that count zeros."""
+    of_zeros = {key for term in compiled.zero_terms for key in term.contraction.keys}
+    messages: tuple[list[_Message], list[_Message]] = ([], [])
     for local in compiled.local_terms:
         keys = [factor.key for factor in local.contraction.factors]
         for position, key in enumerate(keys):
             if isinstance(key, tuple):
                 needs = [other for other in keys if isinstance(other, tuple) and other is not key]
-                messages.append((key, local.contraction.derivative(position), local.part, needs))
+                own = (key, local.contraction.derivative(position), local.part, needs)
+                messages[local.part in of_zeros].append(own)
     return messages
+
+
+def _add_messages(
+    messages: Sequence[_Message],
+    factor: LocalFactor,
+    natural: Array,
+    coefficients: Coefficients,
+    state: LocalState,
+    data: Arrays,
+) -> None:
+    """Add to natural parameters (E, B) of a factor what terms that are not fused say to it."""
+    for key, derivative, part, needs in messages:
+        is_said = part in coefficients.parts and all(other in state for other, _ in needs)
+        if key[0] is factor and is_said:
+            arrays = {part: coefficients.parts[part], **data}
+            arrays |= {need: need[0].view(state[need[0]], need[1]) for need in needs}
+            factor.view(natural, key[1])[...] += derivative(arrays)
+
+
+def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Derivative]]:
+    """Return the derivatives of terms with respect to the operands that are wanted."""
+    return [
+        (key, term.contraction.derivative(position))
+        for term in terms
+        for position, key in enumerate(term.contraction.keys)
+        if key in wanted
+    ]
+
+
+def _summed(derivatives: Sequence[tuple[Hashable, Derivative]], arrays: Mapping[Hashable, Array]) -> Arrays:
+    """Return the sum of the derivatives with respect to each operand."""
+    found: Arrays = {}
+    for key, derivative in derivatives:
+        value, before = derivative(arrays), found.get(key)
+        found[key] = value if before is None else before + value
+    return found

@@ -8,7 +8,7 @@ start, as long as all rows are in the sample.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name
 from .work import RowSource
 
-__all__ = ["Sample", "sample_of"]
+__all__ = ["Sample", "gather", "hash_rows", "mix", "rows_from", "sample_of"]
 
 _SAMPLE_ROWS = 10_000
 _HASH_ROWS = 8_192
@@ -80,11 +80,21 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     for first, (hashes, places, weights, is_part) in map_runs(smallest, source, source.n_rows, _HASH_ROWS):
         found.add(hashes, places + first, weights)
         found.is_part |= is_part
-    columns = _gather(source, found.places)
+    columns = gather(source, found.places)
     order = _order_of_values(columns)
     columns, weights = {name: rows[order] for name, rows in columns.items()}, found.weights[order]
     scale = source.total_weight / float(weights.sum())
     return Sample(columns, weights if scale == 1.0 else weights * scale, found.is_part)
+
+
+def rows_from(source: RowSource, bounds: Sequence[tuple[int, int]]) -> Sample:
+    """Return the rows of some blocks as they come, with weights that sum to those of all rows."""
+    blocks = [source.read(*own) for own in bounds]
+    several = [(source.weights(start, stop), stop - start) for start, stop in bounds]
+    weights = np.concatenate([np.ones(size) if own is None else own for own, size in several])
+    columns = {name: _stacked([block[name] for block in blocks]) for name in blocks[0]}
+    total = float(weights.sum())
+    return Sample(columns, weights * (source.total_weight / total if total else 1.0), is_part=True)
 
 
 class _Distinct:
@@ -145,7 +155,7 @@ class _Smallest:
             own = source.weights(start, stop)
             weights = np.ones(stop - start) if own is None else own
             counts = weights > 0
-            hashes = _hash_rows(source.read(start, stop))[counts]
+            hashes = hash_rows(source.read(start, stop))[counts]
             places, weights = np.arange(start, stop)[counts], weights[counts]
             if self.is_one_of_several and own is not None:
                 rounds = rounds or bool(np.any(weights != np.rint(weights)))
@@ -172,7 +182,7 @@ def _first_columns(rows: Any) -> AnyArray:
     return first.T[:_SORT_KEYS]
 
 
-def _gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
+def gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
     """Return the rows at ``places``, read one by one: a subsample is small."""
     order = np.argsort(places, kind="stable")
     found: dict[str, list[AnyArray]] = {}
@@ -218,7 +228,7 @@ def _stacked(parts: list[AnyArray]) -> AnyArray:
     return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
-def _hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
+def hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return a 64-bit hash of each row's values; equal values of any type hash alike, and -0 like 0.
 
     It is a sum over the entries that are not zero (of masks, those that were not observed), each mixed with its place:
@@ -249,8 +259,8 @@ def _hash_entries(places: int | AnyArray, values: AnyArray) -> AnyArray:
     """Return a hash of each value at its place; 0 of the value 0."""
     # adding 0 makes -0 a 0
     bits = (values.astype(np.float64) + 0.0).view(np.uint64)
-    keys = _mix(np.atleast_1d(places).astype(np.uint64))
-    return np.where(bits, _mix(keys ^ bits), np.uint64(0))
+    keys = mix(np.atleast_1d(places).astype(np.uint64))
+    return np.where(bits, mix(keys ^ bits), np.uint64(0))
 
 
 def _values_first(columns: Mapping[str, AnyArray]) -> list[str]:
@@ -258,7 +268,8 @@ def _values_first(columns: Mapping[str, AnyArray]) -> list[str]:
     return sorted(columns, key=lambda name: (is_mask_name(name), name))
 
 
-def _mix(x: AnyArray) -> AnyArray:
+def mix(x: AnyArray) -> AnyArray:
+    """Return 64-bit numbers in the place of others, each bit of which depends on all of theirs."""
     # the finaliser of the SplitMix64 generator (Steele, Lea and Flood 2014): a bijection that spreads every bit
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -98,7 +98,8 @@ class Stochastic:
     delay
         :math:`\tau \ge 0`: the larger, the smaller the first steps.
     decay
-        :math:`\kappa`, above 0.5 and at most 1, for which the steps lead to a stationary point (Robbins and Monro).
+        :math:`\kappa`, from 0.5 to 1: above 0.5 the steps lead to a stationary point (Robbins and Monro), and at 0.5
+        they wander about it ever more narrowly, without a promise to settle.
 
     Raises
     ------
@@ -130,8 +131,8 @@ class Stochastic:
             raise ParameterError(f"batch_rows is a whole number of rows, at least 1; got {self.batch_rows!r}")
         if not isinstance(self.delay, Real) or not 0 <= self.delay < float("inf"):
             raise ParameterError(f"delay is a number that is not negative; got {self.delay!r}")
-        if not isinstance(self.decay, Real) or not 0.5 < self.decay <= 1:
-            raise ParameterError(f"decay is a number above 0.5, at most 1; got {self.decay!r}")
+        if not isinstance(self.decay, Real) or not 0.5 <= self.decay <= 1:
+            raise ParameterError(f"decay is a number from 0.5 to 1; got {self.decay!r}")
 
     def rate(self, step: int) -> float:
         """Return the size of a step, counted from 1, in (0, 1]."""

@@ -15,14 +15,23 @@ import numpy as np
 
 from .._errors import ImproperError
 from .._pairwise import pairwise_sum
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
+from ..families.markov_chain import ImpossiblePathError
 from .block_pass import BlockPass
 from .chain import ChainFactor, Starts
 from .gaps import entries_name, order_of_patterns
 from .scratch import Scratch
-from .sums import Coefficients, LocalState, Rows, Sums
+from .sums import Arrays, Coefficients, LocalState, Rows, Sums
 
-__all__ = ["Over", "given_sequences", "one_by_one", "sequence_bounds", "summarize_sequences", "tiles_of"]
+__all__ = [
+    "ImpossibleSequenceError",
+    "Over",
+    "given_sequences",
+    "one_by_one",
+    "sequence_bounds",
+    "summarize_sequences",
+    "tiles_of",
+]
 
 T = TypeVar("T")
 
@@ -36,6 +45,10 @@ _FEWEST_BLOCKS = 4
 """Blocks that rows are cut into, as far as each keeps the rows of a tile: for threads, and for batches."""
 
 _READ_ROWS = 65_536
+
+
+class ImpossibleSequenceError(ImproperError):
+    """Known probabilities of zero leave a sequence no path of states; in a sample, it may be no whole sequence."""
 
 
 class Over(Protocol):
@@ -125,8 +138,7 @@ def summarize_sequences(
 ) -> Sums:
     """Return the sums over a block of whole sequences with the local factors at their optimum."""
     tiles = tiles_of(row_pass, rows)
-    smoothing = _smoothing(row_pass, chain, rows, tiles, coefficients, scratch, over)
-    expected = chain.expected(smoothing)
+    expected, of_chain, entropy = _inferred(row_pass, chain, rows, tiles, coefficients, scratch, over)
 
     def tile(number: int) -> Sums:
         places, own = tiles[number]
@@ -134,12 +146,12 @@ def summarize_sequences(
         return row_pass.summarize(own, coefficients, {}, scratch, given)[0].plus(Sums.zero())
 
     total = pairwise_sum(over(tile, len(tiles)))
-    total.parts.update(chain.sums(smoothing))
-    total.entropy[chain] = smoothing.entropy + total.entropy.get(chain, 0.0)
+    total.parts.update(of_chain)
+    total.entropy[chain] = entropy + total.entropy.get(chain, 0.0)
     return total
 
 
-def _smoothing(
+def _inferred(
     row_pass: BlockPass,
     chain: ChainFactor,
     rows: Rows,
@@ -147,7 +159,15 @@ def _smoothing(
     coefficients: Coefficients,
     scratch: Scratch,
     over: Over,
-) -> Any:
+) -> tuple[Array, Arrays, float]:
+    """Return the expected statistics (E, B) of the states of a block, the sums over its steps, and their entropy.
+
+    Statistics of steps that do not count are zero.
+    """
+    steps, starts = _steps_of(chain, rows), _starts_of(chain, rows)
+    if not isinstance(steps, slice) and not len(steps):
+        nothing = chain.sums_given(np.zeros((chain.n_rows, 0)), starts[steps])
+        return np.zeros((chain.n_rows, rows.n_rows)), nothing, 0.0
     natural = scratch.array((chain, "sequences"), (chain.n_rows, rows.n_rows))
 
     def tile(number: int) -> None:
@@ -156,13 +176,29 @@ def _smoothing(
 
     for _ in over(tile, len(tiles)):
         pass
-    starts = _starts_of(chain, rows)
     try:
-        return chain.smoothing(natural, starts, coefficients.parts, scratch)
+        smoothing = chain.smoothing(natural[:, steps], starts[steps], coefficients.parts, scratch)
+    except ImpossiblePathError as error:
+        raise ImpossibleSequenceError(_no_path(chain, rows, steps, error)) from error
     except ImproperError as error:
         if isinstance(rows.where, slice) and rows.where.start:
             raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
         raise
+    expected = chain.expected(smoothing)
+    if not isinstance(steps, slice):
+        counted, expected = expected, np.zeros((chain.n_rows, rows.n_rows))
+        expected[:, steps] = counted
+    return expected, chain.sums(smoothing), smoothing.entropy
+
+
+def _no_path(chain: ChainFactor, rows: Rows, steps: slice | AnyArray, error: ImpossiblePathError) -> str:
+    where = rows.where if not isinstance(rows.where, slice) else np.arange(rows.where.start, rows.where.stop)
+    places = where[steps]
+    return (
+        f"the sequence that begins at row {places[error.begin]} is impossible: by the known probabilities of zero, no "
+        f"state of '{chain.name}' that row {places[error.row]} allows can be reached from the rows before it. Correct "
+        f"the values, leave the sequence out, or give what may happen a probability above 0"
+    )
 
 
 def given_sequences(
@@ -181,8 +217,15 @@ def given_sequences(
     for places, own in tiles_of(row_pass, rows):
         given = {factor: values[:, places].copy() for factor, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
-    total.parts.update(chain.sums_given(state[chain], _starts_of(chain, rows)))
+    steps = _steps_of(chain, rows)
+    total.parts.update(chain.sums_given(state[chain][:, steps], _starts_of(chain, rows)[steps]))
     return total
+
+
+def _steps_of(chain: ChainFactor, rows: Rows) -> slice | AnyArray:
+    """Return where in a block the steps that count are; of each sequence the first ones, or none."""
+    seen = chain.seen(rows.columns)
+    return slice(None) if seen is None or seen.all() else np.flatnonzero(seen)
 
 
 def _starts_of(chain: ChainFactor, rows: Rows) -> AnyArray:

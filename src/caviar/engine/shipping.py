@@ -55,11 +55,13 @@ class Shipment:
         """Return by number the coefficients that rows need."""
         wanted = self.rows.parts_of_messages
         parts = {part: value for part, value in coefficients.parts.items() if part in wanted}
-        return Coefficients(self._numbered(coefficients.matrices), self._numbered(parts))
+        zeros = None if coefficients.zeros is None else self.numbered_coefficients(coefficients.zeros)
+        return Coefficients(self._numbered(coefficients.matrices), self._numbered(parts), zeros)
 
     def coefficients(self, numbered: Coefficients) -> Coefficients:
         """Return coefficients by what they belong to."""
-        return Coefficients(self._named(numbered.matrices), self._named(numbered.parts))
+        zeros = None if numbered.zeros is None else self.coefficients(numbered.zeros)
+        return Coefficients(self._named(numbered.matrices), self._named(numbered.parts), zeros)
 
     def numbered_sums(self, sums: Sums) -> Sums:
         """Return sums by number, which are added like any other."""

@@ -22,12 +22,17 @@ from .sums import Coefficients
 __all__ = [
     "ROUNDING",
     "Factors",
+    "Naturals",
     "State",
     "Updated",
     "Visit",
     "advance",
     "advance_by_batch",
+    "apart",
+    "at_natural",
     "begin",
+    "expected_of",
+    "joined",
     "ready",
     "statistics_of",
     "updated",
@@ -36,6 +41,9 @@ __all__ = [
 ]
 
 Factors: TypeAlias = Mapping[Variable, Any]
+
+Naturals: TypeAlias = Mapping[Variable, Statistics]
+"""Natural parameters of each global factor, also of one that is a point: those that it was made of."""
 
 _AHEAD = 0.45
 """Share of the way of the last pass that globals are carried on for the local factors of a batch; see the design."""
@@ -249,30 +257,46 @@ def _place(state: State) -> Place | None:
     """Return where the global factors of a state stand; None if that is not known, or not finite."""
     if not state.natural:
         return None
-    order = state.plan.order
-    natural = [array for variable in order for array in state.natural[variable]]
-    keys = [(variable, name) for variable in order for name in variable.family.statistics]
-    expected = [
-        np.broadcast_to(state.arrays[key], array.shape) for key, array in zip(keys, natural, strict=True)
-    ]
-    place = Place(np.concatenate([a.ravel() for a in natural]), np.concatenate([a.ravel() for a in expected]))
-    return place if np.isfinite(place.expected).all() else None
+    place = Place(joined(state.plan, state.natural), expected_of(state.plan, state.natural, state.arrays))
+    # labels that are ruled out have the natural parameter minus infinity
+    is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
+    return place if is_finite else None
 
 
-def _moved(after: State, natural: Array, passes: Passes) -> State | None:
-    """Return the state at other natural parameters than the updated ones; None if its objective is no higher.
+def joined(plan: Plan, natural: Naturals) -> Array:
+    """Return the natural parameters of all global factors in one array, (P,)."""
+    return np.concatenate([array.ravel() for variable in plan.order for array in natural[variable]])
 
-    Local factors that a pass would start from are then as they were.
+
+def apart(plan: Plan, like: Naturals, natural: Array) -> dict[Variable, Statistics]:
+    """Return the natural parameters of each global factor, shaped like others, from those of all, (P,)."""
+    naturals, start = {}, 0
+    for variable in plan.order:
+        parts = []
+        for array in like[variable]:
+            parts.append(natural[start : start + array.size].reshape(array.shape))
+            start += array.size
+        naturals[variable] = tuple(parts)
+    return naturals
+
+
+def expected_of(plan: Plan, like: Naturals, arrays: Mapping[Hashable, Array]) -> Array:
+    """Return the expected statistics of all global factors in one array, in the places of their parameters, (P,)."""
+    keys = [(variable, name) for variable in plan.order for name in variable.family.statistics]
+    shapes = [array.shape for variable in plan.order for array in like[variable]]
+    pairs = zip(keys, shapes, strict=True)
+    return np.concatenate([np.broadcast_to(arrays[key], shape).ravel() for key, shape in pairs])
+
+
+def at_natural(state: State, natural: Array, passes: Passes) -> State | None:
+    """Return the state at other natural parameters of the globals, (P,); None if they are those of no factors.
+
+    None, too, where digits would be lost.
     """
-    plan, arrays, before = after.plan, dict(after.arrays), passes.carried
-    naturals, q, start = {}, {}, 0
+    plan, arrays = state.plan, dict(state.arrays)
+    naturals, q = apart(plan, state.natural, natural), {}
     try:
         for variable in plan.order:
-            parts = []
-            for array in after.natural[variable]:
-                parts.append(natural[start : start + array.size].reshape(array.shape))
-                start += array.size
-            naturals[variable] = tuple(parts)
             q[variable] = plan.factor(variable, naturals[variable])
             arrays.update(plan.statistics(variable, q[variable]))
     except ImproperError:
@@ -280,8 +304,17 @@ def _moved(after: State, natural: Array, passes: Passes) -> State | None:
     coefficients = plan.rows.coefficients(arrays)
     if not plan.worst_loss(q, coefficients) <= TOLERATED_LOSS:
         return None
-    found = replace(_complete(plan, q, arrays, coefficients, passes), natural=naturals, fell_at=after.fell_at)
-    if found.elbo >= after.elbo:
+    return replace(_complete(plan, q, arrays, coefficients, passes), natural=naturals, fell_at=state.fell_at)
+
+
+def _moved(after: State, natural: Array, passes: Passes) -> State | None:
+    """Return the state at other natural parameters than the updated ones; None if its objective is no higher.
+
+    Local factors that a pass would start from are then as they were.
+    """
+    before = passes.carried
+    found = at_natural(after, natural, passes)
+    if found is not None and found.elbo >= after.elbo:
         return found
     passes.carried = before
     return None

@@ -18,6 +18,7 @@ class Status(StrEnum):
 
     CONVERGED = "converged", "the objective changed by less than tol per row"
     MAX_ITER = "max_iter", "max_iter passes were made before the objective settled; raise max_iter or tol"
+    STOPPED = "stopped", "the function that is told the progress asked for the end"
     INTERRUPTED = "interrupted", "the fit was interrupted; this is the best so far"
     COLLAPSED = (
         "collapsed",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from .._errors import ImproperError
+from ..language import Variable
 from .collapse import has_collapsed
 from .frame import refuse_far_priors
 from .loop import Result, Settings, record, result_of, tell
@@ -38,21 +39,25 @@ def wander(
     passes: Passes,
     sample: Sample,
     rng: np.random.Generator,
+    given: Collection[Variable] = (),
 ) -> Result:
     """Return where natural-gradient steps lead from these global factors; their objective is that of a last full pass.
 
-    The first natural parameters are those of an update from the subsample, which stands for all rows.
+    The first natural parameters are those of an update from the subsample, which stands for all rows. Distributions
+    that a user gave stay as they are until the first step.
     """
     executor = getattr(passes.executor, "host", passes.executor)
     settled = Passes(sample, executor) if plan.chain is None else passes
     passes.forget()
     passes.memoize(0)
-    start = updated_globals(begin(plan, q, settled))
+    began = begin(plan, q, settled)
+    start = updated_globals(began)
+    kept = {v: factor for v, factor in began.q.items() if v in given and hasattr(factor, "natural")}
     walk = Walk(
         start.plan,
-        start.q,
-        start.natural,
-        [start.elbo],
+        {**start.q, **kept},
+        {**start.natural, **{v: factor.natural for v, factor in kept.items()}},
+        [began.elbo if kept else start.elbo],
         n_iter=0,
         step=0,
         change=np.inf,
@@ -88,7 +93,9 @@ def wander_on(
             trace.append(estimate)
             walk = _after_pass(settings, walk, trace, passes, rng)
             record(settings, walk)
-            tell(settings, walk.n_iter, estimate, walk.change)
+            if tell(settings, walk.n_iter, estimate, walk.change):
+                walk = replace(walk, status=walk.status or Status.STOPPED)
+                record(settings, walk)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except ImproperError as error:
@@ -100,7 +107,7 @@ def wander_on(
     state = begin(walk.plan, walk.q, passes)
     if has_collapsed(state.plan, state.q, state.arrays):
         status = Status.COLLAPSED
-    return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER)
+    return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER, walk.step)
 
 
 def _after_pass(

@@ -42,10 +42,13 @@ class Coefficients:
     parts
         Part -> coefficient array of the local side of a term that is not fused; (variable, statistic summed over its
         rows) -> its natural parameter.
+    zeros
+        The same of what counts known probabilities of zero, without chains; None where there are none.
     """
 
     matrices: dict[LocalFactor, Array]
     parts: Arrays
+    zeros: Coefficients | None = None
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from .._errors import ImproperError
 from ..language import Variable
 from .loop import Result, Settings, ascend
-from .passes import Executor, Passes
+from .passes import Passes
 from .plan import Plan
 from .sample import Sample
+from .state import begin
 from .status import Status
 
 __all__ = ["Start", "best_of"]
@@ -22,6 +25,9 @@ log = logging.getLogger("caviar")
 Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
 """Global factors, and the plan whose reference points they are measured from."""
 
+_MOST = 8
+"""Starts that are left after that at the most."""
+
 _ROUNDS = (6, 8, 16)
 """Iterations of the rounds of a trial; after each but the last the better half of the starts goes on."""
 
@@ -30,38 +36,82 @@ _FURTHER = Settings(max_iter=0, tol=1e-3, accelerate=True)
 _TO_THE_END = Settings(max_iter=200, tol=1e-4, accelerate=True)
 
 
-def best_of(starts: Sequence[Start], sample: Sample, executor: Executor) -> Start:
+def best_of(
+    starts: Sequence[Callable[[], Start]], sample: Sample, passes: Passes, behind: float = np.inf
+) -> Start:
     """Return the start that leads to the highest objective within a few passes over the sample.
 
     Its factors are those after these passes. Where the sample leaves rows out, the best one goes on until it has nearly
     settled, so that passes over all rows begin near an optimum. The rows of the sample weigh as much as all rows do.
-    A start that collapses on the sample is left out. Where rows are successive the first start is returned as it is:
-    in a sample none are.
+    A start that collapses on the sample is left out.
+
+    Parameters
+    ----------
+    starts
+        What returns a start, one for each.
+    passes
+        Passes over the sample: it is too small to be worth a device.
+    behind
+        Nats a row by which a start may be behind the best before the first iteration.
     """
-    if starts[0][0].chain is not None or (len(starts) == 1 and not sample.is_part):
-        return starts[0]
-    # a sample is too small to be worth a device
-    passes = Passes(sample, getattr(executor, "host", executor))
-    reached = _winner(starts, passes)
-    if sample.is_part:
+    if len(starts) == 1 and not sample.is_part:
+        return starts[0]()
+    reached = _winner(_possible(starts), passes, behind)
+    if sample.is_part and reached[0].factors:
         found = _fitted(_TO_THE_END, reached, passes)
         reached = reached if found is None else _where(found)
     return reached
 
 
-def _winner(starts: Sequence[Start], passes: Passes) -> Start:
+def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
+    """Return the starts whose first updates stay inside their families; raise what the first one does if none do."""
+    found: list[Start] = []
+    errors: list[ImproperError] = []
+    for start in starts:
+        try:
+            found.append(start())
+        except ImproperError as error:
+            log.info("start left out: %s", error)
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return found
+
+
+def _winner(starts: Sequence[Start], passes: Passes, behind: float) -> Start:
     """Return the start that is left where after each of several rounds the better half goes on."""
-    remaining = list(starts)
+    remaining = _near_the_best(starts, passes, behind)
     for n_iter in _ROUNDS:
         if len(remaining) == 1:
             break
         ends = [_fitted(replace(_FURTHER, max_iter=n_iter), start, passes) for start in remaining]
         # those that end alike keep their order, whatever rounding makes of it
-        ranked = sorted((end for end in ends if end is not None), key=lambda end: -float(f"{end.elbo:.9g}"))
+        ranked = sorted((end for end in ends if end is not None), key=lambda end: -_digits(end.elbo))
         if not ranked:
             break
         remaining = [_where(end) for end in ranked[: (len(ranked) + 1) // 2]]
     return remaining[0]
+
+
+def _near_the_best(starts: Sequence[Start], passes: Passes, behind: float) -> list[Start]:
+    """Return the starts, best first, without those that are far behind before the first iteration."""
+    found = []
+    for start in starts:
+        try:
+            elbo = _digits(begin(*start, passes).elbo)
+        except ImproperError as error:
+            log.info("start left out: %s", error)
+            continue
+        # a point in the place of a distribution has no objective yet
+        found.append((elbo if np.isfinite(elbo) else np.inf, start))
+    found.sort(key=lambda one: -one[0])
+    finite = [elbo for elbo, _ in found if np.isfinite(elbo)]
+    least = max(finite, default=0.0) - behind * max(passes.source.total_weight, 1.0)
+    return [start for elbo, start in found if elbo >= least][:_MOST] or list(starts[:1])
+
+
+def _digits(elbo: float) -> float:
+    return float(f"{elbo:.9g}")
 
 
 def _where(result: Result) -> Start:

@@ -27,10 +27,12 @@ __all__ = [
 ]
 
 
-def require_whole(name: str, value: Any, at_least: int) -> None:
-    """Raise ParameterError unless an argument is a whole number that is large enough."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
-        raise ParameterError(f"{name} must be a whole number of at least {at_least}; got {value!r}")
+def require_whole(name: str, value: Any, at_least: int | None) -> None:
+    """Raise ParameterError unless an argument is a whole number, and large enough if there is a smallest one."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or (at_least is not None and value < at_least):
+        bound = "" if at_least is None else f" of at least {at_least}"
+        raise ParameterError(f"{name} must be a whole number{bound}; got {value!r}")
 
 
 def require_number(name: str, value: Any, above: float | None = None) -> None:
@@ -135,17 +137,26 @@ def _shape_among(name: str, value: Any, shapes: Sequence[tuple[int, ...]], meani
 
 
 def as_weights(name: str, value: Any, n_components: int) -> Array:
-    """Return an argument as the weights of a mixture, shape (K,).
+    """Return an argument as the weights of a mixture, shape (K,); those of lower precision are made to sum to one.
 
     Raises
     ------
     ParameterError
         If it is not that.
+
+    Examples
+    --------
+    >>> as_weights("weights", np.float32([0.1, 0.2, 0.7]), 3).sum()
+    np.float64(1.0)
     """
     weights = as_array(name, value, (n_components,), "one weight a component")
-    if np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
-        raise ParameterError(f"{name} must not be negative, and sum to one; got {value!r}")
-    return weights
+    if np.any(weights < 0):
+        raise ParameterError(f"{name} must not be negative; got {value!r}")
+    kind = np.asarray(value).dtype
+    rounding = n_components * np.finfo(kind).eps if kind.kind == "f" else 0.0
+    if abs(weights.sum() - 1) > max(rounding, 1e-9):
+        raise ParameterError(f"{name} must sum to one; got {value!r}, whose sum is {weights.sum():.6g}")
+    return weights if abs(weights.sum() - 1) <= 1e-9 else weights / weights.sum()
 
 
 def n_threads(n_jobs: int | None) -> int | None:

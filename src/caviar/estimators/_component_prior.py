@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import Array
-from ._arguments import as_array, as_broadcast
+from ._arguments import as_array, as_broadcast, require_choice
 from ._data_scale import DataScale
+from ._scale_prior import EMPIRICAL, LEARNT, GivenScale, LearntScale, ScalePrior, is_learnt
 from ._structure import ComponentPrior, CovarianceStructure, Form
 
 __all__ = ["as_means", "component_prior", "degrees_of_freedom"]
@@ -73,6 +74,7 @@ def component_prior(
         "mean_precision_prior", 1.0 if mean_precision is None else mean_precision, scale, n_components
     )
     if structure.is_known:
+        covariance = None if is_learnt(covariance) else covariance
         for name, given in (("degrees_of_freedom_prior", df), ("covariance_prior", covariance)):
             if given is not None:
                 structure.checked(name, given, n_components, size)
@@ -87,7 +89,17 @@ def component_prior(
             n_components,
             above=structure.wishart_size(size) - 1,
         ),
-        inverse_scale=structure.covariance_of(scale)
-        if covariance is None
-        else structure.checked("covariance_prior", covariance, n_components, size),
+        inverse_scale=_scale_prior(structure, scale, n_components, covariance),
     )
+
+
+def _scale_prior(
+    structure: CovarianceStructure, scale: DataScale, n_components: int, covariance: Any
+) -> ScalePrior:
+    if isinstance(covariance, str):
+        require_choice("covariance_prior, if it is no array,", covariance, (LEARNT, EMPIRICAL))
+    if is_learnt(covariance):
+        return LearntScale(structure.variances_of(scale), scale.n_rows)
+    if covariance is None or isinstance(covariance, str):
+        return GivenScale(structure.covariance_of(scale))
+    return GivenScale(structure.checked("covariance_prior", covariance, n_components, len(scale.mean)))

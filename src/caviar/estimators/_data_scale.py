@@ -43,11 +43,14 @@ class DataScale:
         Correlation matrix, shape (D, D), shrunk to the identity as if D uncorrelated rows had been seen besides
         the rows of total weight W: entries off the diagonal are multiplied by W / (W + D). So it is positive
         definite for any data.
+    n_rows
+        Total weight W of the rows.
     """
 
     mean: Array
     unit: Array
     correlation: Array
+    n_rows: float
 
     @property
     def covariance(self) -> Array:
@@ -106,7 +109,7 @@ def scale_of(X: Any, weights: Any = None) -> DataScale:
     correlation = scatter / np.outer(relative, relative) * (total / (total + X.shape[1]))
     np.fill_diagonal(correlation, 1.0)
     size = np.where(varies, half, 0.0)
-    return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation)
+    return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation, total)
 
 
 def _known(deviation: Array) -> Array:

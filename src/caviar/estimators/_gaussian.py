@@ -24,10 +24,11 @@ from ..language import Categorical, Plate
 from ._arguments import require_choice
 from ._checkpointing import Checkpointing
 from ._data_scale import DataScale
+from ._fitted import Fitted, keep, refuse_setting
 from ._known import Fixed, fixed_of
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
 from ._lazy_rows import is_all_missing, whole
-from ._mixture import RowsToFit
+from ._mixture import REMEDY, RowsToFit
 from ._noise import Noise, noise_of
 from ._predictive import PredictiveMethods
 from ._structure import ComponentPrior, Components, CovarianceStructure, Form
@@ -64,8 +65,14 @@ class GaussianEstimator(PredictiveMethods):
     semi_supervised: bool
     warm_start: bool
 
-    n_components_: int
-    precisions_: Array
+    n_components_: Any = Fitted()
+    precisions_: Any = Fitted(REMEDY)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say whether labels are needed."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = bool(self.semi_supervised)
+        return tags
 
     @property
     def _structure(self) -> CovarianceStructure:
@@ -302,11 +309,10 @@ class GaussianEstimator(PredictiveMethods):
     def _read(self, posterior: Posterior) -> MixtureDensity:
         dimension = posterior.model.variables["z"].dimension
         assert dimension is not None
-        self.n_components_ = dimension
-        self.weights_ = self._weight_prior(dimension).weights(posterior)
+        keep(self, n_components_=dimension, weights_=self._weight_prior(dimension).weights(posterior))
         factors = self._factors(posterior)
         found = self._form.components(factors)
-        self.means_, self.covariances_, self.precisions_ = found.means, found.covariances, found.precisions
+        keep(self, means_=found.means, covariances_=found.covariances, precisions_=found.precisions)
         self._read_more(posterior, found)
         return self._form.predictive(factors, self.weights_)
 
@@ -318,6 +324,10 @@ class GaussianEstimator(PredictiveMethods):
         """Factors P of the precisions in the shape of the structure: P P' of a matrix, upper triangular; else roots."""
         check_is_fitted(self)
         return self._structure.precision_roots(self.precisions_)
+
+    @precisions_cholesky_.setter
+    def precisions_cholesky_(self, value: Any) -> None:
+        refuse_setting(self, "precisions_cholesky_", REMEDY)
 
     def covariance_matrices(self) -> Array:
         """Return ``covariances_`` as matrices whatever the structure, shape (K, D, D)."""

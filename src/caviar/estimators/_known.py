@@ -11,6 +11,7 @@ from .._errors import ParameterError
 from .._typing import Array
 from ..engine.partly_known import PartlyKnown
 from ..engine.point import PointMass
+from ._arguments import as_weights
 from ._structure import CovarianceStructure
 
 __all__ = ["NORMAL_DF", "Fixed", "fixed_of", "fixed_weights", "of_each"]
@@ -121,9 +122,7 @@ def fixed_weights(given: Mapping[str, Any] | None, n_components: int) -> Array |
             "fixed['weights'] must hold every weight: they sum to one, and a Dirichlet cannot know some; give all, "
             "or a weight_concentration_prior for each component"
         )
-    if np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
-        raise ParameterError(f"fixed['weights'] must not be negative, and sum to one; got {value!r}")
-    return weights
+    return as_weights("fixed['weights']", value, n_components)
 
 
 def _with_gaps(name: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .._block_map import map_blocks
 from .._errors import DataError
-from .._lazy import Computed, LazyRows, StoredRows, in_memory
+from .._lazy import Computed, LazyRows, in_memory
 from .._typing import AnyArray
 from ..data import as_rows, column_names
 from ..engine.binding import as_weights
@@ -101,14 +101,14 @@ def _is_missing(block: AnyArray) -> bool:
 
 
 def whole(X: Any, what: str) -> Any:
-    """Return rows for what needs them all: a memory map as an array; refuse those of other tables.
+    """Return rows for what needs them all: a memory map or an Arrow table as an array; refuse those of other tables.
 
     Raises
     ------
     DataError
         If they are read in blocks.
     """
-    if isinstance(X, LazyRows) and not isinstance(X, StoredRows):
+    if isinstance(X, LazyRows) and not X.is_held:
         raise DataError(
             f"{what} needs all {len(X):,} rows in memory, and they are read in blocks; pass an array, "
             f"table.to_numpy(), if they fit"

@@ -12,6 +12,7 @@ from .._typing import Array
 from ._arguments import as_array
 from ._component_prior import as_means, degrees_of_freedom
 from ._data_scale import DataScale
+from ._scale_prior import GivenScale
 from ._structure import ComponentPrior, CovarianceStructure
 
 __all__ = ["check_names", "map_concentration", "map_prior"]
@@ -107,4 +108,4 @@ def map_prior(
         df = degrees_of_freedom(
             "prior['degrees_of_freedom']", given["degrees_of_freedom"], structure, n_components, above=flat
         )
-    return ComponentPrior(mean, mean_precision, df, inverse_scale)
+    return ComponentPrior(mean, mean_precision, df, GivenScale(inverse_scale))

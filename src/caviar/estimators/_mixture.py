@@ -20,17 +20,23 @@ from .._errors import DataError
 from .._model import Model
 from .._posterior import Posterior
 from .._typing import AnyArray, Array
+from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
 from ._arguments import as_generator, executor_of, require_number, require_whole
 from ._checkpointing import Checkpointing, NextFit
+from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
 
-__all__ = ["MixtureEstimator", "RowsToFit", "Statement"]
+__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among"]
 
+REMEDY = (
+    "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
+    "holds some of them in a fit"
+)
 _UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 
 
@@ -80,10 +86,11 @@ class RowsToFit:
 
     @property
     def n_counting(self) -> int:
-        """Number of rows with weight."""
+        """Number of rows with weight; or what they weigh if that is more, for a weight of 2 is the row twice."""
         if self.weights is None:
             return len(self.X)
-        return sum(int(found) for _, found in map_blocks(np.count_nonzero, self.weights))
+        found = [own for _, own in map_blocks(_counted, self.weights)]
+        return int(max(sum(number for number, _ in found), sum(total for _, total in found)))
 
     def block(self, where: slice) -> RowsToFit:
         """Return some of the rows, in memory, to be predicted: their weights and labels are left out."""
@@ -111,8 +118,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     executor: Any
     verbose: bool | int | Callable[[Progress], None]
 
-    posterior_: Posterior
-    weights_: Array
+    weights_: Any = Fitted(REMEDY)
+    means_: Any = Fitted(REMEDY)
+    elbo_: Any = Fitted()
+    lower_bound_: Any = Fitted()
+    elbo_trace_: Any = Fitted()
 
     @abstractmethod
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
@@ -137,6 +147,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         _refuse_equal_names(X)
+        X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
@@ -204,7 +215,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         statement = self._state(rows, generator)
         with checkpointing.opened() as next_fit:
             posterior = self._best(statement, self._data(rows), rows.weights, generator, next_fit)
-        if posterior.status in _UNFINISHED:
+        if posterior.status in _UNFINISHED and self.max_iter:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
@@ -278,7 +289,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             ends.append(end)
             if end.status is Status.INTERRUPTED:
                 break
-        return max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
+        best = max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
+        # starts that are given are a fit each
+        return among(best, ends) if given else best
 
     def _check_settings(self) -> None:
         self._check_n_components()
@@ -292,9 +305,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
         offset = self._objective_offset()
-        self.posterior_ = posterior
-        self.elbo_ = self.lower_bound_ = posterior.elbo - offset
-        self.elbo_trace_ = posterior.elbo_trace - offset
+        elbo = posterior.elbo - offset
+        keep(self, posterior_=posterior, elbo_=elbo, lower_bound_=elbo)
+        keep(self, elbo_trace_=posterior.elbo_trace - offset)
         self.converged_ = posterior.converged
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
@@ -400,7 +413,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         for where in row_blocks(len(rows), max(rows.shape[1], len(self.weights_))):
             yield where, self._predictive.log_density(rows[where])
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log density of the rows, in nats a row.
 
         Parameters
@@ -409,8 +422,16 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             Rows, as for :meth:`fit`.
         y
             Ignored.
+        sample_weight
+            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
         """
-        return float(self.score_samples(X).mean())
+        densities = self.score_samples(X)
+        if sample_weight is None:
+            return float(densities.mean())
+        weights = checked_weights(sample_weight, densities)
+        counts = weights > 0
+        # a row without weight counts nothing, however improbable it is
+        return float(np.average(densities[counts], weights=weights[counts]))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, AnyArray]:
         """Return independent new rows, (n, D), and the components that they come from, (n,).
@@ -428,6 +449,18 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         require_whole("n_samples", n_samples, 1)
         generator = self._generator if random_state is None else as_generator(random_state)
         return self._predictive.sample(n_samples, generator)
+
+
+def _counted(weights: Array) -> tuple[int, float]:
+    """Return the number of weights above zero, and their sum."""
+    return int(np.count_nonzero(weights)), float(weights.sum())
+
+
+def among(best: Posterior, ends: Sequence[Posterior]) -> Posterior:
+    """Return the best of several fits of one start each, which now tells where all of them ended."""
+    best.restart_elbos = np.array([end.elbo for end in ends])
+    best.restart_traces = tuple(end.elbo_trace for end in ends)
+    return best
 
 
 def _quiet(X: AnyArray) -> AnyArray:
@@ -452,13 +485,14 @@ def _are_quiet(nans: AnyArray) -> bool:
 
 
 def _refuse_equal_names(X: Any) -> None:
-    """Refuse a table in which two columns have one name.
+    """Refuse what is no table yet, and a table in which two columns have one name.
 
     Raises
     ------
     DataError
         If it is such a one.
     """
+    refuse_unmade(X)
     names = list(map(str, getattr(X, "columns", ())))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -16,7 +16,8 @@ from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
 from ._arguments import as_generator, require_whole
-from ._mixture import MixtureEstimator
+from ._fitted import Fitted
+from ._mixture import REMEDY, MixtureEstimator
 from ._structure import Form
 from ._uncertainty import mean_marginal, weight_interval
 
@@ -63,8 +64,7 @@ class CredibleIntervals:
 class PredictiveMethods(MixtureEstimator):
     """Methods of a fitted mixture of Gaussians that follow from its predictive density and its posterior."""
 
-    means_: Array
-    covariances_: Array
+    covariances_: Any = Fitted(REMEDY)
 
     @property
     @abstractmethod
@@ -114,7 +114,7 @@ class PredictiveMethods(MixtureEstimator):
         >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
         >>> waiting = mixture.condition({0: 2.0})  # after an eruption of 2 minutes
         >>> print(waiting.mean.round(1), [round(end) for end in waiting.interval(0.9)])
-        [54.2] [45, 64]
+        [54.3] [45, 64]
         """
         return self.predictive_.condition(given, values)
 
@@ -141,7 +141,7 @@ class PredictiveMethods(MixtureEstimator):
         >>> X = cv.datasets.load_faithful().values
         >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
         >>> mixture.predict_columns([[2.0], [4.5]], targets=1, given=0).mean.round(1)
-        array([54.2, 81.2])
+        array([54.3, 81.1])
         """
         rows = self._rows(X) if given is None else X
         return self.predictive_.predict(rows, targets, given=given, level=level)
@@ -165,7 +165,7 @@ class PredictiveMethods(MixtureEstimator):
         >>> X = cv.datasets.load_faithful().values
         >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
         >>> mixture.impute([[2.0, np.nan], [np.nan, 80.0]]).round(1)
-        array([[ 2. , 54.2],
+        array([[ 2. , 54.3],
                [ 4.3, 80. ]])
         """
         return self.predictive_.impute(self._rows(X), n_draws, as_generator(random_state))

@@ -17,6 +17,7 @@ from .._errors import ParameterError
 from .._loading import posterior_of_document
 from .._posterior import Posterior
 from ..storage import write_saved
+from ._fitted import Fitted, keep
 
 __all__ = ["Saveable"]
 
@@ -26,8 +27,12 @@ _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 class Saveable(BaseEstimator):
     """An estimator that can be saved and loaded by :func:`caviar.load`."""
 
-    posterior_: Posterior
+    posterior_: Any = Fitted()
     _generator: np.random.Generator
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether a fit ended: one that was refused half-way leaves an estimator that is not fitted."""
+        return hasattr(self, "posterior_")
 
     @abstractmethod
     def _keep(self, posterior: Posterior) -> None:
@@ -117,7 +122,11 @@ class Saveable(BaseEstimator):
                 raise ValueError(f"an attribute {name!r:.40}")
             if isinstance(value, np.ndarray) and value.dtype == np.bool_:
                 raise TypeError(f"the attribute {name!r:.40} holds no numbers")
-            setattr(self, name, self._attribute_of_plain(name, value))
+            own = self._attribute_of_plain(name, value)
+            if isinstance(getattr(type(self), name, None), Fitted):
+                keep(self, **{name: own})
+            else:
+                setattr(self, name, own)
         self._keep(posterior_of_document(document["posterior"]))
         self._check_restored()
         self._generator = np.random.default_rng()

@@ -14,6 +14,7 @@ from .._typing import Array
 from ..densities import MixtureDensity
 from ..language import Categorical, Variable
 from ._data_scale import DataScale
+from ._scale_prior import ScalePrior
 
 __all__ = ["ComponentPrior", "Components", "CovarianceStructure", "Form"]
 
@@ -32,13 +33,19 @@ class ComponentPrior:
     df
         Degrees of freedom: a number, or (K,) where each component has a precision of its own. None where it is known.
     inverse_scale
-        In the shape of the precision of one component, or of all; None where it is known.
+        Of the precision of one component, or of all; None where the precision is known.
     """
 
     mean: Array
     mean_precision: ArrayLike
     df: ArrayLike | None
-    inverse_scale: Array | None
+    inverse_scale: ScalePrior | None
+
+    @property
+    def scale(self) -> ScalePrior:
+        """The inverse scale of precisions that are not known."""
+        assert self.inverse_scale is not None
+        return self.inverse_scale
 
 
 @dataclass(frozen=True)
@@ -160,6 +167,14 @@ class CovarianceStructure(ABC):
     @abstractmethod
     def covariance_of(self, scale: DataScale) -> Array:
         """Return the covariance of the data under this structure, in the shape of one component."""
+
+    @abstractmethod
+    def variances_of(self, scale: DataScale) -> Array:
+        """Return the variances of the data that a learnt scale begins with, (D,); or one number."""
+
+    @abstractmethod
+    def covariance_with(self, variances: Array) -> Array:
+        """Return the covariance with such variances, in the shape of one component."""
 
     @abstractmethod
     def precision_roots(self, precisions: Array) -> Array:

@@ -18,14 +18,16 @@ from .._posterior import Posterior
 from .._progress import lines
 from .._typing import AnyArray, Array
 from ..engine.status import Status
-from ._arguments import executor_of, require_choice
+from ._arguments import executor_of, require_choice, require_number
 from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
+from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
-from ._mixture import RowsToFit, Statement
+from ._mixture import REMEDY, RowsToFit, Statement, among
+from ._scale_prior import is_learnt, learnt_scale, without_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Found, Move, Problem, search
@@ -89,16 +91,25 @@ class BayesianGaussianMixture(GaussianEstimator):
     degrees_of_freedom_prior
         :math:`\nu > D - 1` (``"diag"``, ``"spherical"``: > 0), a number or (K,); D by default.
     covariance_prior
-        :math:`B`, the inverse scale of the Wishart, in the shape of ``covariances_`` or of one component's; the prior
-        expects the precision :math:`\nu B^{-1}`. It is *not* divided by the degrees of freedom, in scikit-learn
-        neither: the same matrix means the same there. The covariance of the data by default, see Notes.
-        ``"diag"`` and ``"spherical"``: a Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+        :math:`B`, the inverse scale of the Wishart; the prior expects the precision :math:`\nu B^{-1}`.
+
+        - ``"auto"``: learnt. All components have one diagonal :math:`B`, whose entries have a prior and a factor of
+          their own, ``posterior_["scale"]``; see Notes.
+        - ``"empirical"``, or None as in scikit-learn: the covariance of the data, with its correlations shrunk.
+        - an array in the shape of ``covariances_`` or of one component's. It is *not* divided by the degrees of
+          freedom, in scikit-learn neither: the same matrix means the same there. ``"diag"`` and ``"spherical"``: a
+          Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+    reg_covar
+        0. In scikit-learn it is added to the variances; here the prior keeps them above zero, and a larger
+        ``covariance_prior`` keeps them larger.
     fixed
         Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
         has both or neither. The bound is then one of log p(x, known values).
     semi_supervised
-        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
+        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
+        fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
+        classes, do not take it. The rest of the contract holds.
     warm_start
         Whether a fit goes on where the last one ended.
     random_state
@@ -133,7 +144,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K -
         1,) each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
     weight_concentration_prior_, mean_prior_, mean_precision_prior_, degrees_of_freedom_prior_, covariance_prior_
-        The prior that was used.
+        The prior that was used; of a scale that was learnt its expectation, in the shape of one component's covariance.
     elbo_, lower_bound_
         Lower bound of the log evidence in nats, every constant included; comparable between any two fits to the
         same rows.
@@ -164,9 +175,17 @@ class BayesianGaussianMixture(GaussianEstimator):
 
     The prior must not change with K, or ELBOs would compare priors: so the concentration of the weights is 1 by
     default. The ELBO lacks up to log K! of the log evidence (:func:`caviar.compare_mixtures`), so of two numbers
-    that the data hardly tell apart the smaller is found. What the number answers to besides is the scale of
-    ``covariance_prior``: if clusters are much narrower than the data, a smaller one than the default raises the
-    ELBO and finds more of them.
+    that the data hardly tell apart the smaller is found. With a ``covariance_prior`` that is given the number answers
+    to its scale, too.
+
+    A scale that is learnt is stated in the language, as the rest of the mixture, and its divergence is in the ELBO:
+
+    .. math::
+        B = \mathrm{diag}(b_d + \epsilon_d), \qquad b_d \sim \mathrm{Gamma}(1, 1 / s_d^2)
+
+    with the variances :math:`s_d^2` of the data (``"spherical"``: one :math:`b`, and their mean). The prior of
+    :math:`b_d` is so wide that the components decide, and their correlations are not drawn to those of the data. The
+    small known :math:`\epsilon_d` keeps the evidence finite where rows of a component are all equal in some direction.
 
     The covariance of the data, where a default needs one, has total weight as divisor, correlations shrunk by
     the factor N / (N + D), and a substitute for the variance of constant columns. The defaults depend on
@@ -189,8 +208,12 @@ class BayesianGaussianMixture(GaussianEstimator):
     >>> found.n_components_
     2
     >>> found.moves_[0]
-    split   0            -> 2 components    ELBO -1303.8720 -> -1178.4673  (+125.4)  accepted
+    split   0            -> 2 components    ELBO -1306.4016 -> -1175.2373  (+131.2)  accepted
     """
+
+    weight_concentration_: Any = Fitted(REMEDY)
+    mean_precision_: Any = Fitted(REMEDY)
+    degrees_of_freedom_: Any = Fitted(REMEDY)
 
     def __init__(
         self,
@@ -207,7 +230,8 @@ class BayesianGaussianMixture(GaussianEstimator):
         mean_prior: ArrayLike | None = None,
         mean_precision_prior: ArrayLike | None = None,
         degrees_of_freedom_prior: ArrayLike | None = None,
-        covariance_prior: ArrayLike | None = None,
+        covariance_prior: ArrayLike | str | None = "auto",
+        reg_covar: float = 0.0,
         fixed: Mapping[str, Any] | None = None,
         semi_supervised: bool = False,
         warm_start: bool = False,
@@ -229,6 +253,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_precision_prior = mean_precision_prior
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
+        self.reg_covar = reg_covar
         self.fixed = fixed
         self.semi_supervised = semi_supervised
         self.warm_start = warm_start
@@ -257,6 +282,12 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         require_choice("mean_precision_family", self.mean_precision_family, ("joint", "independent"))
+        require_number("reg_covar", self.reg_covar)
+        if self.reg_covar:
+            raise ParameterError(
+                f"reg_covar of BayesianGaussianMixture must be 0, for its prior keeps variances above zero; got "
+                f"{self.reg_covar!r}. Leave it out; a larger covariance_prior keeps variances larger"
+            )
         if is_auto(self.n_components) and self.fixed is not None:
             raise ParameterError("fixed parameters need a number of components; got n_components='auto'")
         if is_auto(self.n_components) and self.semi_supervised:
@@ -286,7 +317,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_prior_ = prior.mean
         self.mean_precision_prior_ = prior.mean_precision
         self.degrees_of_freedom_prior_ = prior.df
-        self.covariance_prior_ = prior.inverse_scale
+        self.covariance_prior_ = None if prior.inverse_scale is None else prior.inverse_scale.known
         model = state(weights, self._form, prior, n_components, noise=noise)
         if not is_auto(self.n_components):
             return Statement(model, starts=self._starts(rows, scale, generator))
@@ -308,6 +339,10 @@ class BayesianGaussianMixture(GaussianEstimator):
             df=self.degrees_of_freedom_prior,
             covariance=self.covariance_prior,
         )
+
+    def _last_factors(self, n_features: int) -> dict[str, Any]:
+        factors = super()._last_factors(n_features)
+        return factors if is_learnt(self.covariance_prior) else without_scale(factors)
 
     def _refuse_one_per_component(self, scale: DataScale) -> None:
         """Refuse priors that are given for each component, where there is no telling how many there will be."""
@@ -366,7 +401,7 @@ class BayesianGaussianMixture(GaussianEstimator):
                 stacklevel=3,
             )
         self.moves_ = list(found.moves)
-        return found.posterior
+        return among(found.posterior, [end.posterior for end in ends])
 
     def _start_of_search(self, X: AnyArray) -> Array | None:
         """Return the responsibilities that a search begins with; None for one component."""
@@ -381,8 +416,14 @@ class BayesianGaussianMixture(GaussianEstimator):
         return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
-        self.weight_concentration_ = self._weight_prior(self.n_components_).concentrations(posterior)
-        self.mean_precision_ = found.mean_precision
+        scale = learnt_scale(posterior)
+        if scale is not None:
+            keep(self, covariance_prior_=self._structure.covariance_with(scale))
         # components that share their precision have one number
         df = None if found.df is None else np.asarray(found.df)
-        self.degrees_of_freedom_ = df.item() if df is not None and df.ndim == 0 else df
+        keep(
+            self,
+            weight_concentration_=self._weight_prior(self.n_components_).concentrations(posterior),
+            mean_precision_=found.mean_precision,
+            degrees_of_freedom_=df.item() if df is not None and df.ndim == 0 else df,
+        )

@@ -98,8 +98,7 @@ def compare_mixtures(
     is lost, and the sum may exceed the log evidence: it is no bound. ``best`` goes by the bound itself; where the
     two disagree, the data do not decide. Section 2 of ``docs/mathematics.md``.
 
-    The scale of ``covariance_prior`` matters as much as K: where clusters are much narrower than the data, a
-    smaller one raises the ELBO. ELBOs of different priors can be compared too.
+    ELBOs of different priors can be compared too, as those of ``covariance_prior="auto"`` and ``"empirical"``.
 
     Examples
     --------
@@ -108,14 +107,14 @@ def compare_mixtures(
     >>> found = cv.compare_mixtures(X, (1, 2, 3), ("full", "tied"), random_state=0)
     >>> for row in found.rows:
     ...     print(row.n_components, row.covariance_type, f"{row.elbo:.1f} {row.corrected:.1f}")
-    1 full -1303.9 -1303.9
-    2 full -1178.5 -1177.8
-    3 full -1183.3 -1181.5
-    1 tied -1303.9 -1303.9
-    2 tied -1174.3 -1173.6
-    3 tied -1175.2 -1173.4
+    1 full -1306.4 -1306.4
+    2 full -1175.2 -1174.5
+    3 full -1179.9 -1178.1
+    1 tied -1306.4 -1306.4
+    2 tied -1173.6 -1172.9
+    3 tied -1173.4 -1171.6
     >>> found.best.n_components, found.best.covariance_type
-    (2, 'tied')
+    (3, 'tied')
     """
     rows = lazy_rows(X)
     if rows is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +16,17 @@ from .._model import Model
 from .._typing import Array
 from ..densities import measured_log_density
 from ..language import Variable
-from ._arguments import as_array, as_generator, as_weights, require_choice, require_number
+from ._arguments import (
+    as_array,
+    as_generator,
+    as_weights,
+    executor_of,
+    require_choice,
+    require_number,
+)
 from ._data_scale import DataScale, scale_of
 from ._gaussian import GaussianEstimator, state
+from ._given_starts import with_given
 from ._known import fixed_weights
 from ._map_prior import check_names, map_concentration, map_prior
 from ._mixture import RowsToFit, Statement
@@ -70,13 +78,17 @@ class GaussianMixture(GaussianEstimator):
         prior; of diagonal structures with 1 in place of D). What is left out is flat, and counts as density 1 in the
         objective.
     weights_init, means_init, precisions_init
-        Where the only start begins: (K,), (K, D), and the shape of ``precisions_``. The means may stand alone; the
-        components then begin with equal weights and the covariance of the data.
+        Where starts begin: (K,), (K, D), and the shape of ``precisions_``. With means there is one start, and what is
+        not given begins with equal weights and the covariance of the data. Without them each start begins with the
+        clusters of ``init_params``, which become those components whose weights and precisions suit them best. A
+        second fit with ``warm_start=True`` goes on where the first ended.
     fixed
         Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``.
     semi_supervised
-        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``.
+        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
+        fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
+        classes, do not take it. The rest of the contract holds.
     warm_start
         Whether a fit goes on where the last one ended.
     random_state
@@ -223,7 +235,7 @@ class GaussianMixture(GaussianEstimator):
             known["precision"] = np.broadcast_to(structure.invert(given), structure.shape(n_components, size))
         elif covariances is not None:
             structure.checked("covariances", covariances, n_components, size)
-        scale = DataScale(known["mean"].mean(axis=0), np.ones(size), np.eye(size))
+        scale = DataScale(known["mean"].mean(axis=0), np.ones(size), np.eye(size), float(n_components))
         model = state(
             mixture._weight_prior(n_components),
             mixture._form,
@@ -281,9 +293,40 @@ class GaussianMixture(GaussianEstimator):
             floor,
             self._noise(rows),
         )
-        start = self._given_start(scale)
-        starts = self._starts(rows, scale, generator) if start is None else [start]
-        return Statement(model, self._point_masses(model), starts)
+        point = self._point_masses(model)
+        starts = self._starts(rows, scale, generator)
+        given = self._given_start(scale)
+        if given and not (self.warm_start and hasattr(self, "posterior_")):
+            starts = self._starts_with(given, starts, model, point, rows, generator)
+        return Statement(model, point, starts)
+
+    def _starts_with(
+        self,
+        given: dict[str, Array],
+        starts: str | Sequence[Mapping[str, Any]],
+        model: Model,
+        point: tuple[str, ...],
+        rows: RowsToFit,
+        generator: np.random.Generator,
+    ) -> list[dict[str, Array]]:
+        """Return where starts begin with the parameters that a user gave in the place of their own."""
+        if "mean" in given:
+            return [given]
+        begins = [starts] * self.n_init if isinstance(starts, str) else starts
+        ends = [
+            model.fit(
+                self._data(rows),
+                seed=generator,
+                max_iter=0,
+                point=point,
+                init=begin,
+                sample_weight=rows.weights,
+                executor=executor_of(self),
+            )
+            for begin in begins
+        ]
+        found = ({name: end[name].value for name in point} for end in ends)
+        return [with_given(own, given, self._structure) for own in found]
 
     def _point_masses(self, model: Model) -> tuple[str, ...]:
         """Return the names of the parameters that are learnt: what is not repeated over the rows, and not observed."""
@@ -311,26 +354,21 @@ class GaussianMixture(GaussianEstimator):
         require_number("reg_covar", self.reg_covar)
         return float(self.reg_covar)
 
-    def _given_start(self, scale: DataScale) -> dict[str, Array] | None:
-        """Return the parameters that the user gave for a start; None if there are none."""
-        n_components, size = self.n_components, len(scale.mean)
-        if self.means_init is None:
-            if self.weights_init is not None or self.precisions_init is not None:
-                raise ParameterError(
-                    "weights_init and precisions_init describe components that means_init places; give it too"
-                )
-            return None
-        weights = np.full(n_components, 1 / n_components) if self.weights_init is None else self.weights_init
-        start = {
-            "weights": _positive("weights_init", as_weights("weights_init", weights, n_components)),
-            "mean": as_array("means_init", self.means_init, (n_components, size), "one row a component"),
-        }
-        structure = self._structure
-        if self.precisions_init is not None:
-            precisions = structure.checked("precisions_init", self.precisions_init, n_components, size)
-        else:
+    def _given_start(self, scale: DataScale) -> dict[str, Array]:
+        """Return the parameters that the user gave for a start, all of them if there are means."""
+        n_components, size, structure = self.n_components, len(scale.mean), self._structure
+        weights, means, precisions = self.weights_init, self.means_init, self.precisions_init
+        start = {}
+        if means is not None:
+            start["mean"] = as_array("means_init", means, (n_components, size), "one row a component")
+            weights = np.full(n_components, 1 / n_components) if weights is None else weights
+        if weights is not None:
+            start["weights"] = _positive("weights_init", as_weights("weights_init", weights, n_components))
+        if precisions is not None:
+            precisions = structure.checked("precisions_init", precisions, n_components, size)
+        elif means is not None:
             precisions = structure.invert(structure.covariance_of(scale))
-        if not structure.is_known:
+        if precisions is not None and not structure.is_known:
             start["precision"] = np.broadcast_to(precisions, structure.shape(n_components, size))
         return start
 

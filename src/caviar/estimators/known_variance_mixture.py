@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 from .._errors import DataError
 from .._posterior import Posterior
 from .._typing import AnyArray
+from ..data import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ._arguments import as_array, as_weights, require_number
+from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import MixtureEstimator, RowsToFit, Statement
 
@@ -26,7 +28,8 @@ class KnownVarianceMixture(MixtureEstimator):
     .. math:: \mu_k \sim N(m_0, s_0^2), \qquad z_n \sim \mathrm{Cat}(w), \qquad x_n \mid z_n \sim N(\mu_{z_n}, v)
 
     Stated by :func:`caviar.models.known_variance_mixture`; sections 2 and 3 of ``docs/mathematics.md``. Rows
-    may be given as shape (N,) or (N, 1).
+    may be given as shape (N,) or (N, 1). Of scikit-learn's contract it leaves tables of several columns, which it
+    refuses: choose one before it in a pipeline. The rest of the contract holds for one column.
 
     Parameters
     ----------
@@ -88,6 +91,8 @@ class KnownVarianceMixture(MixtureEstimator):
     -15.49
     """
 
+    mean_variances_: Any = Fitted()
+
     def __init__(
         self,
         n_components: int = 2,
@@ -123,7 +128,7 @@ class KnownVarianceMixture(MixtureEstimator):
             require_number("prior_variance, if it is not infinite,", self.prior_variance, above=0)
         as_array("prior_mean", self.prior_mean, (), "one number")
         given = np.full(self.n_components, 1 / self.n_components) if self.weights is None else self.weights
-        self.weights_ = as_weights("weights", given, self.n_components)
+        keep(self, weights_=as_weights("weights", given, self.n_components))
         model = known_variance_mixture(
             self.n_components,
             prior_variance=self.prior_variance,
@@ -135,8 +140,7 @@ class KnownVarianceMixture(MixtureEstimator):
 
     def _read(self, posterior: Posterior) -> MixtureDensity:
         mean = posterior["mean"]
-        self.means_ = mean.mean
-        self.mean_variances_ = mean.variance
+        keep(self, means_=mean.mean, mean_variances_=mean.variance)
         variances = self.variance + mean.variance
         return NormalMixture(self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
 
@@ -144,6 +148,7 @@ class KnownVarianceMixture(MixtureEstimator):
         return X[:, 0]
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
+        X = on_host(X)
         lazy = lazy_rows(X)
         if lazy is not None:
             X = as_column(lazy) if lazy.ndim == 1 else X

@@ -14,9 +14,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._errors import DataError, ParameterError
-from .._model import _Evaluator
+from .._model import Model, _Evaluator
 from .._posterior import Posterior
+from .._progress import reporter
 from .._typing import Array
+from ..data import on_host, refuse_unmade
 from ..engine.evaluate import objective_at
 from ..engine.loop import Progress
 from ..engine.schedules import Schedule, as_schedule
@@ -26,11 +28,14 @@ from ..families import Dirichlet
 from ..models import latent_dirichlet_allocation
 from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
 from ._checkpointing import Checkpointing
+from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
+from ._perplexity import PerplexityWatch
 from ._saveable import Saveable
 
 __all__ = ["LatentDirichletAllocation"]
 
+_REMEDY = "Fit again, or add documents by partial_fit"
 _ENTRIES = 8_192
 """Counts above zero whose probabilities are found at once."""
 
@@ -56,13 +61,29 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     learning_method
         ``"batch"``: topics are updated after a pass over all documents; the bound rises to the end. ``"incremental"``:
         after each of 16 batches, the sums of the others kept, with the exact bound too. ``"online"``: steps of falling
-        size, each from ``batch_size`` documents.
+        size, each from ``batch_size`` documents. A weight of 2 is the document twice with ``"batch"``, the start
+        included. With the others it is so only where one batch holds all documents: elsewhere the way of the fit, and
+        so the optimum that it ends in, depends on which documents share a batch.
     learning_decay, learning_offset
-        :math:`\kappa` (above 0.5, at most 1) and :math:`\tau` of the size :math:`(t + \tau)^{-\kappa}` of online steps.
+        :math:`\kappa` (from 0.5 to 1) and :math:`\tau` of the size :math:`(t + \tau)^{-\kappa}` of online steps. Above
+        0.5 they lead to a stationary point; at 0.5 they need not.
     max_iter
         Largest number of passes over the documents, after those of the start.
     batch_size
         Documents of an online step.
+    evaluate_every
+        Every how many passes the training perplexity :math:`\exp(-\mathrm{ELBO} / \mathrm{words})` is looked at, and
+        told if ``verbose=True``; the fit ends where it changed by less than ``perp_tol`` since the last look. 0 or a
+        negative number for never. Of online steps it is an estimate, made from the batches of the pass.
+    total_samples
+        None: :meth:`partial_fit` adds documents to those that came before, and each counts once. A number: its
+        documents stand for a corpus of so many, and :meth:`partial_fit` makes online steps, as in scikit-learn.
+        :meth:`fit` does not use it.
+    perp_tol
+        See ``evaluate_every``.
+    mean_change_tol, max_doc_update_iter
+        Arguments of scikit-learn that have no counterpart; None is all that they can be. In each pass a document goes
+        on where the last pass left it, and :meth:`transform` finds its optimum.
     tol
         The fit has converged when a pass changes the bound by less than this, in nats per document.
     n_init
@@ -91,13 +112,18 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     elbo_trace_
         The bound at the start and after each pass, shape (n_iter_ + 1,).
     bound_
-        Perplexity that the bound stands for, :math:`\exp(-\mathrm{ELBO} / \mathrm{words})`.
+        Perplexity that the bound stands for, :math:`\exp(-\mathrm{ELBO} / \mathrm{words})`; NaN if there is no word.
     n_iter_, converged_
-        Passes of the kept start, and whether the bound settled.
+        Passes of the kept start, and whether the bound settled, or the perplexity by ``perp_tol``.
+    n_batch_iter_
+        Times that the topics were updated, in :meth:`fit` and all later calls of :meth:`partial_fit`: once a pass, or
+        once for each batch of a pass.
+    random_state_
+        The generator that draws on.
     posterior_
         The :class:`caviar.Posterior`.
-    n_features_in_
-        V.
+    n_features_in_, feature_names_in_
+        V, and the words if ``X`` had names of columns.
 
     Notes
     -----
@@ -120,6 +146,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
            [0.5, 0.5]])
     """
 
+    components_: Any = Fitted(_REMEDY)
+    doc_topic_prior_: Any = Fitted(_REMEDY)
+    topic_word_prior_: Any = Fitted(_REMEDY)
+    elbo_: Any = Fitted()
+    elbo_trace_: Any = Fitted()
+    n_batch_iter_: int
+
     def __init__(
         self,
         n_components: int = 10,
@@ -131,6 +164,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         learning_offset: float = 10.0,
         max_iter: int = 100,
         batch_size: int = 128,
+        evaluate_every: int = -1,
+        total_samples: float | None = None,
+        perp_tol: float = 0.1,
+        mean_change_tol: None = None,
+        max_doc_update_iter: None = None,
         tol: float = 1e-2,
         n_init: int = 1,
         random_state: Any = None,
@@ -146,6 +184,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.learning_offset = learning_offset
         self.max_iter = max_iter
         self.batch_size = batch_size
+        self.evaluate_every = evaluate_every
+        self.total_samples = total_samples
+        self.perp_tol = perp_tol
+        self.mean_change_tol = mean_change_tol
+        self.max_doc_update_iter = max_doc_update_iter
         self.tol = tol
         self.n_init = n_init
         self.random_state = random_state
@@ -195,50 +238,96 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             If counts or an argument are impossible.
         """
         Checkpointing(checkpoint, checkpoint_every).check(self.random_state)
-        counts = self._validated(X, reset=True)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, counts, dtype=np.float64, ensure_non_negative=True
-            )
+        counts, sample_weight = self._documents(X, sample_weight, reset=True)
         schedule = self._check_settings()
-        k, n_words = self.n_components, counts.shape[1]
-        priors = (self.doc_topic_prior, self.topic_word_prior)
-        alpha, eta = (1 / k if prior is None else prior for prior in priors)
-        self.doc_topic_prior_ = as_broadcast("doc_topic_prior", alpha, (k,), "one for each topic", above=0)
-        self.topic_word_prior_ = as_broadcast(
-            "topic_word_prior", eta, (n_words,), "one for each word", above=0
-        )
-        model = latent_dirichlet_allocation(
-            k, n_words, concentration=self.doc_topic_prior_, word_concentration=self.topic_word_prior_
-        )
         generator = as_generator(self.random_state)
-        posterior = model.fit(
-            {"word": counts},
-            seed=generator,
+        posterior = self._fitted(
+            self._stated(counts.shape[1]),
+            counts,
+            sample_weight,
+            generator,
+            schedule,
             max_iter=self.max_iter,
-            tol=self.tol,
-            n_restarts=self.n_init,
-            sample_weight=sample_weight,
-            schedule=schedule,
-            executor=executor_of(self),
-            progress=self.verbose if callable(self.verbose) else bool(self.verbose),
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
         )
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and not isinstance(
-            schedule, StochasticSteps
-        ):
+        is_to_settle = self.max_iter > 0 and not isinstance(schedule, StochasticSteps)
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=2)
         self._keep(posterior)
         self._set_perplexity(counts, sample_weight)
+        self.n_batch_iter_ = posterior.n_updates or 0
         self._generator = generator.spawn(1)[0]
         return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, normalize: bool = True
+    ) -> Array:
+        """Fit the topics to documents and return the expected proportions of these, shape (documents, K).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        normalize
+            As for :meth:`transform`.
+        """
+        return self.fit(X, y, sample_weight=sample_weight).transform(X, normalize=normalize)
+
+    def _documents(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[csr_array, Array | None]:
+        """Return counts of words, and the weights of the documents, after both were checked."""
+        counts = self._validated(X, reset=reset)
+        if sample_weight is None:
+            return counts, None
+        return counts, _check_sample_weight(
+            on_host(sample_weight), counts, dtype=np.float64, ensure_non_negative=True
+        )
+
+    def _stated(self, n_words: int) -> Model:
+        """Return the model, after checking its priors."""
+        k = self.n_components
+        priors = (self.doc_topic_prior, self.topic_word_prior)
+        alpha, eta = (1 / k if prior is None else prior for prior in priors)
+        alpha = as_broadcast("doc_topic_prior", alpha, (k,), "one for each topic", above=0)
+        eta = as_broadcast("topic_word_prior", eta, (n_words,), "one for each word", above=0)
+        keep(self, doc_topic_prior_=alpha, topic_word_prior_=eta)
+        return latent_dirichlet_allocation(k, n_words, concentration=alpha, word_concentration=eta)
+
+    def _fitted(
+        self,
+        model: Model,
+        counts: csr_array,
+        weights: Array | None,
+        generator: np.random.Generator,
+        schedule: Schedule,
+        **arguments: Any,
+    ) -> Posterior:
+        """Return the posterior of a model of these documents."""
+        told = self.verbose if callable(self.verbose) else bool(self.verbose)
+        with reporter(told) as tell:
+            progress = tell
+            if self.evaluate_every > 0:
+                progress = PerplexityWatch(
+                    self.evaluate_every, self.perp_tol, _total(counts, weights), progress
+                )
+            return model.fit(
+                {"word": counts},
+                seed=generator,
+                tol=self.tol,
+                sample_weight=weights,
+                schedule=schedule,
+                executor=executor_of(self),
+                progress=progress or False,
+                **{"n_restarts": self.n_init, **arguments},
+            )
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add documents to what the topics were fitted to: their posterior is the prior of what comes.
 
-        The first call is a fit. The order of the documents matters, and the first ones should have all topics.
+        The first call is a fit. The order of the documents matters, and the first ones should have all topics. With
+        ``total_samples`` each call makes online steps instead, of sizes that go on to fall, and ``elbo_`` is the bound
+        of a corpus of so many documents like those of the last call.
 
         Parameters
         ----------
@@ -249,16 +338,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         -------
         self
         """
-        if not hasattr(self, "posterior_"):
+        if self.total_samples is not None:
+            return self._step(*self._documents(X, sample_weight, reset=not hasattr(self, "posterior_")))
+        if not self._has_met_words:
             return self.fit(X, y, sample_weight=sample_weight)
-        counts = self._validated(X, reset=False)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, counts, dtype=np.float64, ensure_non_negative=True
-            )
+        counts, sample_weight = self._documents(X, sample_weight, reset=False)
         self._check_settings()
-        if not counts.nnz:
-            return self
         posterior = self.posterior_.update(
             {"word": counts},
             max_iter=self.max_iter,
@@ -269,6 +354,33 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         )
         self._keep(posterior)
         self._set_perplexity(counts, sample_weight)
+        self.n_batch_iter_ += posterior.n_updates or 0
+        return self
+
+    def _step(self, counts: csr_array, weights: Array | None) -> Self:
+        """Make an online step from each batch of documents, which stand for ``total_samples``; return self."""
+        self._check_settings()
+        is_first = not self._has_met_words
+        if is_first:
+            self._generator = as_generator(self.random_state)
+            self.n_batch_iter_ = 0
+        model = self._stated(counts.shape[1]) if is_first else self.posterior_.model
+        own = np.ones(counts.shape[0]) if weights is None else weights
+        share = own * (float(self.total_samples or 0) / own.sum()) if own.any() else own
+        delay = self.learning_offset + self.n_batch_iter_
+        posterior = self._fitted(
+            model,
+            counts,
+            share,
+            self._generator,
+            StochasticSteps(self.batch_size, delay, self.learning_decay),
+            max_iter=1,
+            n_restarts=1,
+            init="auto" if is_first else {"topics": self.posterior_["topics"]},
+        )
+        self._keep(posterior)
+        self._set_perplexity(counts, share)
+        self.n_batch_iter_ += posterior.n_updates or 0
         return self
 
     def transform(self, X: Any, *, normalize: bool = True) -> Array:
@@ -285,7 +397,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         concentration = self._concentrations(self._validated(X, reset=False))
         return concentration / concentration.sum(axis=1, keepdims=True) if normalize else concentration
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         r"""Return a lower bound of the log probability of documents given what is believed of the topics, in nats.
 
         .. math:: \sum_d \mathrm E[\log p(w_d, z_d, \theta_d \mid \beta)] + \mathrm H[z_d] + \mathrm H[\theta_d]
@@ -298,17 +410,22 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X, y
             Counts, as for :meth:`fit`; ``y`` is ignored.
+        sample_weight
+            Weight of each document; 2 is the document twice.
         """
         check_is_fitted(self)
-        return self._score(self._validated(X, reset=False))
+        return self._score(*self._documents(X, sample_weight, reset=False))
 
-    def perplexity(self, X: Any) -> float:
+    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Return ``exp(-score(X) / words)``, an upper bound on the perplexity of documents.
 
         Parameters
         ----------
         X
             Counts, as for :meth:`fit`.
+        sub_sampling
+            Whether the documents stand for ``total_samples``. Score and words then grow alike, and their ratio stays:
+            the number is the same. (scikit-learn's score has a part that does not grow, see :meth:`score`.)
         """
         check_is_fitted(self)
         counts = self._validated(X, reset=False)
@@ -371,31 +488,45 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _concentrations(self, counts: csr_array) -> Array:
         """Return the concentrations of the proportions of documents, shape (documents, K)."""
-        if not counts.nnz:
-            return np.tile(
-                np.broadcast_to(self.doc_topic_prior_, (len(self.components_),)), (counts.shape[0], 1)
-            )
         return self.posterior_.local({"word": counts})["proportions"].concentration
 
-    def _score(self, counts: csr_array) -> float:
-        if not counts.nnz:
-            raise DataError("documents without any word have no score; X is all zero")
+    def _score(self, counts: csr_array, weights: Array | None = None) -> float:
         # measured from the prior of the statement, whatever the last documents of partial_fit were measured from
-        plan, passes = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, None)
+        plan, passes = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, weights)
         topics = self.posterior_["topics"]
         prior = Dirichlet(np.broadcast_to(self.topic_word_prior_, topics.concentration.shape))
         return objective_at(plan, {"topics": topics}, passes) + float(topics.kl(prior).sum())
 
+    @property
+    def _has_met_words(self) -> bool:
+        """Whether the topics were fitted to any word: without one they are all alike, and no place to go on from."""
+        if not hasattr(self, "posterior_"):
+            return False
+        prior = np.broadcast_to(self.topic_word_prior_, self.components_.shape)
+        return not np.allclose(self.components_, prior, rtol=1e-12, atol=0)
+
     def _keep(self, posterior: Posterior) -> None:
-        self.posterior_ = posterior
-        topics = posterior["topics"]
-        self.components_ = np.ascontiguousarray(topics.concentration)
-        self.elbo_, self.elbo_trace_ = posterior.elbo, posterior.elbo_trace
-        self.converged_, self.n_iter_ = posterior.converged, posterior.n_iter
+        components = np.ascontiguousarray(posterior["topics"].concentration)
+        keep(self, posterior_=posterior, components_=components)
+        keep(self, elbo_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
+        has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
+        self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
+
+    def _check_restored(self) -> None:
+        # earlier versions did not count
+        self.__dict__.setdefault("n_batch_iter_", self.n_iter_)
+        if type(self.n_batch_iter_) is not int or self.n_batch_iter_ < 0:
+            raise ValueError(f"a number of updates {self.n_batch_iter_!r:.40}")
 
     def _set_perplexity(self, counts: csr_array, weights: Array | None) -> None:
-        n_words = counts.sum() if weights is None else weights @ counts.sum(axis=1)
-        self.bound_ = float(np.exp(-self.elbo_ / n_words))
+        n_words = _total(counts, weights)
+        self.bound_ = float(np.exp(-self.elbo_ / n_words)) if n_words else np.nan
+
+    @property
+    def random_state_(self) -> np.random.Generator:
+        """The generator that draws on."""
+        check_is_fitted(self)
+        return self._generator
 
     @property
     def exp_dirichlet_component_(self) -> Array:
@@ -409,6 +540,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return len(self.components_)
 
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
+        refuse_unmade(X)
+        X = on_host(X)
         X = validate_data(
             self,
             X,
@@ -435,15 +568,35 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         require_number("tol", self.tol)
         require_number("learning_decay", self.learning_decay)
         require_number("learning_offset", self.learning_offset)
+        require_number("perp_tol", self.perp_tol)
+        require_whole("evaluate_every", self.evaluate_every, at_least=None)
+        if self.total_samples is not None:
+            require_number("total_samples, if it is not None,", self.total_samples, above=0)
+        self._refuse_effort()
         require_choice("learning_method", self.learning_method, ("batch", "incremental", "online"))
+        if not 0.5 <= self.learning_decay <= 1:
+            raise ParameterError(
+                f"learning_decay must be from 0.5 to 1, for steps whose size falls fast enough to end anywhere; got "
+                f"{self.learning_decay!r}"
+            )
         if self.learning_method == "online":
-            if not 0.5 < self.learning_decay <= 1:
-                raise ParameterError(
-                    f"learning_decay must be above 0.5 and at most 1, for which the steps end in a stationary point; "
-                    f"got {self.learning_decay!r}"
-                )
             return StochasticSteps(self.batch_size, self.learning_offset, self.learning_decay)
         return as_schedule(self.learning_method)
+
+    def _refuse_effort(self) -> None:
+        """Refuse scikit-learn's settings of the updates of a document."""
+        for name in ("mean_change_tol", "max_doc_update_iter"):
+            value = getattr(self, name)
+            if value is not None:
+                raise ParameterError(
+                    f"{name}={value!r} has no counterpart: in each pass a document goes on where the last pass left "
+                    f"it, and transform finds its optimum. Leave it out; tol and max_iter say how far a fit goes"
+                )
+
+
+def _total(counts: csr_array, weights: Array | None) -> float:
+    """Return the weight of all words."""
+    return float(counts.sum() if weights is None else weights @ counts.sum(axis=1))
 
 
 def _divided(counts: csr_array, rng: np.random.Generator) -> tuple[csr_array, csr_array]:

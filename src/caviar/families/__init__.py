@@ -5,6 +5,7 @@ from caviar.families.bernoulli import Bernoulli
 from caviar.families.beta import Beta
 from caviar.families.categorical import Categorical
 from caviar.families.dirichlet import Dirichlet
+from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
 from caviar.families.linear_gaussian_chain import LinearGaussianChain
 from caviar.families.markov_chain import MarkovChain
@@ -28,6 +29,7 @@ __all__ = [
     "Categorical",
     "Dirichlet",
     "ExponentialFamily",
+    "ForecastMarkovChain",
     "Gamma",
     "LinearGaussianChain",
     "MarkovChain",

@@ -224,5 +224,5 @@ def as_value(value: ArrayLike) -> Array:
 
 
 def safe_log(value: AnyArray) -> Array:
-    """Return log(value), with zeros taken as the smallest normal number so that the result stays finite."""
-    return np.log(np.maximum(value, np.finfo(np.float64).tiny))
+    """Return log(value), with zeros taken as the smallest positive number so that the result stays finite."""
+    return np.log(np.maximum(value, np.finfo(np.float64).smallest_subnormal))

@@ -74,7 +74,7 @@ class Beta(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x and log(1 - x); the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x and log(1 - x); the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), safe_log(1.0 - x)
 
@@ -123,6 +123,10 @@ class Beta(ExponentialFamily):
         """Return the log-density at x, which broadcasts with the batch."""
         x = as_value(value)
         return self._dirichlet.log_density(np.stack((x, 1.0 - x), axis=-1))
+
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure."""
+        return self._dirichlet.entropy_about_base()
 
     def entropy(self) -> Array:
         """Return the entropy."""

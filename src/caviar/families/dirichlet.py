@@ -90,7 +90,7 @@ class Dirichlet(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x; the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x; the logarithm of 0 is taken as that of the smallest positive number."""
         return (safe_log(as_value(value)),)
 
     @property
@@ -169,6 +169,10 @@ class Dirichlet(ExponentialFamily):
         edge = xlogy(concentration - 1.0, 0.0) + concentration * (1.0 + np.log(total / concentration))
         terms = np.where(positive, interior, edge) - stirling_remainder(concentration)
         return np.where(inside, terms.sum(axis=-1) + stirling_remainder(self.total), -np.inf)
+
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure: logarithms that grow, without what cancels."""
+        return entropy_remainder(self.concentration).sum(axis=-1) - entropy_remainder(self.total)
 
     def entropy(self) -> Array:
         """Return the differential entropy over the first K - 1 weights."""

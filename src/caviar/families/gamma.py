@@ -79,7 +79,7 @@ class Gamma(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x and x; the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x and x; the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), x
 
@@ -132,6 +132,10 @@ class Gamma(ExponentialFamily):
         )
         at_zero = xlogy(shape - 1.0, 0.0) - self.log_partition
         return np.where(inside, density, np.where(x == 0, at_zero, -np.inf))
+
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure, which depends on the shape alone."""
+        return entropy_remainder(self.shape)
 
     def entropy(self) -> Array:
         """Return the entropy: shape + log-gamma(shape) + (1 - shape) digamma(shape) - log rate."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -20,7 +20,7 @@ from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape
 
-__all__ = ["MarkovChain", "Smoothing", "smooth"]
+__all__ = ["ImpossiblePathError", "MarkovChain", "Smoothing", "smooth"]
 
 _SMALLEST = 1e-100
 """Sums of scaled messages below this may have lost paths to underflow: logarithms are taken instead."""
@@ -40,6 +40,20 @@ _PER_PIECE = 15_000
 
 Workspace: TypeAlias = Callable[[str, tuple[int, ...]], Array]
 """Gives a contiguous array by name and shape, whatever is in it."""
+
+
+class ImpossiblePathError(ImproperError):
+    """No path is possible in a sequence: it begins at row ``begin``, and no state can be reached at row ``row``."""
+
+    def __init__(self, begin: int, row: int) -> None:
+        super().__init__(
+            f"no path of hidden states is possible in the sequence that begins at row {begin}: the states that row "
+            f"{row} allows cannot follow those before it."
+        )
+        self.begin, self.row = begin, row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.begin, self.row)
 
 
 def _new(name: str, shape: tuple[int, ...]) -> Array:
@@ -296,7 +310,7 @@ def smooth(
 
     Raises
     ------
-    ImproperError
+    ImpossiblePathError
         If no path is possible.
 
     Notes
@@ -343,7 +357,10 @@ def _sums_of_scaled(
     place[pieces.order] = np.arange(len(place))
     likelihood = array("likelihood", shifted.shape)
     likelihood[place] = shifted
+    excluded = np.isneginf(likelihood) if shifted.min() == -np.inf else None
     np.exp(np.maximum(likelihood, _LOWEST, out=likelihood), out=likelihood)
+    if excluded is not None:
+        np.copyto(likelihood, 0.0, where=excluded)
     # what cannot be scaled is found by the smallest scale
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         initial, transition = np.exp(log_initial), np.exp(log_transition)
@@ -476,7 +493,7 @@ def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log
         forward, behind = forward[unordered], behind[unordered]
         total = logsumexp(forward + behind, axis=1)
         if not np.isfinite(total).all():
-            raise ImproperError("no path of hidden states is possible: each has a step of probability zero.")
+            _refuse_impossible(total, forward, starts)
         marginals = np.exp(forward + behind - total[:, None])
         begins, _ = _sequences(starts)
         within = np.setdiff1d(np.arange(1, len(shifted)), begins)
@@ -488,6 +505,16 @@ def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log
             ]
         )
     return marginals, marginals[begins].sum(axis=0), pairs, float(total[begins].sum())
+
+
+def _refuse_impossible(total: Array, forward: Array, starts: AnyArray) -> NoReturn:
+    """Say in which sequence no path is possible, from the messages forward, and from which row on."""
+    if not np.isneginf(total[~np.isfinite(total)]).all():
+        raise ImproperError("the log-weights of the paths of hidden states are not numbers.")
+    first = int(np.argmax(np.isneginf(total)))
+    begins, _ = _sequences(starts)
+    begin = int(begins[np.searchsorted(begins, first, side="right") - 1])
+    raise ImpossiblePathError(begin, begin + int(np.argmax(np.isneginf(forward[begin:].max(axis=1)))))
 
 
 def _log_product(log_vectors: Array, log_matrix: Array) -> Array:

@@ -88,7 +88,7 @@ class StickBreaking(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log x and log s; the logarithm of 0 is taken as that of the smallest normal number."""
+        """Return log x and log s; the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), safe_log(_sums_from_the_end(x))
 
@@ -153,6 +153,10 @@ class StickBreaking(ExponentialFamily):
         density = self._shares.log_density(shares).sum(axis=-1)
         # the weights' volume is that of the shares times s_2 ... s_{K-1}
         return np.where(inside, density - np.log(known[..., 1:-1]).sum(axis=-1), -np.inf)
+
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure: that of the shares about theirs."""
+        return self._shares.entropy_about_base().sum(axis=-1)
 
     def entropy(self) -> Array:
         """Return the differential entropy over the first K - 1 weights."""

@@ -121,9 +121,9 @@ class Wishart(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return log|X| and X; no eigenvalue counts as less than the smallest normal number."""
+        """Return log|X| and X; no eigenvalue counts as less than the smallest positive number."""
         x = as_value(value)
-        lowest = x.shape[-1] * np.log(np.finfo(np.float64).tiny)
+        lowest = x.shape[-1] * np.log(np.finfo(np.float64).smallest_subnormal)
         return np.maximum(np.linalg.slogdet(x)[1], lowest), x
 
     @property
@@ -205,13 +205,17 @@ class Wishart(ExponentialFamily):
         constant = 0.5 * (size + 1) * log_determinant(lower_x) + 0.25 * size * (size - 1) * _LOG_PI
         return np.where(inside, terms.sum(axis=-1) - constant, -np.inf)
 
-    def entropy(self) -> Array:
-        """Return the differential entropy over symmetric matrices."""
+    def entropy_about_base(self) -> Array:
+        """Return the entropy with respect to the base measure, which depends on the degrees of freedom alone."""
         size = self.inverse_scale.shape[-1]
         halves, steps = self._halves, _steps(size)
         terms = entropy_remainder(halves) - 0.5 * steps * (digamma(halves) - 1.0)
-        expected_log_det = self.expected_statistics[0]
-        return terms.sum(axis=-1) + 0.5 * (size + 1) * expected_log_det + 0.25 * size * (size - 1) * _LOG_PI
+        return terms.sum(axis=-1) + 0.25 * size * (size - 1) * _LOG_PI
+
+    def entropy(self) -> Array:
+        """Return the differential entropy over symmetric matrices."""
+        size = self.inverse_scale.shape[-1]
+        return self.entropy_about_base() + 0.5 * (size + 1) * self.expected_statistics[0]
 
     def _divergence(self, other: Self) -> Array:
         # Each pair of gamma functions is completed with one eigenvalue of B^-1 B'; what is left of the powers of the

@@ -23,6 +23,7 @@ from .terms import (
     plate_axes,
     prove_conjugate,
     terms_of,
+    zero_terms_of,
 )
 from .variable import Variable
 
@@ -68,4 +69,5 @@ __all__ = [
     "probit",
     "prove_conjugate",
     "terms_of",
+    "zero_terms_of",
 ]

@@ -124,12 +124,31 @@ class Predictor(Algebra):
 
 @dataclass(frozen=True)
 class Diagonal:
-    """A precision matrix with the repetitions of a positive variable on its diagonal; see :func:`diagonal`."""
+    """A matrix with the repetitions of a positive variable on its diagonal; see :func:`diagonal`.
 
-    node: Any
+    Attributes
+    ----------
+    entries
+        A node, or a product with known values added to it.
+    """
+
+    entries: Any
+
+    @property
+    def nodes(self) -> list[Any]:
+        """What the entries are made of, the first with the plate of the diagonal last."""
+        if not isinstance(self.entries, Predictor):
+            return [self.entries]
+        operands = [operand for addend in self.entries.addends for operand in addend.operands]
+        return sorted(operands, key=lambda node: not getattr(node, "plates", ()))
+
+    @property
+    def node(self) -> Any:
+        """The first node, whose last plate runs along the diagonal."""
+        return self.nodes[0]
 
     def __repr__(self) -> str:
-        return f"diagonal({self.node!r})"
+        return f"diagonal({self.entries!r})"
 
 
 @dataclass(frozen=True)
@@ -224,15 +243,16 @@ def dot(first: Any, second: Any) -> Predictor:
     return Predictor((Addend(1.0, (), ((first, second),)),))
 
 
-def diagonal(node: Any) -> Diagonal:
+def diagonal(entries: Any) -> Diagonal:
     r"""Return the precision matrix :math:`\mathrm{diag}(\alpha_1, \dots, \alpha_D)`.
 
     With a Gamma for each direction this is automatic relevance determination (ARD).
 
     Parameters
     ----------
-    node
-        A Gamma, or known positive numbers, repeated over a plate of size D: its last one.
+    entries
+        A Gamma, or known positive numbers, repeated over a plate of size D: its last one. As the inverse scale of a
+        Wishart also a Gamma with known values added to it, ``diagonal(scale + floor)``.
 
     Raises
     ------
@@ -245,9 +265,10 @@ def diagonal(node: Any) -> Diagonal:
     >>> diagonal(Gamma("alpha", 1, 1, plates=Plate("factor", 3)))
     diagonal(Gamma('alpha', plates=(factor)))
     """
-    if not getattr(node, "plates", ()):
+    found = Diagonal(entries)
+    if not found.nodes or not getattr(found.node, "plates", ()):
         raise ModelError(
             f"diagonal takes a variable with a plate for the diagonal, as "
-            f"Gamma('alpha', 1, 1, plates=Plate('factor', D)); got {node!r}"
+            f"Gamma('alpha', 1, 1, plates=Plate('factor', D)); got {entries!r}"
         )
-    return Diagonal(node)
+    return found

@@ -49,6 +49,9 @@ class MarkovChain(Variable):
     Mean field holds between the chain and the parameters; within the chain inference is exact (forward and backward
     over each sequence). Its marginals, its first states and its pairs of successive states are all that others see.
 
+    A step without any observation lies between its neighbours. Steps after the last observation of their sequence, and
+    sequences without any, integrate to one, so they count nothing; ``posterior.local`` forecasts them.
+
     Examples
     --------
     >>> time, state = Plate("time"), Plate("state", 2)
@@ -61,6 +64,7 @@ class MarkovChain(Variable):
     family = families.Categorical
     letters: ClassVar = {"x": "k", "first": "k", "pairs": "kl"}
     density = template((1, "initial.log_x[k] self.first[k]"), (1, "transition.log_x[l] self.pairs[kl]"))
+    zeros = template((1, "initial.zero_x[k] self.first[k]"), (1, "transition.zero_x[l] self.pairs[kl]"))
     summed = ("first", "pairs")
 
     def __init__(

@@ -50,6 +50,7 @@ class Categorical(Variable):
     family = families.Categorical
     letters: ClassVar = {"x": "k"}
     density = template((1, "probabilities.log_x[k] self.x[k]"))
+    zeros = template((1, "probabilities.zero_x[k] self.x[k]"))
 
     def __init__(self, name: str, probabilities: Expression, *, plates: Plates = ()) -> None:
         self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
@@ -111,6 +112,7 @@ class Bernoulli(Variable):
         (-1, "probability.log_complement self.x"),
         (1, "probability.log_complement"),
     )
+    zeros = template((1, "probability.zero_x self.x"), (1, "probability.zero_complement self.complement"))
 
     hidden: Hidden | None = None
     """The hidden variable that its link brings with it."""
@@ -148,8 +150,10 @@ class Bernoulli(Variable):
             )
 
     def statistic(self, name: str, value: AnyArray) -> Array:
-        """Return one statistic by name: the value x, the sign 2x - 1, or the deviation x - 1/2."""
+        """Return one statistic by name: the value x, 1 - x, the sign 2x - 1, or the deviation x - 1/2."""
         x = np.asarray(value, dtype=np.float64)
+        if name == "complement":
+            return 1.0 - x
         if name == "sign":
             return 2.0 * x - 1.0
         return x - 0.5 if name == "deviation" else x
@@ -235,6 +239,7 @@ class Multinomial(Variable):
     letters: ClassVar = {"x": "k"}
     base = template((1, "self.log_carrier"))
     density = template((1, "probabilities.log_x[k] self.x[k]"))
+    zeros = template((1, "probabilities.zero_x[k] self.x[k]"))
 
     trials: Array | None = None
 

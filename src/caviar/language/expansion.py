@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from .algebra import Addend, Diagonal, Predictor
+from .algebra import Addend, Diagonal, Predictor, as_predictor
 from .joining import joined
 from .nodes import Constant, Data, Indexed, Node, as_known, placed
 from .parts import Part
+from .plates import Plate
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, Role
 from .slots import Slot, agreed_dimension, parts_remedy
 from .templates import Density, Factor, Summand
@@ -69,7 +70,7 @@ def expand(owner: Variable, density: Density, stated: Mapping[str, Predictor | D
     letters = iter(_LETTERS)
     for name, expression in stated.items():
         if isinstance(expression, Diagonal):
-            _expand_diagonal(owner, expansion, name, expression)
+            _expand_diagonal(owner, expansion, name, expression, letters)
             continue
         kind = _LocationSum if _is_location(density, name) else _PrecisionProduct
         writer = kind(owner, name, expression, letters)
@@ -274,73 +275,130 @@ def _is_matrix(density: Density, slot: str) -> bool:
 
 
 class _PrecisionProduct:
-    """A product in the slot of a precision: ``x`` and the logarithm of it, written out."""
+    r"""A product in the slot of a precision, with known values added to it where the slot takes them.
 
-    def __init__(self, owner: Variable, name: str, predictor: Predictor, letters: Iterator[str]) -> None:
-        where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
-        if len(predictor.addends) != 1 or predictor.addends[0].dots:
-            raise ConjugacyError(
-                f"{where} takes a product, as u * tau, but no sum and no dot product, whose logarithm has no "
-                f"expectation in closed form"
-            )
-        (addend,) = predictor.addends
-        if not addend.coefficient > 0:
-            raise ModelError(f"{where} must be positive; its factor {addend.coefficient:g} is not")
-        operands = _Operands(owner, name)
+    The logarithm of such a sum has no expectation in closed form, but a bound: known values are positive, so
+    :math:`\log|B + C| \ge \log|B|`. The density enters the ELBO through that bound.
+    """
+
+    def __init__(
+        self,
+        owner: Variable,
+        name: str,
+        predictor: Predictor,
+        letters: Iterator[str],
+        along: Plate | None = None,
+    ) -> None:
+        self._owner, self._name = owner, name
+        self._where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
+        self._takes_matrix = along is None and _is_matrix(owner.density, name)
+        self._operands = _Operands(owner, name)
         self.letter_sizes: dict[str, int] = {}
-        self.slots = operands.slots
-        self._coefficient = addend.coefficient
-        takes_matrix = _is_matrix(owner.density, name)
-        matrices: list[str] = []
-        self._numbers: list[str] = []
+        self.slots = self._operands.slots
+        stated, known = self._told_apart(predictor)
+        self._product = self._factors(stated, along)
+        self._added = [self._factors(addend, along) for addend in known]
+        if self._takes_matrix:
+            for product in (self._product, *self._added):
+                owner.dimension = agreed_dimension(
+                    owner, name, self.slots[product.matrices[0]].expression, PRECISION_MATRIX
+                )
+
+    def _told_apart(self, predictor: Predictor) -> tuple[Addend, list[Addend]]:
+        """Return the product, and the known values that are added to it."""
+        if len(predictor.addends) == 1:
+            others, known = list(predictor.addends), []
+        else:
+            others = [addend for addend in predictor.addends if not _is_known(addend)]
+            known = [addend for addend in predictor.addends if _is_known(addend)]
+        takes_known = self._name in _TAKE_KNOWN_VALUES
+        if len(others) == 1 and not others[0].dots and (takes_known or not known):
+            return others[0], known
+        more = " and known values added to it," if takes_known else ""
+        no = "no other sum" if takes_known else "no sum"
+        raise ConjugacyError(
+            f"{self._where} takes a product, as u * tau,{more} but {no} and no dot product, whose logarithm has no "
+            f"expectation in closed form"
+        )
+
+    def _factors(self, addend: Addend, along: Plate | None) -> _Product:
+        """Return a product with a slot for each of its factors."""
+        if not addend.coefficient > 0:
+            raise ModelError(f"{self._where} must be positive; its factor {addend.coefficient:g} is not")
+        numbers, entries, matrices = [], [], []
         for factor in addend.numbers:
             if isinstance(factor, Part) and (factor.which, factor.event_rank) != ("precision", 0):
-                operands.refuse(factor)
+                self._operands.refuse(factor)
             node: Any = factor.node if isinstance(factor, Indexed | Part) else factor
             if isinstance(node, Constant) and not np.any(node.value):
-                raise ModelError(f"{where} must be positive; '{node.name}' is zero")
+                raise ModelError(f"{self._where} must be positive; '{node.name}' is zero")
             before = len(self.slots)
-            is_matrix = takes_matrix and _event_rank(node) == 2
-            key = operands.add(factor, PRECISION_MATRIX if is_matrix else PRECISION)
+            is_matrix = self._takes_matrix and _event_rank(node) == 2
+            key = self._operands.add(factor, PRECISION_MATRIX if is_matrix else PRECISION)
             if len(self.slots) == before:
                 raise ConjugacyError(
-                    f"'{node.name}' stands twice in the product in {where}; use two variables"
+                    f"'{node.name}' stands twice in the product in {self._where}; use two variables"
                 )
-            (matrices if is_matrix else self._numbers).append(key)
-        if takes_matrix and len(matrices) != 1:
+            is_entry = along is not None and along in node.plates
+            if is_entry:
+                self.slots[key] = replace(self.slots[key], along=along)
+            (matrices if is_matrix else entries if is_entry else numbers).append(key)
+        if self._takes_matrix and len(matrices) != 1:
             raise ConjugacyError(
-                f"{where} takes a product of numbers and one matrix, a Wishart or a Constant, as u * precision; it has "
-                f"{len(matrices)} matrices"
+                f"{self._where} takes a product of numbers and one matrix, a Wishart or a Constant, as u * precision; "
+                f"it has {len(matrices)} matrices"
             )
-        self._matrix = matrices[0] if matrices else None
-        if self._matrix is not None:
-            owner.dimension = agreed_dimension(
-                owner, name, self.slots[self._matrix].expression, PRECISION_MATRIX
-            )
+        return _Product(addend.coefficient, numbers, entries, matrices, along is not None)
 
     def pieces(self, target: Factor) -> list[_Piece]:
-        """Return what a statistic of the product is, in statistics of its factors."""
-        numbers = self._numbers
+        """Return what a statistic of the sum is, in statistics of what it is made of; of its logarithm the bound."""
         if target.statistic == "x":
-            factors = tuple(Factor(key, "x", "") for key in numbers)
-            if self._matrix is not None:
-                factors += (Factor(self._matrix, "x", target.letters),)
-            return [(self._coefficient, factors)]
-        # log|c u L| = D (log c + log u) + log|L|; the dimension comes in as a sum over the letter i
-        dimension = Factor("", "", "i") if self._matrix is not None else None
-        pieces: list[_Piece] = [
-            (1.0, (Factor(key, "log_x", ""), *([dimension] if dimension else []))) for key in numbers
-        ]
-        if self._matrix is not None:
-            pieces.append((1.0, (Factor(self._matrix, "log_det", ""),)))
-        pieces.append((float(np.log(self._coefficient)), (dimension,) if dimension else ()))
+            return [product.value(target.letters) for product in (self._product, *self._added)]
+        return self._product.logarithm()
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A coefficient times numbers, times a matrix or what the entries of a diagonal are made of: keys of slots."""
+
+    coefficient: float
+    numbers: Sequence[str]
+    entries: Sequence[str]
+    matrices: Sequence[str]
+    is_diagonal: bool
+
+    def value(self, letters: str) -> _Piece:
+        """Return the product itself."""
+        factors = tuple(Factor(key, "x", "") for key in self.numbers)
+        factors += tuple(Factor(key, "x", "i") for key in self.entries)
+        return self.coefficient, factors + tuple(Factor(key, "x", letters) for key in self.matrices)
+
+    def logarithm(self) -> list[_Piece]:
+        """Return the addends of its logarithm; of log|c u L| = D (log c + log u) + log|L|, D as a sum over i."""
+        dimension = (Factor("", "", "i"),) if self.matrices or self.is_diagonal else ()
+        pieces: list[_Piece] = [(1.0, (Factor(key, "log_x", ""), *dimension)) for key in self.numbers]
+        pieces += [(1.0, (Factor(key, "log_x", "i"),)) for key in self.entries]
+        pieces += [(1.0, (Factor(key, "log_det", ""),)) for key in self.matrices]
+        if self.coefficient != 1:
+            pieces.append((float(np.log(self.coefficient)), dimension))
         return pieces
 
 
-def _expand_diagonal(owner: Variable, expansion: Expansion, name: str, stated: Diagonal) -> None:
+_TAKE_KNOWN_VALUES = ("rate", "inverse_scale")
+"""Slots that take known values added to a product; elsewhere the expected inverse of the sum may be asked for."""
+
+
+def _is_known(addend: Addend) -> bool:
+    """Whether all that is multiplied is known when the model is stated."""
+    return all(isinstance(operand, Constant) for operand in addend.operands)
+
+
+def _expand_diagonal(
+    owner: Variable, expansion: Expansion, name: str, stated: Diagonal, letters: Iterator[str]
+) -> None:
     node = stated.node
     where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
-    if owner.value_rank != 1 or not _is_matrix(owner.density, name):
+    if owner.value_rank not in (1, 2) or not _is_matrix(owner.density, name):
         raise ModelError(f"{where} takes no diagonal(...), which is the precision of a MultivariateNormal")
     plate = node.plates[-1]
     if plate.size is None:
@@ -354,22 +412,24 @@ def _expand_diagonal(owner: Variable, expansion: Expansion, name: str, stated: D
             f"{size}"
         )
     owner.dimension = size
-    key = f"{name}.0"
-    expansion.slots[key] = Slot(name, node, PRECISION, along=plate)
-    summands = []
-    for summand in expansion.density:
-        target = next((f for f in summand.factors if f.slot == name), None)
-        if target is None:
-            summands.append(summand)
-        elif target.statistic == "log_det":
-            others = tuple(f for f in summand.factors if f is not target)
-            summands.append(Summand(summand.coefficient, (*others, Factor(key, "log_x", "i")), "i"))
-        else:
-            merged = tuple(
-                Factor(key, "x", "i")
-                if f is target
-                else Factor(f.slot, f.statistic, f.letters.replace("j", "i"))
-                for f in summand.factors
-            )
-            summands.append(Summand(summand.coefficient, merged, "i"))
-    expansion.density = tuple(summands)
+    writer = _PrecisionProduct(owner, name, as_predictor(stated.entries), letters, along=plate)
+    expansion.slots |= writer.slots
+    expansion.density = tuple(
+        written for summand in expansion.density for written in _written_along(summand, name, writer)
+    )
+
+
+def _written_along(summand: Summand, slot: str, writer: _PrecisionProduct) -> list[Summand]:
+    """Return a summand with a diagonal matrix in a slot written out in its entries, a sum over the letter i."""
+    target = next((f for f in summand.factors if f.slot == slot), None)
+    if target is None:
+        return [summand]
+    others = tuple(f for f in summand.factors if f is not target)
+    if target.statistic == "x":
+        others = tuple(Factor(f.slot, f.statistic, f.letters.replace("j", "i")) for f in others)
+    return [
+        replace(
+            summand, coefficient=summand.coefficient * coefficient, factors=(*others, *factors), letters="i"
+        )
+        for coefficient, factors in writer.pieces(target)
+    ]

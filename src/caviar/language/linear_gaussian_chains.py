@@ -76,6 +76,8 @@ class LinearGaussianChain(Variable):
     -----
     Mean field holds between the chain and the parameters; within the chain inference is exact (Kalman filter and
     Rauch-Tung-Striebel smoother over each sequence). A row without any observation still lies between its neighbours.
+    Rows after the last observation of their sequence, and sequences without any, integrate to one, so they count
+    nothing; ``posterior.local`` forecasts them.
 
     Where the transition is known, its density is stated by the residuals :math:`s_t - A s_{t-1}`; where it is not, by
     the products of successive states, of which digits are lost if the noise is much smaller than the states. States are
@@ -216,8 +218,8 @@ def _as_diagonal(name: str, noise_precision: Expression, rows: Plate) -> tuple[N
         f"Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
     )
     if isinstance(noise_precision, Diagonal):
-        node = noise_precision.node
-        if len(node.plates) != 1:
+        node = noise_precision.entries
+        if not isinstance(node, Node) or len(node.plates) != 1:
             raise PlateError(f"{where} takes diagonal(...) of one plate, of size D; got {node!r}")
         return node, node.plates[0]
     if noise_precision is None or isinstance(noise_precision, Node | Indexed):

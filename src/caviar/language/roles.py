@@ -9,12 +9,13 @@ lambda, so that a model can be pickled.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 
 import numpy as np
 from scipy.special import gammaln
 
+from .._gamma_function import log_beta
 from .._typing import AnyArray, Array
 
 __all__ = [
@@ -47,9 +48,6 @@ __all__ = [
 ]
 
 
-_TINY = float(np.finfo(float).tiny)
-
-
 def _no_problem(value: Array) -> str:
     return ""
 
@@ -68,6 +66,9 @@ class Role:
         The families that have these statistics; empty where only a known value is tractable.
     problem
         Returns what is wrong with a known value, or an empty string.
+    zeros
+        Name -> whether the logarithm among the statistics that goes by that name is minus infinity for a known value,
+        as 1 or 0 (event axes last). The logarithm itself is 0 there: see :func:`.terms.zero_terms_of`.
     moves
         Whether the slot is a location: subtracting a reference point from it and from its child changes nothing.
     adds_up
@@ -80,6 +81,11 @@ class Role:
     problem: Callable[[Array], str] = _no_problem
     moves: bool = False
     adds_up: bool = False
+    zeros: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
+
+    def of_known(self, statistic: str, value: Array) -> Array:
+        """Return a statistic of a known value by name, also one of ``zeros``."""
+        return (self.statistics.get(statistic) or self.zeros[statistic])(value)
 
 
 def _outer(value: Array) -> Array:
@@ -134,8 +140,16 @@ def _no_beginning(value: Array) -> str:
 
 
 def _log(value: Array) -> Array:
-    """Logarithm with a finite floor, so that a probability of zero times nothing observed is zero."""
-    return np.log(np.maximum(value, _TINY))
+    """Return the logarithm, down to the smallest subnormal number; 0 of zero, which :attr:`Role.zeros` tells."""
+    return np.log(np.where(value > 0, value, 1.0))
+
+
+def _is_zero(value: Array) -> Array:
+    return (value == 0).astype(np.float64)
+
+
+def _is_one(value: Array) -> Array:
+    return (value == 1).astype(np.float64)
 
 
 def _log_det(value: Array) -> Array:
@@ -145,11 +159,11 @@ def _log_det(value: Array) -> Array:
 
 
 def _log_complement(value: Array) -> Array:
-    return _log(1 - value)
+    return np.log1p(-np.where(value < 1, value, 0.0))
 
 
 def _log_beta(value: Array) -> Array:
-    return gammaln(value).sum(-1) - gammaln(value.sum(-1))
+    return log_beta(value, value.sum(axis=-1))
 
 
 def _log_gamma(dimension: int, df: Array) -> Array:
@@ -201,8 +215,16 @@ MATRIX = Role(2, {"x": _identity}, (), _not_finite)
 AUGMENTING = Role(0, {"x": _identity})
 JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
 JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
-PROBABILITIES = Role(1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex)
-PROBABILITY = Role(0, {"log_x": _log, "log_complement": _log_complement}, ("Beta",), _no_probability)
+PROBABILITIES = Role(
+    1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex, zeros={"zero_x": _is_zero}
+)
+PROBABILITY = Role(
+    0,
+    {"log_x": _log, "log_complement": _log_complement},
+    ("Beta",),
+    _no_probability,
+    zeros={"zero_x": _is_zero, "zero_complement": _is_one},
+)
 RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)
 SHAPE = Role(0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
 TWO_SHAPES = Role(1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)

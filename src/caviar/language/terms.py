@@ -8,7 +8,7 @@ ascent needs follows (see the derivation, section 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ __all__ = [
     "plate_axes",
     "prove_conjugate",
     "terms_of",
+    "zero_terms_of",
 ]
 
 
@@ -153,6 +154,31 @@ def base_terms_of(variable: Variable) -> tuple[Term, ...]:
         return ()
     writer = _Writer(variable, ())
     return tuple([writer.term(summand) for summand in variable.base])
+
+
+def zero_terms_of(variable: Variable, is_known: Callable[[Node], bool]) -> tuple[Term, ...]:
+    r"""Return the terms that count how often known probabilities of zero stand in the density of a variable.
+
+    A probability is written as :math:`p = e^{\ell} 0^z`, with z = 1 and :math:`\ell = 0` where it is zero. Then
+    log densities stay finite sums, and what is impossible has a count above 0, by however little it is multiplied.
+
+    Parameters
+    ----------
+    variable
+        Whose density it is.
+    is_known
+        Whether the probabilities that a node holds are known.
+    """
+    writer = None
+    terms = []
+    for summand in variable.zeros:
+        of_zero = summand.factors[0]
+        slot = variable.slots.get(of_zero.slot)
+        # the probability of a link is no number of the model
+        if slot is not None and of_zero.statistic in slot.role.zeros and is_known(slot.node):
+            writer = writer or _Writer(variable, variable.indices)
+            terms.append(writer.term(summand))
+    return tuple(terms)
 
 
 class _Writer:

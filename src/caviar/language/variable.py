@@ -37,6 +37,9 @@ class Variable(Node):
     density: ClassVar[Density]
     base: ClassVar[Density] = ()
     """Logarithm of the base measure, as statistics of itself: log h = sum of base. ``log_carrier`` is one of them."""
+    zeros: ClassVar[Density] = ()
+    """How often its density holds a known probability of zero, in statistics that are nowhere negative: where that is
+    not 0, the density is zero. Its ``density`` takes the logarithm of such a probability as 0."""
     value_rank: ClassVar[int] = 0
     """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
     letters: ClassVar[dict[str, str]]

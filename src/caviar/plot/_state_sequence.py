@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
-from ..families import MarkovChain
+from ..families import ForecastMarkovChain, MarkovChain
 from ._axes import hide_frame, in_style, ink, muted, new_grid
 from ._posterior_figures import names_along, posterior_of
 from .colours import colours_of, hatch_of, line_of
@@ -114,9 +114,10 @@ def state_sequence(
     return grid
 
 
-def _chain(local: Mapping[str, Any], variable: str | None) -> MarkovChain:
+def _chain(local: Mapping[str, Any], variable: str | None) -> MarkovChain | ForecastMarkovChain:
     """Return the path that is asked for."""
-    chains = {name: factor for name, factor in local.items() if isinstance(factor, MarkovChain)}
+    kinds = MarkovChain | ForecastMarkovChain
+    chains = {name: factor for name, factor in local.items() if isinstance(factor, kinds)}
     if not chains:
         raise ParameterError(
             "the model has no hidden Markov chain; caviar.plot.responsibilities draws the labels of a mixture"

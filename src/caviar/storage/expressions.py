@@ -33,7 +33,8 @@ def document_of_expression(expression: Any) -> dict[str, Any]:
     if isinstance(expression, Predictor):
         return {"sum": [_document_of_addend(addend) for addend in expression.addends]}
     if isinstance(expression, Diagonal):
-        return {"diagonal": expression.node.name}
+        entries = expression.entries
+        return {"diagonal": entries.name if isinstance(entries, Node) else document_of_expression(entries)}
     return _document_of_operand(expression)
 
 
@@ -78,7 +79,8 @@ def expression_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any
     if "sum" in document:
         return _predictor_of(document, nodes)
     if "diagonal" in document:
-        return diagonal(nodes[document["diagonal"]])
+        entries = document["diagonal"]
+        return diagonal(expression_of(entries, nodes) if isinstance(entries, Mapping) else nodes[entries])
     found = _operand_of(document, nodes)
     if not isinstance(found, Node | Indexed):
         raise TypeError(f"a slot that holds {found!r:.60}")
@@ -147,7 +149,7 @@ def _names_of(expression: Any) -> list[Node]:
     if isinstance(expression, Predictor):
         return [node for addend in expression.addends for op in addend.operands for node in _names_of(op)]
     if isinstance(expression, Diagonal):
-        return [expression.node]
+        return _names_of(expression.entries)
     if isinstance(expression, Part):
         return _names_of(expression.whole)
     if isinstance(expression, Indexed):

@@ -13,6 +13,7 @@ from caviar._errors import FallingElboWarning, ParameterError
 from caviar.testing._elbo_estimate import elbo_estimate
 from caviar.testing._recovery import coverage
 from caviar.testing._report import Check, VerificationReport
+from caviar.testing._saddle import rise_when_moved
 from caviar.testing._stationarity import elbo_slopes
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = ["check_model"]
 
 _LARGEST_FALL = 1e-9
 _LARGEST_SLOPE = 1e-4
+_LARGEST_RISE = 0.01
 _STANDARD_ERRORS = 4.0
 _SMALLEST_COVERAGE = 0.5
 _LEVEL = 0.9
@@ -44,8 +46,10 @@ def check_model(
         The ELBO rises from iteration to iteration.
     ``stationarity``
         Its derivatives in the natural parameters of every global factor vanish at the end.
+    ``saddle``
+        Fits that begin a little way from the end end no higher: it is a maximum, and no saddle point.
     ``elbo``
-        It agrees with a Monte-Carlo estimate from the densities alone, within four standard errors.
+        The ELBO agrees with a Monte-Carlo estimate from the densities alone, within four standard errors.
     ``recovery``
         On data simulated from the prior, the 90% intervals of every global hold at least half of the true values, up
         to two standard errors of so many data sets (with ``replications=``, where all priors are proper). It finds
@@ -94,6 +98,7 @@ def check_model(
         checks = [
             _ascent(posterior),
             _stationarity(posterior, data, n_directions, seed),
+            _saddle(posterior, data, seed, arguments),
             _elbo(posterior, data, n_draws, seed),
         ]
         if replications:
@@ -134,6 +139,15 @@ def _stationarity(posterior: Posterior, data: Mapping[str, Any], n_directions: i
     worst = max(slopes, key=lambda name: (np.isnan(slopes[name]), slopes[name]))
     found = f"the steepest slope of the ELBO in a natural parameter, that of '{worst}', in its standard deviations"
     return Check("stationarity", slopes[worst], _LARGEST_SLOPE, slopes[worst] <= _LARGEST_SLOPE, found)
+
+
+def _saddle(posterior: Posterior, data: Mapping[str, Any], seed: int, arguments: Mapping[str, Any]) -> Check:
+    rise = rise_when_moved(posterior, data, **{**arguments, "seed": seed})
+    threshold = _LARGEST_RISE + _LARGEST_FALL * abs(posterior.elbo)
+    found = "the rise of the ELBO, in nats, from factors that are moved a little"
+    if rise > threshold:
+        found += "; the fit ended at a saddle point: begin elsewhere, by init= or another seed, or with n_restarts="
+    return Check("saddle", max(rise, 0.0), threshold, rise <= threshold, found)
 
 
 def _elbo(posterior: Posterior, data: Mapping[str, Any], n_draws: int, seed: int) -> Check:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caviar._errors import ParameterError
+from caviar._simulation import log_joint
+from caviar._typing import AnyArray
 from caviar.families import Categorical
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ def elbo_estimate(
     .. math:: \mathrm{E}_q[\log p(x, z) - \log q(z)] \approx \frac1S \sum_s \log p(x, z_s) - \log q(z_s)
 
     The densities are those of the families, evaluated at the draws: none of the terms, expectations and entropies that
-    a fit computes enters. A point mass has no density and adds nothing to log q, as in the objective of the fit.
+    a fit computes enters. A point mass has no density and adds nothing to log q, as in the objective of the fit. A
+    repetition without an observation below it, as a group without rows, integrates to one and adds nothing to either.
 
     Parameters
     ----------
@@ -60,19 +63,20 @@ def elbo_estimate(
     rng = np.random.default_rng(seed)
     local = posterior.local(data, anew=False)
     rows_at = _row_axes(posterior, local)
+    counted = posterior._counted(data)
     samples = np.empty(n_draws)
     for i in range(n_draws):
-        values, log_q = _draw(posterior, local, rng)
+        values, log_q = _draw(posterior, local, rng, counted)
         for name, axis in rows_at.items():
             values[name] = _rows_to(values[name], axis)
-        samples[i] = posterior.model.log_joint({**data, **values}) - log_q
+        samples[i] = log_joint(posterior.model.nodes, {**data, **values}, counted) - log_q
     return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
 
 
 def _draw(
-    posterior: Posterior, local: Mapping[str, Any], rng: np.random.Generator
+    posterior: Posterior, local: Mapping[str, Any], rng: np.random.Generator, counted: Mapping[str, AnyArray]
 ) -> tuple[dict[str, Any], float]:
-    """Return a draw of every latent variable, and the log density of the draw under q."""
+    """Return a draw of every latent variable, and the log density under q of what of it is counted."""
     values: dict[str, Any] = {}
     log_q = 0.0
     distributions = {name: posterior[name] for name in posterior}
@@ -80,7 +84,8 @@ def _draw(
     for name, q in distributions.items():
         values[name] = q.sample(None, rng)
         if hasattr(q, "log_density"):
-            log_q += float(np.sum(q.log_density(values[name])))
+            density = np.asarray(q.log_density(values[name]))
+            log_q += float(np.sum(density[counted[name]] if name in counted else density))
     for name, q in local.items():
         if hasattr(q, "conditional"):
             labels = values[_gate_of(posterior, name, local)]

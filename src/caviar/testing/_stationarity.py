@@ -16,7 +16,7 @@ from caviar.testing._gradients import numerical_gradient
 if TYPE_CHECKING:
     from caviar._posterior import Posterior
 
-__all__ = ["elbo_slopes"]
+__all__ = ["elbo_slopes", "learnt", "scales_of", "with_learnt"]
 
 _STEP = 0.01
 _SMALLEST_SPREAD = 0.03
@@ -49,7 +49,7 @@ def elbo_slopes(
         Of the directions.
     """
     rng = np.random.default_rng(seed)
-    factors = {name: _learnt(posterior[name]) for name in posterior}
+    factors = {name: learnt(posterior[name]) for name in posterior}
     return {
         name: max(
             (
@@ -63,23 +63,25 @@ def elbo_slopes(
     }
 
 
-def _learnt(factor: Any) -> Any:
+def learnt(factor: Any) -> Any:
     """Return the distribution of what is learnt: of a factor that is known in part, that of its other repetitions."""
     return getattr(factor, "unknown", factor)
 
 
-def _with(factor: Any, learnt: ExponentialFamily) -> Any:
+def with_learnt(factor: Any, learnt: ExponentialFamily) -> Any:
     """Return a factor with another distribution of what is learnt."""
     return replace(factor, unknown=learnt) if hasattr(factor, "unknown") else learnt
 
 
 def _slope(posterior: Posterior, data: Mapping[str, Any], name: str, direction: tuple[Array, ...]) -> float:
     """Return the size of the derivative along a direction, with smaller steps where the domain ends."""
-    factor = _learnt(posterior[name])
+    factor = learnt(posterior[name])
 
     def objective(step: Array) -> float:
         natural = tuple(n + float(step) * d for n, d in zip(factor.natural, direction, strict=True))
-        return posterior.elbo_at({name: _with(posterior[name], type(factor).from_natural(natural))}, data)
+        return posterior.elbo_at(
+            {name: with_learnt(posterior[name], type(factor).from_natural(natural))}, data
+        )
 
     for step in (_STEP, _STEP / 30, _STEP / 1000):
         try:
@@ -93,7 +95,7 @@ def _directions(
     factor: ExponentialFamily, n_directions: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array, ...]]:
     """Yield directions of unit length in the scale of each natural parameter."""
-    scales = _scales(factor, rng)
+    scales = scales_of(factor, rng)
     shapes = factor.statistic_shapes(factor.event_shape)
     # of two axes a statistic may also have plate and vector, as several locations have
     square = [
@@ -117,7 +119,7 @@ def _directions(
         yield tuple((m + np.swapaxes(m, -1, -2)) / 2 if s else m for m, s in zip(moves, square, strict=True))
 
 
-def _scales(factor: ExponentialFamily, rng: np.random.Generator) -> list[Array]:
+def scales_of(factor: ExponentialFamily, rng: np.random.Generator) -> list[Array]:
     """Return the inverse standard deviation of each sufficient statistic, 0 where it does not vary."""
     if isinstance(factor, Categorical):
         # an improbable category hardly varies, and a step of that length would be no small one

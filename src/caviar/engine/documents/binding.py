@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...language import Node, Plate, Variable
 from ...language.nodes import membership
@@ -79,14 +80,31 @@ def bind_rows(
     """
     pattern = pattern_of(nodes, leaves)
     if pattern is None or factors is not None or pattern.proportions.name in named:
-        return bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight)
+        return _with_rows(bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight))
     wanted = data_plate.name if isinstance(data_plate, Plate) else data_plate
     if wanted not in (None, pattern.document.name):
-        return bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight)
+        return _with_rows(bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight))
     tokens = bind(nodes, leaves, data)
-    if not _fits(tokens, pattern):
-        return tokens if sample_weight is None else bind(nodes, leaves, data, sample_weight=sample_weight)
-    return _documents(tokens, pattern, sample_weight)
+    if _fits(tokens, pattern):
+        return _documents(tokens, pattern, sample_weight)
+    if sample_weight is not None:
+        tokens = bind(nodes, leaves, data, sample_weight=sample_weight)
+    return _with_rows(tokens)
+
+
+def _with_rows(binding: Binding) -> Binding:
+    """Return a binding whose rows may lie within an outer plate; documents without words are data, no rows are not.
+
+    Raises
+    ------
+    DataError
+        If there is no row.
+    """
+    plate = binding.data_plate
+    if plate is not None and plate.within is not None and not binding.n_rows:
+        leaf = next(node for node in binding.observed if plate in node.plates)
+        raise DataError(f"the data of '{leaf.name}' are empty: no {plate.within.name} has any {plate.name}")
+    return binding
 
 
 def _fits(tokens: Binding, pattern: Pattern) -> bool:

@@ -200,8 +200,11 @@ class DocumentPass:
         """Return the natural parameters of one local factor."""
         return self.infer(rows, coefficients, scratch)[factor]
 
-    def infer(self, rows: Rows, coefficients: Coefficients, scratch: Scratch) -> dict[LocalFactor, Array]:
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
+        assert not given, "what is given of documents gives the topics: documents/start.py"
         counts, words = rows.columns[self._word], self.words(coefficients)
         found = self.thorough()._ascend(counts, words, None, scratch)
         logits = self.logits(counts, expected_log_of(found.concentration), words)

@@ -29,6 +29,14 @@ class ColumnStructure(CovarianceStructure):
         """Return 1."""
         return 1
 
+    def variances_of(self, scale: DataScale) -> Array:
+        """Return the variances of the data under this structure."""
+        return self.covariance_of(scale)
+
+    def covariance_with(self, variances: Array) -> Array:
+        """Return the variances themselves."""
+        return variances
+
     def precision_roots(self, precisions: Array) -> Array:
         """Return the roots."""
         return np.sqrt(precisions)
@@ -73,14 +81,14 @@ class JointColumns(Form):
     ) -> Variable:
         """Return the rows, with Normal-Gammas above them."""
         component, feature = _plates(z, prior.mean.shape[-1])
-        shape, rate = _half(prior.df), _half(prior.inverse_scale)
+        shape = _half(prior.df)
         kappa = np.asarray(prior.mean_precision, dtype=np.float64)
         theta = NormalGamma(
             "theta",
             prior.mean,
             kappa[:, None] if kappa.ndim else kappa,
             shape[:, None] if shape.ndim and not self.is_tied else shape,
-            rate,
+            prior.scale.rate(feature),
             plates=(component, feature),
             tied=feature if self.is_tied else None,
         )
@@ -145,7 +153,7 @@ class IndependentColumns(Form):
         precision = Gamma(
             "precision",
             shape[:, None] if shape.ndim and not self.is_tied else shape,
-            _half(prior.inverse_scale),
+            prior.scale.rate(feature),
             smallest_variance=smallest_variance,
             plates=component if self.is_tied else (component, feature),
         )

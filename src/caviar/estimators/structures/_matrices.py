@@ -38,6 +38,14 @@ class MatrixStructure(CovarianceStructure):
         """Return the covariance matrix of the data, (D, D)."""
         return scale.covariance
 
+    def variances_of(self, scale: DataScale) -> Array:
+        """Return the variances of the columns, (D,)."""
+        return scale.unit**2
+
+    def covariance_with(self, variances: Array) -> Array:
+        """Return the diagonal matrix, (D, D)."""
+        return np.diag(variances)
+
     def precision_roots(self, precisions: Array) -> Array:
         """Return upper triangular P with P P' equal to each matrix."""
         # a lower root of the matrix with rows and columns reversed is an upper one of the matrix
@@ -89,7 +97,7 @@ class JointMatrices(Form):
             prior.mean,
             prior.mean_precision,
             prior.df,
-            prior.inverse_scale,
+            prior.scale.matrix(),
             plates=component,
             tied=component if self.is_tied else None,
         )
@@ -159,7 +167,7 @@ class IndependentMatrices(Form):
         precision = Wishart(
             "precision",
             prior.df,
-            prior.inverse_scale,
+            prior.scale.matrix(),
             smallest_variance=smallest_variance,
             plates=() if self.is_tied else component,
         )

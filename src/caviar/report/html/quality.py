@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
+from ...data.row_numbers import numbers_rows
 
-__all__ = ["quality_of", "remembered_quality"]
+__all__ = ["CONSTANT", "NUMBERS", "quality_of", "remembered_quality"]
+
+CONSTANT = "constant: it tells no rows apart"
+NUMBERS = "it seems to number the rows: an index says nothing of them, and is better left out"
 
 _MOST_ROWS = 1_000_000
 _FEW_VALUES = 6
@@ -49,10 +53,16 @@ def remembered_quality(fitted: Mapping[str, Mapping[str, float]]) -> list[dict[s
             "min": kept.get("min"),
             "median": None,
             "max": kept.get("max"),
-            "remarks": ["constant: it tells no rows apart"] if kept.get("min") == kept.get("max") else [],
+            "remarks": _remembered_remarks(kept),
         }
         for name, kept in fitted.items()
     ]
+
+
+def _remembered_remarks(kept: Mapping[str, float]) -> list[str]:
+    if kept.get("min") == kept.get("max"):
+        return [CONSTANT]
+    return [NUMBERS] if kept.get("numbers_rows") else []
 
 
 def _column(name: str, column: Array, fitted: Mapping[str, float]) -> dict[str, Any]:
@@ -68,19 +78,21 @@ def _column(name: str, column: Array, fitted: Mapping[str, float]) -> dict[str, 
         "median": float(np.median(seen)),
         "max": float(seen.max()),
     }
-    return {"name": name, "missing": missing, **facts, "remarks": _remarks(seen, missing, facts, fitted)}
+    return {"name": name, "missing": missing, **facts, "remarks": _remarks(column, missing, facts, fitted)}
 
 
 def _remarks(
-    seen: Array, missing: float, facts: Mapping[str, float], fitted: Mapping[str, float]
+    column: Array, missing: float, facts: Mapping[str, float], fitted: Mapping[str, float]
 ) -> list[str]:
     """Return what should be known of a column."""
-    remarks = []
+    remarks, seen = [], column[~np.isnan(column)]
     distinct = len(np.unique(seen))
     if distinct == 1:
-        remarks.append("constant: it tells no rows apart")
+        remarks.append(CONSTANT)
     elif distinct <= _FEW_VALUES:
         remarks.append(f"only {distinct} distinct values: a category rather than a measurement?")
+    if numbers_rows(column) or fitted.get("numbers_rows"):
+        remarks.append(NUMBERS)
     if missing > 0.2:
         remarks.append(f"{missing:.0%} missing")
     far = _distance_of_the_farthest(seen, facts["mean"])

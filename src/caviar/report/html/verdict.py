@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 __all__ = ["ascent", "convergence", "finding", "restarts", "verdict_of"]
 
 _SAME = 0.1
@@ -20,6 +18,8 @@ def verdict_of(findings: list[dict[str, str]]) -> dict[str, str]:
     --------
     >>> verdict_of([{"level": "good", "title": "Converged", "text": ""}])["sentence"]
     'Nothing speaks against this fit.'
+    >>> verdict_of([{"level": "info", "title": "Density is not tested", "text": ""}])["sentence"]
+    'Nothing that was tested speaks against this fit.'
     """
     bad = sum(entry["level"] == "bad" for entry in findings)
     notes = sum(entry["level"] == "note" for entry in findings)
@@ -28,7 +28,8 @@ def verdict_of(findings: list[dict[str, str]]) -> dict[str, str]:
     if notes:
         things = "one thing" if notes == 1 else f"{notes} things"
         return {"level": "note", "sentence": f"The fit settled; {things} to look at before relying on it."}
-    return {"level": "good", "sentence": "Nothing speaks against this fit."}
+    tested = "that was tested " if any(entry["level"] == "info" for entry in findings) else ""
+    return {"level": "good", "sentence": f"Nothing {tested}speaks against this fit."}
 
 
 def finding(level: str, title: str, text: str) -> dict[str, str]:
@@ -57,15 +58,14 @@ def convergence(fit: Mapping[str, Any]) -> dict[str, str]:
 
 def restarts(fit: Mapping[str, Any]) -> dict[str, str]:
     """Return whether the starts ended at the same place, or that there was one only."""
-    ends = np.asarray(fit["restarts"])
-    if len(ends) <= 1:
+    if len(fit["restarts"]) <= 1:
         text = f"Another start may end higher. Fit again with {fit['say_starts']} to find out."
         return finding("note", "One start only", text)
-    reached = int((ends >= np.nanmax(ends) - _SAME).sum())
-    told = f"{reached} of {len(ends)} starts ended at the best {fit['objective']}, up to {_SAME} nats"
+    reached = next((n_starts for end, n_starts in reversed(fit["ends"]) if fit["elbo"] <= end), 0)
+    told = f"{fit['told_ends']} (those within {_SAME} nats are one)"
     if reached > 1:
         return finding("good", "Starts agree", f"{told}.")
-    return finding("note", "Starts disagree", f"Only {told}: more starts may find a better fit.")
+    return finding("note", "Starts disagree", f"{told}: more starts may find a better fit.")
 
 
 def ascent(fit: Mapping[str, Any]) -> dict[str, str]:

@@ -22,6 +22,7 @@ _TERMS = {
     "z": "what assigning rows to components costs",
     "weights": "how far the weights have moved from their prior",
     "theta": "how far means and covariances have moved from their prior",
+    "scale": "how far the typical covariance has moved from its prior",
     "mean": "how far the means have moved from their prior",
     "precision": "how far the covariances have moved from their prior",
 }
@@ -46,6 +47,7 @@ def fit_facts(estimator: Any, used: Sequence[int]) -> dict[str, Any]:
         "class": type(estimator).__name__,
         "objective": "log-likelihood" if _is_point(estimator) else "ELBO",
         "is_point": mean_marginal(estimator) is None,
+        "interval_remark": "" if mean_marginal(estimator) is None else posterior.interval_remark,
         "n_components": len(estimator.weights_),
         "used": list(used),
         "covariance_type": getattr(estimator, "covariance_type", None),

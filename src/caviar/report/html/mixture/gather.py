@@ -14,9 +14,11 @@ from ...._typing import AnyArray
 from ...tables import component_table
 from ..markup import number
 from ..quality import quality_of, remembered_quality
+from ..seen import Seen, seen_of
 from ..verdict import verdict_of
 from ..versions import versions
 from .fit import fit_facts
+from .held_out import HeldOut, held_out_of
 from .rows import RATE, JudgedRows, judge
 from .verdict import findings_of
 from .views import chosen_rows, components_in_use, densities, ellipses, telling_columns
@@ -62,10 +64,19 @@ def gather(estimator: Any, data: Any = None, *, source: str | None = None) -> di
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         rows = None if data is None else estimator._validated(data, reset=False)
         judged = None if rows is None else judge(estimator, rows)
-        return _gathered(estimator, rows, judged, source)
+        seen = None if rows is None else seen_of(estimator.posterior_, {"x": estimator._values(rows)})
+        held_out = "there are no data" if seen is None else held_out_of(estimator, rows, seen)
+        return _gathered(estimator, rows, judged, seen, held_out, source)
 
 
-def _gathered(estimator: Any, rows: Any, judged: JudgedRows | None, source: str | None) -> dict[str, Any]:
+def _gathered(
+    estimator: Any,
+    rows: Any,
+    judged: JudgedRows | None,
+    seen: Seen | None,
+    held_out: HeldOut | str,
+    source: str | None,
+) -> dict[str, Any]:
     kept = getattr(estimator, "about_", {}).get("rows")
     n_rows = kept if isinstance(kept, int) else None if judged is None else len(judged.labels)
     used = components_in_use(np.asarray(estimator.weights_), n_rows)
@@ -73,7 +84,7 @@ def _gathered(estimator: Any, rows: Any, judged: JudgedRows | None, source: str 
     names, summary = fit["columns"], fit.pop("column_summary")
     told = telling_columns(estimator, _MOST_TABLE_COLUMNS)
     plotted = telling_columns(estimator, _MOST_PLOT_COLUMNS)
-    findings = findings_of(fit, judged)
+    findings = findings_of(fit, judged, seen, held_out)
     outliers = [] if judged is None else _outliers(judged, rows, told)
     points = None if judged is None else chosen_rows(len(judged.labels), [entry["row"] for entry in outliers])
     shown = None if points is None else _rows_at(rows, points)
@@ -92,7 +103,7 @@ def _gathered(estimator: Any, rows: Any, judged: JudgedRows | None, source: str 
             "points": None if shown is None else _points(shown[:, plotted], points, judged),
             "left_out": len(names) - len(plotted),
         },
-        "rows": None if judged is None else _row_facts(judged, source),
+        "rows": None if judged is None or seen is None else _row_facts(judged, seen, source),
         "outliers": outliers,
         "quality": remembered_quality(summary) if rows is None else quality_of(rows, names, summary),
         "versions": versions(),
@@ -151,13 +162,14 @@ def _digits(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-def _row_facts(judged: JudgedRows, source: str | None) -> dict[str, Any]:
+def _row_facts(judged: JudgedRows, seen: Seen, source: str | None) -> dict[str, Any]:
     tails = judged.tails[~np.isnan(judged.tails)]
     edges = (0.0, 0.5, 0.8, 0.95, 0.99)
     counts = [int((judged.certainty >= edge).sum()) for edge in edges]
     steps = [first - second for first, second in zip(counts, [*counts[1:], 0], strict=True)]
     return {
         "source": source,
+        "seen": {"words": seen.words, "label": seen.label},
         "n": len(judged.labels),
         "mean_log_density": _digits(float(-np.nanmean(judged.scores))),
         "rate": RATE,

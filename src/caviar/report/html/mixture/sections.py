@@ -23,6 +23,7 @@ def components(page: Page) -> str:
     lead = "Each entry is the mean of a column in a component"
     lead += "" if fit["is_point"] else ", with the interval that holds it with 95% probability"
     lead += ", and below it the standard deviation of the component's rows."
+    lead += f" {fit['interval_remark']}" if fit["interval_remark"] else ""
     if left_out:
         lead += (
             f" The {len(names)} columns in which components differ most are shown; {left_out} more are not."
@@ -100,8 +101,11 @@ def rows(page: Page) -> str:
         )
         return section("rows", "Predictions and outliers", f"<p>{escape(text)}</p>")
     named = f" of {facts['source']}" if facts["source"] else ""
+    label = facts["seen"]["label"]
+    in_sample = f", {label}" if label else ""
     lead = (
-        f"{facts['n']:,} rows{named}; mean log density {number(facts['mean_log_density'])} nats a row. "
+        f"{facts['n']:,} rows{named}: {facts['seen']['words']}. Mean log density "
+        f"{number(facts['mean_log_density'])} nats a row{in_sample}. "
         f"To have the component of every row: caviar predict MODEL DATA -o labels.csv"
     )
     edges = [entry["from"] for entry in facts["certainty"]]
@@ -125,10 +129,13 @@ def _outliers(page: Page) -> str:
     facts, names = page["rows"], page["table_columns"]
     if not facts["n_judged"]:
         return "<p>Outliers cannot be told: every row has missing entries in too many patterns.</p>"
+    label = facts["seen"]["label"]
+    in_sample = f"{label.capitalize()}, " if label else ""
+    less = "" if not label else " Rows that the fit has seen look less rare to it than new ones."
     told = (
-        f"<p>{facts['n_outliers']:,} of {facts['n_judged']:,} rows are less expected than all but "
+        f"<p>{in_sample}{facts['n_outliers']:,} of {facts['n_judged']:,} rows are less expected than all but "
         f"{escape(percent(facts['rate']))} of rows of the fitted density would be; by chance alone it would be about "
-        f"{round(facts['rate'] * facts['n_judged']):,}.</p>"
+        f"{round(facts['rate'] * facts['n_judged']):,}.{less}</p>"
     )
     headings = ["Row", "How rare", "Surprise, nats", "Component", *names]
     lines = [

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray
+from ....data.row_numbers import has_moments_of_row_numbers
 from ....language import Data
-from ..quality import quality_of
+from ..quality import CONSTANT, NUMBERS, quality_of
 from .subject import Subject
 
 __all__ = ["columns_of"]
@@ -21,7 +22,14 @@ def columns_of(subject: Subject) -> list[dict[str, Any]]:
     """Return figures and remarks for each column of each array, the first hundred."""
     arrays = (subject.posterior.data_summary or {}).get("arrays", {})
     if subject.data is None:
-        found = [] if subject.words else [line for name in arrays for line in _remembered(name, arrays[name])]
+        labels = _labels(subject)
+        found = (
+            []
+            if subject.words
+            else [
+                line for name in arrays for line in _remembered(name, arrays[name], is_label=name in labels)
+            ]
+        )
         return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
     if subject.words:
         return _of_documents(subject.data["word"])
@@ -32,7 +40,10 @@ def columns_of(subject: Subject) -> list[dict[str, Any]]:
         if columns is not None:
             names = getattr(value, "columns", arrays.get(name, {}).get("columns"))
             lines = quality_of(columns, _column_names(name, names, columns.shape[1]), {})
-            found += [_as_stated(line, nodes[name]) if name in nodes else line for line in lines]
+            is_label = name in _labels(subject)
+            found += [
+                _as_stated(line, nodes[name], is_label=is_label) if name in nodes else line for line in lines
+            ]
     return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
 
 
@@ -46,16 +57,23 @@ def _without_places(line: dict[str, Any], kept: Mapping[str, Any]) -> dict[str, 
     return {**line, **dict.fromkeys(("mean", "sd", "min", "median", "max")), "remarks": remarks}
 
 
-def _as_stated(line: dict[str, Any], node: Any) -> dict[str, Any]:
+def _labels(subject: Subject) -> set[str]:
+    """Return the names of the arrays whose values are places along a plate: of these each row may have its own."""
+    slots = [operand.slot for term in subject.posterior.model.terms for operand in term.operands]
+    return {slot.index.name for slot in slots if slot is not None and slot.index is not None}
+
+
+def _as_stated(line: dict[str, Any], node: Any, *, is_label: bool) -> dict[str, Any]:
     """Return a line without remarks on what the model knows: a column of ones, categories, counts."""
     is_intercept = isinstance(node, Data) and line["min"] == line["max"] == 1
-    is_label = isinstance(node, Data) and len(node.plates) == 1 and line["mean"] is not None
+    is_column = isinstance(node, Data) and len(node.plates) == 1 and line["mean"] is not None
     is_discrete = type(node).__name__ in ("Bernoulli", "Categorical", "Poisson", "Multinomial")
     remarks = [
         remark
         for remark in line["remarks"]
         if not (is_intercept and remark.startswith("constant"))
-        and not ((is_discrete or is_label) and "distinct values" in remark)
+        and not ((is_discrete or is_column) and "distinct values" in remark)
+        and not ((is_discrete or is_label) and remark == NUMBERS)
     ]
     return {**line, "remarks": remarks}
 
@@ -77,7 +95,7 @@ def _column_names(name: str, names: Any, n_columns: int) -> Sequence[str]:
     return [name] if n_columns == 1 else [f"{name} {number}" for number in range(n_columns)]
 
 
-def _remembered(name: str, kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _remembered(name: str, kept: Mapping[str, Any], *, is_label: bool) -> list[dict[str, Any]]:
     """Return what was kept of an array: missing entries of all, mean and standard deviation of each column."""
     means, deviations = (np.ravel(kept.get(figure, [])) for figure in ("mean", "standard_deviation"))
     n_columns = len(means)
@@ -95,10 +113,19 @@ def _remembered(name: str, kept: Mapping[str, Any]) -> list[dict[str, Any]]:
             "min": None,
             "median": None,
             "max": None,
-            "remarks": ["constant: it tells no rows apart"] if deviation == 0 else [],
+            "remarks": _remembered_remarks(kept, float(mean), float(deviation), is_label=is_label),
         }
         for column, mean, deviation in zip(columns, means[:_MOST_COLUMNS], deviations, strict=False)
     ]
+
+
+def _remembered_remarks(
+    kept: Mapping[str, Any], mean: float, deviation: float, *, is_label: bool
+) -> list[str]:
+    if deviation == 0:
+        return [CONSTANT]
+    n_rows = 0 if is_label or kept.get("missing") or "categories" in kept else kept.get("shape", [0])[0]
+    return [NUMBERS] if has_moments_of_row_numbers(n_rows, mean, deviation) else []
 
 
 def _of_documents(counts: Any) -> list[dict[str, Any]]:

@@ -14,6 +14,9 @@ from .subject import Subject
 
 __all__ = ["findings_of"]
 
+_LEVEL = 0.95
+_FEWEST_TOLD, _FEWEST_JUDGED = 20, 80
+"""Observations from which on coverage is told; and is judged, for 95% is two standard errors from 90%."""
 _MOST_DRAWS, _FEWEST_DRAWS = 1000, 100
 _MOST_ROW_PASSES = 20_000_000
 """Draws times rows of the diagnosis: of more rows there are fewer draws."""
@@ -47,7 +50,7 @@ def _starts(subject: Subject, fit: Mapping[str, Any]) -> dict[str, str] | None:
         return restarts(fit)
     if len(subject.posterior) == 1:
         return finding(
-            "good",
+            "info",
             "One factor",
             "Nothing else is unknown, so one update gives the exact posterior, from any start.",
         )
@@ -56,9 +59,15 @@ def _starts(subject: Subject, fit: Mapping[str, Any]) -> dict[str, str] | None:
 
 def _distance(subject: Subject, data: Mapping[str, Any]) -> dict[str, str] | None:
     """Return how far q is from the posterior, told by draws."""
+    title = "Distance to the true posterior"
+    if subject.seen is not None and not subject.seen.is_fit:
+        return finding(
+            "info",
+            title,
+            "Not looked at: these are not the data of the fit, and of others the fit is no approximation.",
+        )
     n_rows = max([1, *(np.shape(value)[0] for value in data.values() if np.ndim(value))])
     n_draws = min(_MOST_DRAWS, max(_FEWEST_DRAWS, _MOST_ROW_PASSES // n_rows))
-    title = "Distance to the true posterior"
     try:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
     except ImportError:
@@ -68,37 +77,68 @@ def _distance(subject: Subject, data: Mapping[str, Any]) -> dict[str, str] | Non
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Cannot be told from draws: {reason}.")
-    told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f}"
-    gap = found.log_evidence - found.elbo
-    if found.pareto_k < 0.7 and math.isfinite(gap):
-        words = {"good": "close to", "usable": "near"}[found.verdict]
+    told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
+    if found.pareto_k >= 0.7:
         text = (
-            f"{told}: what was found is {words} the exact posterior. The ELBO is about {max(gap, 0.0):.2g} nats below "
-            f"the log evidence."
+            f"{told}, 0.7 or more: the exact posterior differs from what was found. Means may serve; intervals are "
+            f"likely to be too narrow. With very many unknowns it is large for any posterior of independent factors."
         )
-        return finding("good", title, text)
+        return finding("note", title, text)
+    gap = max(found.log_evidence - found.elbo, 0.0)
+    if found.pareto_k >= 0.5:
+        text = (
+            f"{told}, between 0.5 and 0.7: what was found is near the exact posterior, not close to it. Intervals may "
+            f"be too narrow. The ELBO is at least about {gap:.2g} nats below the log evidence."
+        )
+        return finding("note", title, text)
+    if found.pareto_k + found.pareto_k_error >= 0.5:
+        text = (
+            f"{told}: what was found is close to the exact posterior if k is below 0.5, and so many draws do not tell. "
+            f"posterior.diagnose(data, n_draws={10 * n_draws}) may."
+        )
+        return finding("info", title, text)
     text = (
-        f"{told}, above 0.7: the exact posterior differs from what was found. Means may serve; intervals are likely "
-        f"to be too narrow. With very many unknowns it is large for any posterior of independent factors."
+        f"{told}: what was found is close to the exact posterior. The ELBO is about {gap:.2g} nats below the log "
+        f"evidence."
     )
-    return finding("note", title, text)
+    return finding("good", title, text)
 
 
 def _coverage(rows: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return whether prediction intervals hold as many observations as they say."""
-    found = []
-    for own in rows["predictions"]:
-        if own["covered"] is None or own["n"] < 20:
-            continue
-        error = math.sqrt(0.95 * 0.05 / own["n"])
-        told = f"{own['covered']:.1%} of {own['n']:,} observations of {own['name']} lie in their 95% interval"
-        if abs(own["covered"] - 0.95) <= max(0.02, 4 * error):
-            found.append(finding("good", "Predictions are calibrated", f"{told}."))
-        else:
-            words = "too narrow" if own["covered"] < 0.95 else "too wide"
-            text = f"{told}, so these are {words} for these rows. Are they of the kind that was fitted to?"
-            found.append(finding("note", "Predictions are off", text))
-    return found
+    """Return whether prediction intervals hold as many observations as they say: of rows that were left out, or new."""
+    return [
+        _calibration(own, rows["seen"])
+        for own in rows["predictions"]
+        if own["covered"] is not None and own["n"] >= _FEWEST_TOLD
+    ]
+
+
+def _calibration(own: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, str]:
+    """Return whether the intervals of one observed variable hold as many observations as they say."""
+    tested = own["held_out"] or own
+    is_test = own["held_out"] is not None or not seen["label"]
+    what = f"{tested['covered']:.1%} of {tested['n']:,} observations of {own['name']}"
+    if own["held_out"] is not None:
+        told = f"{what}, each predicted {seen['how']}, lie in their 95% interval"
+        told += f" (in-sample {own['covered']:.1%})"
+    elif is_test:
+        told = f"{what}, which the fit has not seen, lie in their 95% interval"
+    else:
+        told = f"{seen['label'].capitalize()}, {what} lie in their 95% interval"
+    error = math.sqrt(_LEVEL * (1 - _LEVEL) / tested["n"])
+    if abs(tested["covered"] - _LEVEL) > max(0.02, 2 * error) and (is_test or tested["covered"] < _LEVEL):
+        words = "too narrow" if tested["covered"] < _LEVEL else "too wide"
+        of_kind = " Are they of the kind that was fitted to?" if own["held_out"] is None else ""
+        return finding(
+            "note", "Predictions are off", f"{told}, so these are {words} for these rows.{of_kind}"
+        )
+    if not is_test:
+        text = f"{told}. That is no test: {seen['words']}, and {seen['why_not']}."
+        return finding("info", "Calibration is not tested", text)
+    if tested["n"] < _FEWEST_JUDGED:
+        text = f"{told}. So few observations do not tell {_LEVEL:.0%} from {_LEVEL - 0.05:.0%}."
+        return finding("info", "Too few rows to judge the calibration", text)
+    return finding("good", "Predictions are calibrated", f"{told}.")
 
 
 def _certainty(rows: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -106,13 +146,18 @@ def _certainty(rows: Mapping[str, Any]) -> list[dict[str, str]]:
     found = []
     for own in [*rows["chains"], *rows["groups"]]:
         what = "steps" if "steps" in own else "rows"
-        text = f"{own['unsure']:.1%} of the {what} have a {own['name']} that is less than 80% probable"
-        if own["unsure"] <= 0.2:
+        is_test = own["held_out"] is not None or not rows["seen"]["label"]
+        unsure = (own["held_out"] or own)["unsure"]
+        how = f", each judged {rows['seen']['how']}," if own["held_out"] is not None else ""
+        text = f"{unsure:.1%} of the {what}{how} have a {own['name']} that is less than 80% probable"
+        if unsure > 0.2:
+            text = f"{text}: read it as a tendency, not as a label."
+            found.append(finding("note", f"{own['name']} is uncertain", text))
+        elif is_test:
             found.append(finding("good", f"{own['name']} is clear", f"{text}."))
         else:
-            found.append(
-                finding(
-                    "note", f"{own['name']} is uncertain", f"{text}: read it as a tendency, not as a label."
-                )
+            text = (
+                f"In-sample {text}. That is no test: {rows['seen']['words']}, and {rows['seen']['why_not']}."
             )
+            found.append(finding("info", f"{own['name']} is clear", text))
     return found

@@ -86,6 +86,7 @@ def _fit(subject: Subject) -> dict[str, Any]:
         "fitted_with": dict(about.get("versions") or known_versions(posterior)),
         "call": _call(subject),
         "remarks": _remarks(subject),
+        "interval_remark": posterior.interval_remark,
         "say_iterations": say_iterations,
         "say_starts": say_starts,
     }

@@ -9,8 +9,10 @@ import numpy as np
 
 from ...._errors import CaviarError
 from ...._typing import AnyArray
-from ....families import Categorical, MarkovChain
+from ....families import Categorical, ForecastMarkovChain, MarkovChain
 from ....language import Data
+from ..seen import Seen
+from .held_out import HeldOut, held_out_of
 from .subject import Subject
 
 __all__ = ["rows_of"]
@@ -20,6 +22,8 @@ _MOST_STEPS = 3000
 _MOST_STATES = 12
 _MOST_DOCUMENTS = 5
 _GROUPS = 10
+_SURE = 0.8
+"""Probability of a label from which on it is taken for known."""
 _WIDTH = 1.959963984540054
 """Half of the central 95% interval of a Normal, in standard deviations."""
 
@@ -39,7 +43,7 @@ def rows_of(subject: Subject) -> dict[str, Any] | None:
     local = {name: factor for name, factor in local.items() if name in subject.hidden}
     found: dict[str, Any] = {"chains": [], "groups": [], "clouds": [], "predictions": [], "documents": []}
     for name, factor in local.items():
-        if isinstance(factor, MarkovChain):
+        if isinstance(factor, MarkovChain | ForecastMarkovChain):
             found["chains"].append(_chain(name, factor, subject))
         elif isinstance(factor, Categorical) and not subject.words:
             found["groups"].append(_groups(name, factor.probabilities))
@@ -48,10 +52,43 @@ def rows_of(subject: Subject) -> dict[str, Any] | None:
     if subject.words:
         found["documents"] = _documents(local["proportions"].mean)
     found["predictions"] = _predictions(subject)
+    _add_held_out(subject, found)
     return found
 
 
-def _chain(name: str, chain: MarkovChain, subject: Subject) -> dict[str, Any]:
+def _add_held_out(subject: Subject, found: dict[str, Any]) -> None:
+    """Add to predictions and groups what fits without them say of the rows, and what the fit has seen of these."""
+    assert subject.seen is not None
+    assert subject.data is not None
+    leaves = [own["name"] for own in found["predictions"]]
+    groups = [own["name"] for own in found["groups"]]
+    told: HeldOut | str = "their steps depend on their neighbours"
+    if leaves or groups:
+        told = held_out_of(subject, leaves, groups)
+    is_held_out = isinstance(told, HeldOut)
+    found["seen"] = {
+        "words": subject.seen.words,
+        "label": subject.seen.label,
+        "how": told.words if is_held_out else None,
+        "why_not": None if is_held_out else told,
+    }
+    for own in [*found["predictions"], *found["groups"], *found["chains"]]:
+        own["held_out"] = None
+    if not is_held_out:
+        return
+    variables = subject.posterior.model.variables
+    for own in found["predictions"]:
+        observed = _numbers(subject.data[own["name"]])
+        assert observed is not None
+        mean, sd = told.predictions[own["name"]]
+        own["held_out"] = _scores(
+            variables[own["name"]], observed[told.rows].ravel(), mean.ravel(), sd.ravel()
+        )
+    for own in found["groups"]:
+        own["held_out"] = {"unsure": float((told.certainty[own["name"]] < _SURE).mean())}
+
+
+def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Subject) -> dict[str, Any]:
     """Return the most probable path as runs, and the probabilities of the states, of the first steps."""
     path, probabilities = np.asarray(chain.mode()), chain.probabilities
     n_steps = min(len(path), _MOST_STEPS)
@@ -83,7 +120,7 @@ def _chain(name: str, chain: MarkovChain, subject: Subject) -> dict[str, Any]:
             }
             for k in range(len(counts))
         ],
-        "unsure": float((probabilities.max(axis=1) < 0.8).mean()),
+        "unsure": float((probabilities.max(axis=1) < _SURE).mean()),
     }
 
 
@@ -113,7 +150,7 @@ def _groups(name: str, probabilities: AnyArray) -> dict[str, Any]:
     return {
         "name": name,
         "n": len(labels),
-        "unsure": float((certainty < 0.8).mean()),
+        "unsure": float((certainty < _SURE).mean()),
         "table": [
             {
                 "k": k,
@@ -157,6 +194,7 @@ def _documents(proportions: AnyArray) -> list[dict[str, Any]]:
 
 def _predictions(subject: Subject) -> list[dict[str, Any]]:
     """Return predictions beside observations, of each leaf that known columns predict."""
+    assert subject.seen is not None
     posterior, data = subject.posterior, dict(subject.data or {})
     if not any(isinstance(node, Data) for node in posterior.model.nodes):
         return []
@@ -173,22 +211,19 @@ def _predictions(subject: Subject) -> list[dict[str, Any]]:
             continue
         if np.shape(told.mean) != observed.shape:
             continue
-        found.append(_beside(leaf, observed.ravel(), told))
+        found.append(_beside(leaf, observed.ravel(), told, subject.seen))
     return found
 
 
-def _beside(leaf: Any, observed: AnyArray, told: Any) -> dict[str, Any]:
+def _beside(leaf: Any, observed: AnyArray, told: Any, seen: Seen) -> dict[str, Any]:
     mean, sd = np.ravel(told.mean), np.ravel(told.standard_deviation)
-    seen = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
-    chosen = seen[_spread(len(seen))]
-    residual = observed[seen] - mean[seen]
-    is_normal = type(leaf).__name__ == "Normal"
+    rows = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
+    chosen = rows[_spread(len(rows))]
     is_probability = type(leaf).__name__ == "Bernoulli"
-    spread = float(np.sum((observed[seen] - observed[seen].mean()) ** 2)) if len(seen) else 0.0
     points = np.column_stack([mean[chosen], observed[chosen]])
     title = f"Predictions of {leaf.name} beside what was observed"
     if is_probability:
-        points = _shares(mean[seen], observed[seen])
+        points = _shares(mean[rows], observed[rows])
         title = (
             f"Predicted probability of {leaf.name} beside the observed share, in {len(points)} groups of rows"
         )
@@ -196,17 +231,29 @@ def _beside(leaf: Any, observed: AnyArray, told: Any) -> dict[str, Any]:
         "x": f"predicted {leaf.name}",
         "y": f"observed {leaf.name}",
         "points": points.tolist(),
-        "of": len(seen),
+        "of": len(rows),
         "diagonal": True,
         "grouped": is_probability,
-        "title": title,
+        "title": f"{title}, {seen.label}" if seen.label else title,
         "name": leaf.name,
-        "n": len(seen),
         "is_probability": is_probability,
-        "right": float(((mean[seen] > 0.5) == (observed[seen] > 0.5)).mean()) if len(seen) else None,
-        "rmse": float(np.sqrt(np.mean(residual**2))) if len(seen) else None,
+        **_scores(leaf, observed, mean, sd),
+    }
+
+
+def _scores(leaf: Any, observed: AnyArray, mean: AnyArray, sd: AnyArray) -> dict[str, Any]:
+    """Return how well predictions agree with what was observed."""
+    seen = ~np.isnan(observed) & np.isfinite(mean)
+    observed, mean, sd, n = observed[seen], mean[seen], sd[seen], int(seen.sum())
+    residual = observed - mean
+    spread = float(np.sum((observed - observed.mean()) ** 2)) if n else 0.0
+    inside = np.abs(residual) <= _WIDTH * sd
+    return {
+        "n": n,
+        "right": float(((mean > 0.5) == (observed > 0.5)).mean()) if n else None,
+        "rmse": float(np.sqrt(np.mean(residual**2))) if n else None,
         "explained": 1 - float(np.sum(residual**2)) / spread if spread > 0 else None,
-        "covered": float((np.abs(residual) <= _WIDTH * sd[seen]).mean()) if is_normal and len(seen) else None,
+        "covered": float(inside.mean()) if type(leaf).__name__ == "Normal" and n else None,
     }
 
 

@@ -67,6 +67,8 @@ def variables(page: Page) -> str:
     )
     headings = ["Variable", "Entry", "Mean", "Std. dev.", "95% from", "95% to"]
     lead = "Each entry lies between the last two columns with 95% probability, given the model."
+    has_intervals = any(entry["low"] is not None for entry in entries)
+    lead += f" {page['fit']['interval_remark']}" if has_intervals and page["fit"]["interval_remark"] else ""
     for name, left in page["left_out"].items():
         lead += f" Of {name} the entries that are largest in size are shown; {left:,} more are not."
     body = controls + table("variable-table", "Entries of all global variables", headings, lines)
@@ -138,10 +140,11 @@ def rows(page: Page) -> str:
     parts = [_chain(chain, number) for number, chain in enumerate(found["chains"])]
     parts += [_groups(own) for own in found["groups"]]
     parts += [_documents(found["documents"])] if found["documents"] else []
-    parts += [_prediction(own) for own in found["predictions"]]
+    parts += [_prediction(own, found["seen"]) for own in found["predictions"]]
     if found["predictions"] or found["clouds"]:
         parts.append(_frame("scatter", "Rows", readout=False))
-    lead = f"The rows of {page['source']}." if page["source"] else ""
+    seen = found["seen"]["words"]
+    lead = f"The rows of {page['source']}: {seen}." if page["source"] else f"{seen[0].upper()}{seen[1:]}."
     none = "<p>The model has nothing hidden in its rows, and no known columns to predict them from.</p>"
     return section("rows", "What it says of the data", "".join(parts) or none, lead)
 
@@ -205,14 +208,31 @@ def _documents(documents: Sequence[Mapping[str, Any]]) -> str:
     return table("documents", "Topics in the documents", headings, lines)
 
 
-def _prediction(own: Mapping[str, Any]) -> str:
-    told = [f"{own['n']:,} observations of {own['name']}, each predicted from the known columns"]
-    if own["is_probability"]:
-        told.append(f"{percent(own['right'])} are on the side of one half that was predicted")
+def _prediction(own: Mapping[str, Any], seen: Mapping[str, Any]) -> str:
+    """Return how well predictions agree with what was observed: in-sample, and of rows that are a test."""
+    told = f"{own['n']:,} observations of {own['name']}, each predicted from the known columns"
+    if own["held_out"] is not None:
+        held_out = own["held_out"]
+        lines = [
+            f"{held_out['n']:,} observations of {own['name']}, each predicted from the known columns {seen['how']}: "
+            f"{_agreement(own, held_out)}",
+            f"In-sample, by the fit that has seen them: {_agreement(own, own)}",
+        ]
+    elif not seen["label"]:
+        lines = [f"{told} by a fit that has not seen them: {_agreement(own, own)}"]
     else:
-        told.append(f"root mean square error {number(own['rmse'])}")
-        if own["explained"] is not None:
-            told.append(f"{percent(max(own['explained'], 0.0))} of the variance explained")
-    if own["covered"] is not None:
-        told.append(f"{percent(own['covered'])} lie in their 95% prediction interval")
-    return f"<p>{escape('; '.join(told))}.</p>"
+        lines = [f"{told}, {seen['label']} ({seen['words']}): {_agreement(own, own)}"]
+    return "".join(f"<p>{escape(line)}.</p>" for line in lines)
+
+
+def _agreement(own: Mapping[str, Any], scores: Mapping[str, Any]) -> str:
+    told = []
+    if own["is_probability"]:
+        told.append(f"{percent(scores['right'])} are on the side of one half that was predicted")
+    else:
+        told.append(f"root mean square error {number(scores['rmse'])}")
+        if scores["explained"] is not None:
+            told.append(f"{percent(max(scores['explained'], 0.0))} of the variance explained")
+    if scores["covered"] is not None:
+        told.append(f"{percent(scores['covered'])} lie in their 95% prediction interval")
+    return "; ".join(told)

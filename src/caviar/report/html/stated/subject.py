@@ -10,6 +10,7 @@ from ...._errors import DataError, ParameterError
 from ...._posterior import Posterior
 from ....language import Data, MarkovChain
 from ...tables import column_names
+from ..seen import Seen, seen_of
 
 __all__ = ["Subject", "hidden_names", "subject_of"]
 
@@ -32,6 +33,8 @@ class Subject:
         The estimator around it; None for a stated model.
     words
         The vocabulary, where documents were fitted to.
+    seen
+        What the fit has seen of the data; None without data.
     """
 
     posterior: Posterior
@@ -40,6 +43,7 @@ class Subject:
     about: Mapping[str, Any]
     estimator: Any = None
     words: tuple[str, ...] = ()
+    seen: Seen | None = None
 
     @property
     def hidden(self) -> list[str]:
@@ -64,11 +68,13 @@ def subject_of(fitted: Any, data: Any) -> Subject:
     """
     if isinstance(fitted, Posterior):
         _check_data(fitted, data)
-        return Subject(fitted, data, _kind(fitted), (fitted.data_summary or {}).get("about", {}))
+        seen = None if data is None else seen_of(fitted, data)
+        return Subject(fitted, data, _kind(fitted), (fitted.data_summary or {}).get("about", {}), seen=seen)
     counts = None if data is None else {"word": fitted._validated(data, reset=False)}
     about = dict(getattr(fitted, "about_", {}))
     kind = "Topics by latent Dirichlet allocation"
-    return Subject(fitted.posterior_, counts, kind, about, fitted, column_names(fitted))
+    seen = None if counts is None else seen_of(fitted.posterior_, counts)
+    return Subject(fitted.posterior_, counts, kind, about, fitted, column_names(fitted), seen)
 
 
 def hidden_names(posterior: Posterior) -> list[str]:

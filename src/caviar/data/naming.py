@@ -1,0 +1,37 @@
+"""How messages write names and values that come from a file: short, however long they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["listed", "named"]
+
+_LONGEST = 40
+_MOST = 12
+
+
+def named(name: str) -> str:
+    """Return a name or a value in quotes, its end left out where it is long.
+
+    Examples
+    --------
+    >>> named("weight"), named("x" * 100)
+    ("'weight'", "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'")
+    """
+    return repr(_cut(name))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names one after the other, the last ones left out where there are many.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed([str(number) for number in range(100)])
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ... (100 in all)')
+    """
+    told = ", ".join(_cut(name) for name in names[:_MOST])
+    return told + (f", ... ({len(names)} in all)" if len(names) > _MOST else "")
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."

@@ -1,0 +1,115 @@
+"""The start from the data: guesses of several kinds, assigned to components, of which a race keeps the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
+from ..documents.binding import DocumentBinding
+from ..documents.start import drawn_topics
+from ..passes import Passes
+from ..plan import Plan
+from ..pooling import is_pooled
+from ..priors import prior_draw, prior_start
+from ..ragged import outer_variables
+from ..sample import Sample
+from ..settling import settled
+from ..state import statistics_of
+from ..trials import Start, best_of
+from .assignment import assigned
+from .basis import Basis, Guess
+from .by_chance import alike, at_random, without_labels
+from .clusterwise import by_regression
+from .from_labels import from_labels
+from .gates import gates_of
+from .in_time import in_time
+from .partitioned import in_clusters, in_fewer_clusters
+from .sequences import in_order
+
+_BEHIND = 0.25
+"""Nats a row behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
+
+__all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
+
+GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
+    in_clusters,
+    by_regression,
+    in_time,
+    without_labels,
+    in_fewer_clusters,
+    alike,
+    at_random,
+)
+"""What guesses the labels of a start."""
+
+
+def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
+    """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
+    if isinstance(plan.binding, DocumentBinding):
+        return drawn_topics(plan, sample, passes, rng)
+    basis = basis_of(plan, sample, passes, rng)
+    starts = _candidates(basis)
+    if plan.chain is not None and not basis.has_states:
+        # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
+        return next(starts)()
+    if outer_variables(plan.binding.nodes, plan.order):
+        return settled(*next(starts)(), passes)
+    return best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+
+
+def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
+    """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
+    gates = gates_of(plan)
+    if plan.chain is not None and any(gate.factor is plan.chain for gate in gates):
+        sample = in_order(passes.source, plan.chain.starts)
+    q = prior_start(plan)
+    for variable in _multiplied(plan):
+        q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
+    host = Passes(sample, getattr(passes.executor, "host", passes.executor))
+    return Basis(plan, gates, sample, host, q, rng)
+
+
+def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
+    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components."""
+    plan = basis.plan
+    pooled = any(is_pooled(plan, variable) for variable in plan.order)
+    if not (plan.factors or basis.gates or pooled):
+        yield lambda: (plan, dict(basis.q))
+        return
+    for guesses in GUESSES:
+        for guess in guesses(basis):
+            yield partial(start_from, basis, guess)
+    if pooled or any(basis.differs(gate) for gate in basis.gates):
+        yield lambda: (plan, dict(basis.q))
+
+
+def start_from(basis: Basis, guess: Guess) -> Start:
+    """Return the globals that follow from labels, each cluster in the component that it fits best."""
+    plan, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
+    return plan, q
+
+
+def _multiplied(plan: Plan) -> list[Variable]:
+    """Return the global locations that another one multiplies in a predictor.
+
+    Where all of these have mean 0 the ELBO has a saddle point, at which no update moves any of them.
+    """
+    found: dict[Variable, None] = {}
+    predictors = (
+        stated
+        for node in plan.binding.nodes
+        if isinstance(node, Variable)
+        for stated in node.stated.values()
+        if isinstance(stated, Predictor)
+    )
+    for addend in (addend for predictor in predictors for addend in predictor.addends):
+        nodes = [op.node if isinstance(op, Indexed | Part) else op for op in addend.operands]
+        locations = [n for n in nodes if isinstance(n, Normal | MultivariateNormal | NormalGamma)]
+        together = [n for n in locations if n in plan.order]
+        if len(together) > 1:
+            # one of them away from 0 is enough: a joint factor may stay
+            found.update(dict.fromkeys(n for n in together if not isinstance(n, NormalGamma)))
+    return list(found)

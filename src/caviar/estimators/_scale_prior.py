@@ -1,0 +1,146 @@
+"""The inverse scale of the precisions' prior: given, or learnt for all components together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._posterior import Posterior
+from .._typing import Array
+from ..language import Constant, Gamma, Plate, diagonal
+
+__all__ = [
+    "EMPIRICAL",
+    "LEARNT",
+    "GivenScale",
+    "LearntScale",
+    "ScalePrior",
+    "is_learnt",
+    "learnt_scale",
+    "without_scale",
+]
+
+LEARNT, EMPIRICAL = "auto", "empirical"
+"""The words of ``covariance_prior``."""
+
+_SHAPE = 1.0
+"""Shape of the Gamma of a learnt scale: exponential. At 1/2 a scale could shrink without limit on a single row."""
+
+_FLOOR, _FLOOR_OF_ROWS = 1e-6, 1e-12
+"""What a learnt scale is at least, in variances of the data: in all, and for each row."""
+
+_NAME, _FLOOR_NAME = "scale", "smallest_scale"
+
+
+class ScalePrior(ABC):
+    """What stands in the slot of the inverse scale of the precisions."""
+
+    @property
+    @abstractmethod
+    def known(self) -> Array | None:
+        """The inverse scale, in the shape of the precision of one component, or of all; None where it is learnt."""
+
+    @abstractmethod
+    def matrix(self) -> Any:
+        """Return the inverse scale B of a Wishart, (D, D)."""
+
+    @abstractmethod
+    def rate(self, feature: Plate) -> Any:
+        """Return the rate B / 2 of Gammas, a Wishart for one column each, given the plate of the columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenScale(ScalePrior):
+    """An inverse scale that is known.
+
+    Attributes
+    ----------
+    value
+        In the shape of the precision of one component, or of all.
+    """
+
+    value: Array
+
+    @property
+    def known(self) -> Array:
+        """The value."""
+        return self.value
+
+    def matrix(self) -> Array:
+        """Return the value."""
+        return self.value
+
+    def rate(self, feature: Plate) -> Array:
+        """Return half of the value."""
+        return 0.5 * self.value
+
+
+@dataclass(frozen=True, eq=False)
+class LearntScale(ScalePrior):
+    r"""One inverse scale for all components, diagonal, with a factor of its own.
+
+    .. math::
+        B = \mathrm{diag}(b + \epsilon), \qquad b_d \sim \mathrm{Gamma}(1, 1 / s_d^2)
+
+    Its prior expects the variances :math:`s_d^2` of the data, and is so wide that the components decide. The floor
+    :math:`\epsilon` keeps the evidence finite where rows of a component are all equal in some direction.
+
+    Attributes
+    ----------
+    variances
+        Of the columns of the data, (D,); or one number.
+    n_rows
+        Total weight of the rows.
+
+    Notes
+    -----
+    Diagonal, as in Huang and Wand, "Simple marginally noninformative prior distributions for covariance matrices"
+    (Bayesian Analysis, 2013), section 2: correlations are not drawn anywhere. ``docs/mathematics.md``, section 5.
+    """
+
+    variances: Array
+    n_rows: float
+
+    @property
+    def known(self) -> None:
+        """None: the posterior has it, see :func:`learnt_scale`."""
+
+    def matrix(self) -> Any:
+        """Return the diagonal matrix of the scales."""
+        scale, floor = self._state(Plate("feature", len(self.variances)))
+        return diagonal(scale + floor)
+
+    def rate(self, feature: Plate) -> Any:
+        """Return half of the scales, over the plate of the columns where there is one for each."""
+        scale, floor = self._state(feature)
+        return 0.5 * scale + 0.5 * floor
+
+    def _state(self, feature: Plate) -> tuple[Gamma, Constant]:
+        plates = (feature,) if self.variances.ndim else ()
+        floor = (_FLOOR + _FLOOR_OF_ROWS * self.n_rows) * self.variances
+        return (
+            Gamma(_NAME, _SHAPE, _SHAPE / self.variances, plates=plates),
+            Constant(_FLOOR_NAME, floor, plates=plates),
+        )
+
+
+def is_learnt(covariance_prior: Any) -> bool:
+    """Return whether this value of ``covariance_prior`` asks for a scale that is learnt."""
+    return isinstance(covariance_prior, str) and covariance_prior == LEARNT
+
+
+def without_scale(factors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return factors without that of a scale."""
+    return {name: factor for name, factor in factors.items() if name != _NAME}
+
+
+def learnt_scale(posterior: Posterior) -> Array | None:
+    """Return the expected scales of a posterior, (D,) or a number; None where they were given."""
+    if _NAME not in posterior:
+        return None
+    (floor,) = (
+        node for node in posterior.model.nodes if isinstance(node, Constant) and node.name == _FLOOR_NAME
+    )
+    return posterior[_NAME].mean + floor.value

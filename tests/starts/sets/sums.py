@@ -1,0 +1,110 @@
+"""Several labels in one sum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import caviar as cv
+from starts.case import Problem, cases_of
+
+
+def sums(n_rows, contributions, width, *, n_columns=None, precision=None, shares=None):
+    """Rows that are sums of one number for each label."""
+
+    def make(rng):
+        o = cv.Plate("o")
+        columns = () if n_columns is None else (cv.Plate("d", n_columns),)
+        total, x, init = 0, 0.0, {}
+        for i, own in enumerate(contributions):
+            z = (
+                rng.integers(len(own), size=n_rows)
+                if shares is None
+                else rng.choice(len(own), n_rows, p=shares[i])
+            )
+            values = np.asarray(own, dtype=float)
+            if n_columns is not None:
+                values = values[:, None] * rng.normal(size=(1, n_columns)) + rng.normal(
+                    size=(len(own), n_columns)
+                )
+            k = cv.Plate(f"k{i}", len(own))
+            label = cv.Categorical(f"z{i}", np.ones(len(own)) / len(own), plates=o)
+            total = total + cv.Normal(f"a{i}", 0, 0.01, plates=(k, *columns))[label]
+            x = x + values[z]
+            init[f"z{i}"] = z
+        x = x + width * rng.normal(size=x.shape)
+        noise = cv.Gamma("t", 1, 1) if precision is None else precision
+        return Problem(cv.Model(cv.Normal("x", total, noise, plates=(o, *columns))), {"x": x}, init, n_rows)
+
+    return make
+
+
+def with_a_slope(rng):
+    z, v, u = rng.integers(2, size=300), rng.integers(3, size=300), rng.normal(size=300)
+    x = np.array([-8.0, 8])[z] + np.array([-2.0, 0, 2])[v] + 3 * u + 0.3 * rng.normal(size=300)
+    o, k, c = cv.Plate("o"), cv.Plate("k", 2), cv.Plate("c", 3)
+    total = (
+        cv.Normal("a", 0, 0.01, plates=k)[cv.Categorical("z", [0.5, 0.5], plates=o)]
+        + cv.Normal("b", 0, 0.01, plates=c)[cv.Categorical("v", np.ones(3) / 3, plates=o)]
+        + cv.Normal("s", 0, 0.01) * cv.Data("u", plates=o)
+    )
+    model = cv.Model(cv.Normal("x", total, cv.Gamma("t", 1, 1), plates=o))
+    return Problem(model, {"x": x, "u": u}, {"z": z, "v": v}, 300)
+
+
+def offset_and_slope(rng):
+    """One label chooses the level, another the slope."""
+    z, v, u = rng.integers(2, size=300), rng.integers(2, size=300), rng.normal(size=300)
+    x = np.array([-6.0, 6])[z] + np.array([-2.0, 2])[v] * u + 0.3 * rng.normal(size=300)
+    o, k, c = cv.Plate("o"), cv.Plate("k", 2), cv.Plate("c", 2)
+    slope = cv.Normal("b", 0, 0.01, plates=c)[cv.Categorical("v", [0.5, 0.5], plates=o)]
+    level = cv.Normal("a", 0, 0.01, plates=k)[cv.Categorical("z", [0.5, 0.5], plates=o)]
+    model = cv.Model(cv.Normal("x", level + slope * cv.Data("u", plates=o), cv.Gamma("t", 1, 1), plates=o))
+    return Problem(model, {"x": x, "u": u}, {"z": z, "v": v}, 300)
+
+
+def known_and_learnt(rng):
+    """One of the two has known values."""
+    z, v = rng.integers(2, size=300), rng.integers(2, size=300)
+    x = np.array([0.0, 3.0])[z] + np.array([-8.0, 8.0])[v] + 0.4 * rng.normal(size=300)
+    o, k, c = cv.Plate("o"), cv.Plate("k", 2), cv.Plate("c", 2)
+    known = cv.Constant("a", [0.0, 3.0], plates=k)[cv.Categorical("z", [0.5, 0.5], plates=o)]
+    learnt = cv.Normal("b", 0, 0.01, plates=c)[cv.Categorical("v", [0.5, 0.5], plates=o)]
+    model = cv.Model(cv.Normal("x", known + learnt, cv.Gamma("t", 1, 1), plates=o))
+    return Problem(model, {"x": x}, {"z": z, "v": v}, 300)
+
+
+def binary_factors(n_rows, n_factors, n_columns, width):
+    """Each row is the sum of the loadings of the factors that are on."""
+
+    def make(rng):
+        loadings = 2 * rng.normal(size=(n_factors, n_columns))
+        on = rng.integers(2, size=(n_rows, n_factors))
+        x = on @ loadings + width * rng.normal(size=(n_rows, n_columns))
+        o, d, total, init = cv.Plate("o"), cv.Plate("d", n_columns), 0, {}
+        for i in range(n_factors):
+            k = cv.Plate(f"k{i}", 2)
+            gate = cv.Constant(f"on{i}", [0.0, 1.0], plates=k)[cv.Categorical(f"z{i}", [0.5, 0.5], plates=o)]
+            total = total + gate * cv.Normal(f"w{i}", 0, 0.1, plates=d)
+            init |= {f"z{i}": on[:, i], f"w{i}": loadings[i]}
+        model = cv.Model(cv.Normal("x", total, cv.Gamma("t", 1, 1), plates=(o, d)))
+        return Problem(model, {"x": x}, init, n_rows)
+
+    return make
+
+
+CASES = cases_of(
+    two_by_two=sums(400, [[-10, 10], [-3, 3]], 0.5),
+    two_by_three=sums(400, [[-10, 10], [-3, 0, 3]], 0.4),
+    three_by_three=sums(600, [[-12, 0, 12], [-3, 0, 3]], 0.4),
+    three_labels=sums(500, [[-12, 12], [-5, 5], [-2, 2]], 0.3),
+    uneven=sums(400, [[0, 7], [0, 2, 11]], 0.3),
+    in_columns=sums(300, [[-2, 2], [-1, 1]], 0.4, n_columns=4),
+    in_columns_three_by_two=sums(300, [[-2, 0, 2], [-1, 1]], 0.4, n_columns=3),
+    known_noise=sums(300, [[-10, 10], [-3, 3]], 0.5, precision=4.0),
+    rare_labels=sums(600, [[-10, 10], [-3, 3]], 0.4, shares=[[0.85, 0.15], [0.2, 0.8]]),
+    sum_with_a_slope=with_a_slope,
+    level_and_slope=offset_and_slope,
+    known_and_learnt=known_and_learnt,
+    two_binary_factors=binary_factors(300, 2, 4, 0.5),
+    three_binary_factors=binary_factors(400, 3, 5, 0.5),
+)
