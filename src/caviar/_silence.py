@@ -7,6 +7,7 @@ as long as those who do it are heard of; only silence is counted.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 import warnings
@@ -82,13 +83,12 @@ class Watch:
         ClusterError
             If the scheduler or a worker is silent for too long.
         """
-        from distributed import wait
-
         silence = self._silence(workers)
         while True:
             try:
                 with self._client.as_current():
-                    wait(futures, timeout=_POLL)
+                    # there is a client, so it is loaded
+                    sys.modules["distributed"].wait(futures, timeout=_POLL)
             except TimeoutError:
                 there = self._listen(silence)
                 if there is not None:
