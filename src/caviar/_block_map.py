@@ -17,6 +17,7 @@ import numpy as np
 from ._blas import one_blas_thread
 from ._graph_rows import GraphRows, Packer, arrays_in, explained, is_graph, unpacked
 from ._lazy import BLOCK_ROWS, LazyRows
+from ._silence import Watch
 from ._version import versions
 
 __all__ = ["all_of", "any_of", "is_cut", "largest_of", "map_blocks", "map_runs", "total_of"]
@@ -78,12 +79,14 @@ def map_runs(
     length = unit * min(max(-(-n_blocks // _RUNS), _FEWEST_BLOCKS), _MOST_BLOCKS)
     starts = range(0, n_rows, length)
     futures: list[Any] = []
+    watch = Watch(client)
     try:
         with explained():
             _submit(client, futures, function, source, [(at, min(at + length, n_rows)) for at in starts])
         for at in range(0, len(starts), _TOGETHER):
             with explained():
-                found = client.gather(futures[at : at + _TOGETHER])
+                watch.wait(futures[at : at + _TOGETHER])
+                found = watch.call(client.gather, futures[at : at + _TOGETHER])
             yield from zip(starts[at : at + _TOGETHER], found, strict=True)
     finally:
         for future in futures:
@@ -131,7 +134,7 @@ def _takes_work(client: Any) -> bool:
         return False
     if client not in _alike:
         mine = versions()
-        theirs = client.run(versions, on_error="return")
+        theirs = Watch(client).call(client.run, versions, on_error="return")
         if not theirs or any(own != mine for own in theirs.values()):
             return False
         try:

@@ -117,6 +117,10 @@ class Place(Protocol):
         """Keep where the fit stands when it ends or is broken off; return whether it was written."""
         ...
 
+    def tell(self, text: str) -> None:
+        """Log where the fit goes on."""
+        ...
+
 
 class CheckpointFile:
     """A file that is written now and then: seldom enough to cost little, and without harm where it cannot be.
@@ -192,6 +196,10 @@ class OneFit:
             )
         return document
 
+    def tell(self, text: str) -> None:
+        """Log where the fit goes on."""
+        log.info("%s: %s", self.path, text)
+
     def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
         """Write what the fit begins with: a path that cannot be written is told before the work."""
         self._file.write(document())
@@ -250,6 +258,11 @@ class SeveralFits:
             raise CheckpointError(f"{self.path} is a damaged checkpoint: fit {number + 1} is none. {REMEDY}")
         return self._fits[number]
 
+    def tell(self, number: int, text: str) -> None:
+        """Log where the last of the fits goes on; of those before nobody needs to hear."""
+        if number == len(self._fits) - 1:
+            log.info("%s: %s%s", self.path, f"fit {number + 1}: " if number else "", text)
+
     def begin(self, number: int, document: Mapping[str, Any]) -> None:
         """Keep what a fit begins with; with the first, the file is written.
 
@@ -296,6 +309,10 @@ class _PlaceOfOne:
     def read(self) -> dict[str, Any] | None:
         """Return what an earlier call has kept."""
         return self._several.read(self._number)
+
+    def tell(self, text: str) -> None:
+        """Log where the fit goes on."""
+        self._several.tell(self._number, text)
 
     def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
         """Keep what the fit begins with."""
@@ -407,11 +424,10 @@ class FileKeeper:
             ) from error
         n_restarts = self._belongs["n_restarts"]
         if self.ends.n_ended == n_restarts:
-            log.info("%s: this fit has ended; its result is taken from there", self._path)
+            self._place.tell("this fit has ended; its result is taken from there")
         else:
             n_iter = 0 if self.moment is None else self.moment.n_iter
-            where = (self.ends.n_ended + 1, n_restarts, n_iter)
-            log.info("%s: goes on from start %d/%d, iteration %d", self._path, *where)
+            self._place.tell(f"goes on from start {self.ends.n_ended + 1}/{n_restarts}, iteration {n_iter}")
 
     def record(self, moment: Moment | Walk) -> None:
         """Keep where the present start stands; write it if that is due."""
@@ -454,7 +470,7 @@ class FileKeeper:
 
 
 def keeper_of(
-    path: str | os.PathLike[str] | Place | None,
+    path: str | os.PathLike[str] | _PlaceOfOne | None,
     every: float,
     belongs: Mapping[str, Any],
     plan: Plan,
@@ -476,7 +492,7 @@ def keeper_of(
     return FileKeeper(place, belongs, plan, seed)
 
 
-def check_seconds(every: Any) -> None:
+def check_seconds(every: float) -> None:
     """Check the seconds between two writings.
 
     Raises

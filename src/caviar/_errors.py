@@ -15,7 +15,8 @@
     └── VerificationError (AssertionError)  a model fails checks of caviar.testing
 
     CaviarWarning (UserWarning)
-    ├── CheckpointWarning                a checkpoint could not be written; the one before is there
+    ├── CheckpointWarning                a checkpoint could not be written, or is that of another kind of processor
+    ├── ClusterWarning                   a cluster is silent, or computes with other kernels than this process
     ├── CollapseWarning                  a factor shrank onto (almost) no data
     ├── ConvergenceWarning               the objective has not settled
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
@@ -29,6 +30,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "ClusterError",
+    "ClusterWarning",
     "CollapseWarning",
     "ConjugacyError",
     "ConvergenceWarning",
@@ -94,7 +96,11 @@ class CaviarWarning(UserWarning):
 
 
 class CheckpointWarning(CaviarWarning):
-    """A checkpoint could not be written; the fit goes on, and the checkpoint before is as it was."""
+    """A checkpoint could not be written, or was written on another kind of processor; the fit goes on."""
+
+
+class ClusterWarning(CaviarWarning):
+    """A cluster is silent, or computes with other kernels than this process; the fit goes on."""
 
 
 class CollapseWarning(CaviarWarning):

@@ -73,7 +73,7 @@ def assert_same_search(one, other):
 
 
 @pytest.mark.parametrize("name", list(SEARCHES))
-def test_a_search_for_the_number_of_components_goes_on_to_the_same_bits(name, tmp_path):
+def test_a_search_for_the_number_of_components_goes_on_to_the_same_bits(name, tmp_path, caplog):
     """It is broken off after more and more iterations, and ends with the same moves."""
     rows = ROWS
     undisturbed = fitted(SEARCHES[name], X=rows)
@@ -85,8 +85,11 @@ def test_a_search_for_the_number_of_components_goes_on_to_the_same_bits(name, tm
     assert n_breaks >= 3
     assert_same_search(found, undisturbed)
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    # what has ended is not made again
-    fitted(SEARCHES[name], tmp_path / "c", X=rows, callback=after(1))
+    # what has ended is not made again, and told once
+    with caplog.at_level("INFO", logger="caviar.checkpoint"):
+        fitted(SEARCHES[name], tmp_path / "c", X=rows, callback=after(1))
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "caviar.checkpoint"]
+    assert told.endswith(": this fit has ended; its result is taken from there")
 
 
 def interrupting(n_iterations):

@@ -84,7 +84,7 @@ def _stated(arrays: Mapping[str, Any], categories: Mapping[str, list[str]], n_co
     _refuse_taken_names(numbers, categories)
     priors = {}
     if numbers:
-        scale = scale_of(np.column_stack([arrays[name] for name in numbers]))
+        scale = scale_of(np.column_stack([arrays[name] for name in numbers]), correlated=False)
         shape = len(numbers) / 2
         for name, mean, unit in zip(numbers, scale.mean.tolist(), scale.unit.tolist(), strict=True):
             priors[name] = (mean, 1.0, shape, unit**2 / 2)

@@ -32,6 +32,9 @@ _PIECE_ITERATIONS = 10
 _MOST_OPERATIONS = 1e9
 """Of an agglomeration, about a second's worth: fewer pieces where there are many columns."""
 
+_MOST_COLUMNS = 1_000
+"""Columns beyond which pieces would be too few for any number of clusters, and D x D numbers too many."""
+
 _FLAT = 1e-9
 """Variance of a direction, in units of the columns' spread, below which it counts as none."""
 
@@ -118,11 +121,12 @@ def partitions(
     found = [partition(points, weights, n_clusters, rng)]
     if n_clusters == 1:
         return found
-    white = _whitened(points, weights)
-    for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
-        labels = agglomerated(white, weights, pieces, n_clusters)
-        if not any(alike(labels, other, weights) for other in found):
-            found.append(labels)
+    if points.shape[1] <= _MOST_COLUMNS:
+        white = _whitened(points, weights)
+        for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
+            labels = agglomerated(white, weights, pieces, n_clusters)
+            if not any(alike(labels, other, weights) for other in found):
+                found.append(labels)
     if many:
         found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
         found.append(rng.integers(0, n_clusters, len(points)))

@@ -42,30 +42,35 @@ class DataScale:
     correlation
         Correlation matrix, shape (D, D), shrunk to the identity as if D uncorrelated rows had been seen besides
         the rows of total weight W: entries off the diagonal are multiplied by W / (W + D). So it is positive
-        definite for any data.
+        definite for any data. None where columns are taken for uncorrelated, of which there may be many.
     n_rows
         Total weight W of the rows.
     """
 
     mean: Array
     unit: Array
-    correlation: Array
+    correlation: Array | None
     n_rows: float
 
     @property
     def covariance(self) -> Array:
         """Covariance matrix of the columns, shape (D, D), with the shrunk correlation."""
-        return self.correlation * np.outer(self.unit, self.unit)
+        return self._correlation * np.outer(self.unit, self.unit)
 
     @property
     def precision(self) -> Array:
         """Inverse of the covariance matrix, shape (D, D)."""
-        inverse = np.linalg.inv(self.correlation)
+        inverse = np.linalg.inv(self._correlation)
         return 0.5 * (inverse + inverse.T) / np.outer(self.unit, self.unit)
+
+    @property
+    def _correlation(self) -> Array:
+        assert self.correlation is not None
+        return self.correlation
 
 
 @one_blas_thread()
-def scale_of(X: Any, weights: Any = None) -> DataScale:
+def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataScale:
     """Return location and scale of the columns of a table of finite numbers, of which some may be missing (NaN).
 
     Three passes over blocks of rows: range, mean, scatter. Values are measured from the middle of the range in
@@ -78,6 +83,8 @@ def scale_of(X: Any, weights: Any = None) -> DataScale:
         are shrunk for those that lack one.
     weights
         Weight of each row, shape (N,), not all zero.
+    correlated
+        Whether correlations are wanted, which are D x D numbers.
 
     Raises
     ------
@@ -101,13 +108,13 @@ def scale_of(X: Any, weights: Any = None) -> DataScale:
     varies = half > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
     half = np.where(varies, half, np.inf)
     mean = sum(_mapped(_Deviation(middle, half), X, weights)) / observed
-    scatter = np.zeros((X.shape[1],) * 2)
-    for own in _mapped(_Scatter(middle, half, mean), X, weights):
-        scatter += own
-    spread = np.sqrt(np.diagonal(scatter) / observed)
-    relative = np.where(varies, spread, np.inf) * np.sqrt(observed)
-    correlation = scatter / np.outer(relative, relative) * (total / (total + X.shape[1]))
-    np.fill_diagonal(correlation, 1.0)
+    scatter = sum(_mapped((_Scatter if correlated else _Squares)(middle, half, mean), X, weights))
+    spread = np.sqrt((np.diagonal(scatter) if correlated else scatter) / observed)
+    correlation = None
+    if correlated:
+        relative = np.where(varies, spread, np.inf) * np.sqrt(observed)
+        correlation = scatter / np.outer(relative, relative) * (total / (total + X.shape[1]))
+        np.fill_diagonal(correlation, 1.0)
     size = np.where(varies, half, 0.0)
     return DataScale(middle + mean * size, _units(spread * size, varies, total), correlation, total)
 
@@ -175,6 +182,18 @@ class _Scatter:
     def __call__(self, block: Array, share: Array) -> Array:
         deviation = _known((block - self.middle) / self.half - self.mean)
         return (deviation * share[:, None]).T @ deviation
+
+
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """Sum of the squares of the deviations of a block from the mean."""
+
+    middle: Array
+    half: Array
+    mean: Array
+
+    def __call__(self, block: Array, share: Array) -> Array:
+        return share @ np.square(_known((block - self.middle) / self.half - self.mean))
 
 
 def _units(spread: Array, varies: AnyArray, total: float) -> Array:

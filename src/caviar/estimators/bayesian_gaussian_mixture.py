@@ -304,7 +304,8 @@ class BayesianGaussianMixture(GaussianEstimator):
         super()._check_n_components()
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
-        scale, noise = scale_of(rows.X, rows.weights), self._noise(rows)
+        scale = scale_of(rows.X, rows.weights, correlated=not self._structure.has_independent_columns)
+        noise = self._noise(rows)
         n_components = self.n_components
         if is_auto(n_components):
             self._refuse_one_per_component(scale)

@@ -235,7 +235,8 @@ class GaussianMixture(GaussianEstimator):
             known["precision"] = np.broadcast_to(structure.invert(given), structure.shape(n_components, size))
         elif covariances is not None:
             structure.checked("covariances", covariances, n_components, size)
-        scale = DataScale(known["mean"].mean(axis=0), np.ones(size), np.eye(size), float(n_components))
+        uncorrelated = None if structure.has_independent_columns else np.eye(size)
+        scale = DataScale(known["mean"].mean(axis=0), np.ones(size), uncorrelated, float(n_components))
         model = state(
             mixture._weight_prior(n_components),
             mixture._form,
@@ -281,7 +282,7 @@ class GaussianMixture(GaussianEstimator):
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         self._check_rows(rows.n_counting)
-        scale = scale_of(rows.X, rows.weights)
+        scale = scale_of(rows.X, rows.weights, correlated=not self._structure.has_independent_columns)
         prior = map_prior(self.prior, self._structure, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,6 @@ from .on_worker import assemble
 from .placement import Lost, Placed, Placement, Slot, piece_of, whereabouts
 
 __all__ = ["Assembled"]
-
-_POLL = 1.0
-"""Seconds after which it is looked whether there still are workers to wait for."""
 
 
 class Assembled(Placement):
@@ -32,7 +29,7 @@ class Assembled(Placement):
     """
 
     def __init__(self, connection: Connection, source: Any) -> None:
-        super().__init__(connection.client, source, connection.direct)
+        super().__init__(connection, source)
         self._connection = connection
 
     def place(self, chunks: Iterable[Any], slots: Sequence[Slot]) -> None:
@@ -64,7 +61,7 @@ class Assembled(Placement):
     def _settle(self, numbers: Sequence[int], slots: Sequence[Slot]) -> None:
         """Give each chunk, in their order, to a thread of the worker on which it lies: as many to each of them."""
         self._wait([self._placed[number].future for number in numbers])
-        held = whereabouts(self.client, [self._placed[number].future for number in numbers])
+        held = whereabouts(self._watch, self.client, [self._placed[number].future for number in numbers])
         threads: dict[str, list[Slot]] = {}
         for slot in slots:
             threads.setdefault(slot.address, []).append(slot)
@@ -95,22 +92,19 @@ class Assembled(Placement):
         DataError
             If the graph fails, or what it begins with is lost.
         """
-        from distributed import wait
 
-        while True:
-            try:
-                with self.client.as_current(), explained():
-                    wait(futures, timeout=_POLL)
-            except TimeoutError:
-                if not self._connection.ask():
-                    # refuses to go on without workers
-                    self._connection.threads()
-            except DataError:
-                # refuses to go on without a scheduler
-                self._connection.ask()
-                raise
-            else:
-                break
+        def look(addresses: Collection[str]) -> None:
+            if not addresses:
+                # refuses to go on without workers
+                self._connection.threads()
+
+        try:
+            with explained():
+                self._watch.wait(futures, look=look)
+        except DataError:
+            # refuses to go on without a scheduler
+            self._connection.ask()
+            raise
         with explained():
             for future in futures:
                 if future.status == "error":

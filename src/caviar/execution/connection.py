@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from .._errors import ClusterError, ParameterError
+from .._blas import arithmetic
+from .._errors import CaviarError, ClusterError, ClusterWarning, ParameterError
+from .._silence import Patience, Watch
 from .on_worker import versions
 
 __all__ = ["Connection", "is_client"]
@@ -35,15 +38,23 @@ class Connection:
     n_workers
         Of those on this machine.
     timeout
-        Seconds after which a cluster that does not answer is given up.
+        Seconds after which a cluster that does not answer at first is given up.
+    patience
+        With its silence later.
+
+    Attributes
+    ----------
+    watch
+        Waits for the cluster as long as it is heard of.
     """
 
-    def __init__(self, where: Any, n_workers: int, timeout: float) -> None:
+    def __init__(self, where: Any, n_workers: int, timeout: float, patience: Patience | None = None) -> None:
         self.timeout = timeout
         self._cluster: Any = None
         self._checked: set[str] = set()
         self._is_own = not is_client(where)
         self.client = where if is_client(where) else self._connect(where, n_workers)
+        self.watch = Watch(self.client, patience)
         cluster = getattr(self.client, "cluster", None)
         self.direct = True if type(cluster).__name__ == "LocalCluster" else None
         """Whether data go to the workers past the scheduler, as they can on one machine."""
@@ -74,7 +85,7 @@ class Connection:
     def close(self) -> None:
         """Close what was made here."""
         if self._is_own:
-            self.client.close(timeout=self.timeout)
+            self.watch.try_briefly(self.client.close, timeout=self.timeout)
         if self._cluster is not None:
             self._cluster.close(timeout=self.timeout)
 
@@ -116,11 +127,13 @@ class Connection:
                 f"it what the workers held. Start it again, make a new client, and fit again"
             )
         try:
-            return dict(self.client.sync(self.client.scheduler.ncores, callback_timeout=self.timeout))
-        except (TimeoutError, OSError) as error:
+            return dict(self.watch.call(self.client.sync, self.client.scheduler.ncores))
+        except OSError as error:
+            if isinstance(error, CaviarError):
+                raise
             raise ClusterError(
-                f"the scheduler at {self._address()} has not answered for {self.timeout:g} s; see whether it "
-                f"still runs, and fit again"
+                f"the scheduler at {self._address()} cannot be reached any more ({error}); see whether it still runs, "
+                f"and fit again"
             ) from error
 
     def _address(self) -> str:
@@ -132,7 +145,7 @@ class Connection:
         if not addresses:
             return
         mine = versions()
-        found = self.client.run(versions, workers=sorted(addresses), on_error="return")
+        found = self.watch.call(self.client.run, versions, workers=sorted(addresses), on_error="return")
         for address, theirs in found.items():
             if isinstance(theirs, (ImportError, AttributeError)):
                 raise ClusterError(
@@ -149,6 +162,30 @@ class Connection:
                         f"same version on both, so that results are the same bits"
                     )
             self._checked.add(address)
+        self._tell_other_kernels(addresses & self._checked)
+
+    def _tell_other_kernels(self, addresses: set[str]) -> None:
+        """Say where workers compute with other kernels than this process: versions are the same, and bits are not."""
+        mine = arithmetic()
+        found = self.watch.call(self.client.run, arithmetic, workers=sorted(addresses), on_error="return")
+        others = {
+            address: theirs
+            for address, theirs in found.items()
+            if isinstance(theirs, dict) and theirs != mine
+        }
+        if not others:
+            return
+        address, theirs = next(iter(others.items()))
+        differing = [name for name, own in mine.items() if theirs.get(name) != own]
+        told = "; ".join(f"{name} {theirs.get(name)} and not {mine[name]}" for name in differing)
+        more = f", as {len(others) - 1} more" if len(others) > 1 else ""
+        warnings.warn(
+            f"the worker at {address}{more} computes with other kernels than this process: {told}. The fit is as good, "
+            f"and its last digits may differ from those of a fit here, or of one on other workers. For the same bits "
+            f"start all with the same OPENBLAS_CORETYPE and NPY_DISABLE_CPU_FEATURES, or on processors of one kind",
+            ClusterWarning,
+            stacklevel=2,
+        )
 
 
 def _check_address(where: str) -> None:

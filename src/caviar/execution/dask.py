@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import pickle
+import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Self, TypeVar
 
 from .._errors import ClusterError, ParameterError
 from .._graph_rows import is_graph
+from .._silence import Patience
 from .assembled import Assembled
 from .connection import Connection, is_client
 from .on_worker import Found, Share, end_session, join, sum_share
@@ -25,8 +27,6 @@ T = TypeVar("T")
 
 log = logging.getLogger("caviar")
 
-_POLL = 0.5
-"""Seconds after which it is looked whether the workers that are waited for still exist."""
 _ATTEMPTS = 5
 """Times that a pass is begun again after workers were lost."""
 _FAN_IN = 8
@@ -52,12 +52,23 @@ class DaskExecutor:
         Processes of one thread each that are started on this machine where there is no ``client``; by default one for
         each core.
     timeout
-        Seconds after which a scheduler that does not answer, or has no workers, is given up.
+        Seconds after which a scheduler that does not answer at first, or has no workers, is given up.
+    deadline
+        Seconds of silence after which a scheduler or a worker is given up while a fit runs: the fit ends with
+        ClusterError. After 30 seconds of silence it is told by ClusterWarning. Work may take any time as long as
+        those who do it are heard of.
 
     Raises
     ------
     ClusterError
-        At a fit, if the scheduler cannot be reached, has no workers, or these have other versions of caviar or NumPy.
+        At a fit, if the scheduler cannot be reached, has no workers, these have other versions of caviar or NumPy, or
+        one of them falls silent.
+
+    Warns
+    -----
+    ClusterWarning
+        If the scheduler or a worker is silent, or workers compute with other kernels than this process, so that last
+        digits may differ.
 
     Examples
     --------
@@ -66,7 +77,14 @@ class DaskExecutor:
     DaskExecutor('tcp://10.0.0.1:8786')
     """
 
-    def __init__(self, client: Any = None, *, n_workers: int | None = None, timeout: float = 10.0) -> None:
+    def __init__(
+        self,
+        client: Any = None,
+        *,
+        n_workers: int | None = None,
+        timeout: float = 10.0,
+        deadline: float = 120.0,
+    ) -> None:
         if not (client is None or isinstance(client, str) or is_client(client)):
             raise ParameterError(
                 f"client is a distributed.Client, the address of a scheduler, or None; got {client!r}"
@@ -80,9 +98,14 @@ class DaskExecutor:
                 f"n_workers is how many processes to start on this machine, >= 1, where there is no client; "
                 f"got n_workers={n_workers!r}, client={client!r}"
             )
+        for name, seconds in (("timeout", timeout), ("deadline", deadline)):
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+                raise ParameterError(f"{name} is a number of seconds above 0; got {seconds!r}")
         self.client = client
         self.n_workers = n_workers
         self.timeout = timeout
+        self.deadline = deadline
+        self._lock = threading.RLock()
         self._threads = Threads()
         self._cluster: _Cluster | None = None
         self._depth = 0
@@ -94,7 +117,7 @@ class DaskExecutor:
     def __reduce__(self) -> tuple[Any, ...]:
         client: Any = self.client
         where = client.scheduler.address if is_client(client) else client
-        return _executor, (where, self.n_workers, self.timeout)
+        return _executor, (where, self.n_workers, self.timeout, self.deadline)
 
     def __deepcopy__(self, memory: Any) -> Self:
         # so that scikit-learn's clones of an estimator use the same workers
@@ -114,16 +137,18 @@ class DaskExecutor:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Hold what is needed for many passes; at its end the workers forget the rows."""
-        self._depth += 1
+        with self._lock:
+            self._depth += 1
         try:
             with self._threads.session():
                 yield
         finally:
-            self._depth -= 1
-            if self._depth == 0 and self._cluster is not None:
-                self._cluster.forget()
-                if not self._is_held:
-                    self._close()
+            with self._lock:
+                self._depth -= 1
+                if self._depth == 0 and self._cluster is not None:
+                    self._cluster.forget()
+                    if not self._is_held:
+                        self._close()
 
     def reach(self) -> None:
         """Connect to the scheduler that was named; nothing is started where none was.
@@ -149,12 +174,17 @@ class DaskExecutor:
         if self._depth == 0:
             with self.session():
                 return self.sum(work, source, chunks, carried)
-        return self._connected().sum(work, source, chunks, carried)
+        with self._lock:
+            return self._connected().sum(work, source, chunks, carried)
 
     def _connected(self) -> _Cluster:
+        if self._cluster is not None and self._cluster.is_given_up:
+            # what is held by "with" begins anew where it can
+            self._close()
         if self._cluster is None:
             n_workers = self.n_workers or usable_cores()
-            self._cluster = _Cluster(Connection(self.client, n_workers, self.timeout))
+            patience = Patience(most=self.deadline)
+            self._cluster = _Cluster(Connection(self.client, n_workers, self.timeout, patience))
         return self._cluster
 
     def _close(self) -> None:
@@ -163,8 +193,8 @@ class DaskExecutor:
             cluster.close()
 
 
-def _executor(client: str | None, n_workers: int | None, timeout: float) -> DaskExecutor:
-    return DaskExecutor(client, n_workers=n_workers, timeout=timeout)
+def _executor(client: str | None, n_workers: int | None, timeout: float, deadline: float) -> DaskExecutor:
+    return DaskExecutor(client, n_workers=n_workers, timeout=timeout, deadline=deadline)
 
 
 def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]) -> bool:
@@ -179,21 +209,22 @@ def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequ
 class _Shipped:
     """What stays the same from pass to pass, on the workers."""
 
-    def __init__(self, client: Any, rows: Any, shipment: Any) -> None:
+    def __init__(self, connection: Connection, rows: Any, shipment: Any) -> None:
         self.rows = rows
         self.shipment = shipment
         self.future: Any = None
-        self.send(client)
+        self.send(connection)
 
     def release(self) -> None:
         """Let the workers forget it."""
         if self.future is not None:
             self.future.release()
 
-    def send(self, client: Any) -> None:
+    def send(self, connection: Connection) -> None:
         """Send it to all workers, the first time or again."""
         self.release()
-        self.future = client.scatter(self.shipment, broadcast=True, hash=False)
+        scatter = connection.client.scatter
+        self.future = connection.watch.call(scatter, self.shipment, broadcast=True, hash=False)
 
 
 class _Pass:
@@ -226,6 +257,7 @@ class _Cluster:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.client = connection.client
+        self._watch = connection.watch
         self._slots: list[Slot] = []
         self._placements: dict[int, Placement] = {}
         self._shipped: dict[int, _Shipped] = {}
@@ -233,6 +265,11 @@ class _Cluster:
         self._session = uuid.uuid4().hex
         self._unwanted: list[str] = []
         """Names of passes whose local factors nobody will ask for; the next pass takes them to the workers."""
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it was silent for too long."""
+        return self._watch.is_given_up
 
     def sum(
         self, work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]
@@ -275,16 +312,14 @@ class _Cluster:
     def _placement(self, source: Any) -> Placement:
         if id(source) not in self._placements:
             self._placements[id(source)] = (
-                Assembled(self.connection, source)
-                if is_graph(source)
-                else Placement(self.client, source, self.connection.direct)
+                Assembled(self.connection, source) if is_graph(source) else Placement(self.connection, source)
             )
         return self._placements[id(source)]
 
     def _ship(self, work: Any) -> _Shipped:
         rows = work.rows
         if id(rows) not in self._shipped:
-            self._shipped[id(rows)] = _Shipped(self.client, rows, work.shipment())
+            self._shipped[id(rows)] = _Shipped(self.connection, rows, work.shipment())
         return self._shipped[id(rows)]
 
     def _run(self, own: _Pass, placement: Placement, chunks: Sequence[Any]) -> Found:
@@ -326,7 +361,7 @@ class _Cluster:
             shares.setdefault(slot, []).append((position, future))
         order = own.order
         if len(pickle.dumps(order, protocol=5)) > _SMALL:
-            order = self.client.scatter(order, hash=False)
+            order = self._watch.call(self.client.scatter, order, hash=False)
         forgotten, self._unwanted[:] = tuple(self._unwanted), []
         futures = []
         try:
@@ -372,39 +407,34 @@ class _Cluster:
             ]
             futures += made
         self._wait(made, addresses)
-        found = join(n_chunks, self.client.gather(made))
+        found = join(n_chunks, self._watch.call(self.client.gather, made))
         if found.error is not None:
             raise found.error
         return found
 
     def _wait(self, futures: Sequence[Any], addresses: set[str]) -> None:
         """Wait until tasks are done; notice where one never will be."""
-        from distributed import wait
 
-        while True:
-            try:
-                with self.client.as_current():
-                    wait(futures, timeout=_POLL)
-            except TimeoutError:
-                gone = addresses.difference(self.connection.ask())
-                if gone:
-                    raise Lost(f"no longer there: {', '.join(sorted(gone))}") from None
-            else:
-                return
+        def look(there: Collection[str]) -> None:
+            gone = addresses.difference(there)
+            if gone:
+                raise Lost(f"no longer there: {', '.join(sorted(gone))}")
+
+        self._watch.wait(futures, addresses, look)
 
     def _cancel(self, futures: Sequence[Any]) -> None:
         if futures and self.client.status == "running":
-            self.client.cancel(futures, force=True)
+            self._watch.try_briefly(self.client.cancel, futures, force=True)
 
     def _repair(self) -> None:
         """Look which workers there are, and send again what others have taken with them."""
         threads = self.connection.threads(len({slot.address for slot in self._slots}))
         self._slots = [Slot(address, number) for address, n in threads.items() for number in range(n)]
         shipped = self._shipped.values()
-        held = whereabouts(self.client, [own.future for own in shipped])
+        held = whereabouts(self._watch, self.client, [own.future for own in shipped])
         for own in shipped:
             if own.future.key not in held:
-                own.send(self.client)
+                own.send(self.connection)
         for placement in self._placements.values():
             placement.repair(self._slots)
 
@@ -414,7 +444,9 @@ class _Cluster:
             own.release()
         self._placements, self._shipped = {}, {}
         if self._slots and self.client.status == "running":
-            self.client.run(end_session, f"caviar-{self._session}", on_error="ignore")
+            self._watch.try_briefly(
+                self.client.run, end_session, f"caviar-{self._session}", on_error="ignore"
+            )
         self._slots, self._unwanted, self._session = [], [], uuid.uuid4().hex
 
     def close(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._silence import Watch
+from .connection import Connection
 from .on_worker import Piece
 
 __all__ = ["Lost", "Placed", "Placement", "Slot", "piece_of", "whereabouts"]
@@ -40,18 +42,16 @@ class Placement:
 
     Parameters
     ----------
-    client
-        Of the cluster.
+    connection
+        To the cluster.
     source
         Rows that can be cut.
-    direct
-        Whether data go to the workers without passing through the scheduler; None leaves it to the client.
     """
 
-    def __init__(self, client: Any, source: Any, direct: bool | None) -> None:
-        self.client = client
+    def __init__(self, connection: Connection, source: Any) -> None:
+        self.client = connection.client
         self.source = source
-        self._direct = direct
+        self._watch, self._direct = connection.watch, connection.direct
         self._placed: dict[int, Placed] = {}
 
     def place(self, chunks: Iterable[Any], slots: Sequence[Slot]) -> None:
@@ -68,7 +68,7 @@ class Placement:
 
     def repair(self, slots: Sequence[Slot]) -> None:
         """Send again what was lost, to the threads that have the least; what was moved is found where it is now."""
-        held = whereabouts(self.client, [placed.future for placed in self._placed.values()])
+        held = whereabouts(self._watch, self.client, [placed.future for placed in self._placed.values()])
         load = dict.fromkeys(slots, 0)
         for placed in self._placed.values():
             if placed.slot in load:
@@ -126,8 +126,12 @@ class Placement:
 
     def _scatter(self, batch: Sequence[tuple[Any, Piece]], slots: dict[int, Slot]) -> None:
         address = slots[batch[0][0].number].address
-        futures = self.client.scatter(
-            [piece for _, piece in batch], workers=[address], direct=self._direct, hash=False
+        futures = self._watch.call(
+            self.client.scatter,
+            [piece for _, piece in batch],
+            workers=[address],
+            direct=self._direct,
+            hash=False,
         )
         for (chunk, _), future in zip(batch, futures, strict=True):
             if chunk.number in self._placed:
@@ -142,7 +146,11 @@ def piece_of(source: Any, chunk: Any) -> Piece:
     return Piece(source.between(first, last), own)
 
 
-def whereabouts(client: Any, futures: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+def whereabouts(watch: Watch, client: Any, futures: Iterable[Any]) -> dict[str, tuple[str, ...]]:
     """Return the addresses of the workers that hold what was sent, by key; of what is lost nothing."""
     here = [future for future in futures if future.status == "finished"]
-    return {key: tuple(where) for key, where in client.who_has(here).items() if where} if here else {}
+    return (
+        {key: tuple(where) for key, where in watch.call(client.who_has, here).items() if where}
+        if here
+        else {}
+    )
