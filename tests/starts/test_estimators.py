@@ -53,5 +53,7 @@ def test_known_weights_of_one_column():
     z = rng.choice(3, 200, p=SHARES)
     x = np.array([0.0, 5.0, 10.0])[z] + rng.normal(size=200)
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
-        mixture = cv.KnownVarianceMixture(3, prior_variance=100.0, weights=SHARES[order], random_state=0).fit(x)
+        mixture = cv.KnownVarianceMixture(3, prior_variance=100.0, weights=SHARES[order], random_state=0).fit(
+            x
+        )
         np.testing.assert_allclose(mixture.means_, np.array([0.0, 5.0, 10.0])[order], atol=0.6)
