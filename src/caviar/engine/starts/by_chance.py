@@ -19,7 +19,7 @@ _MOST_ALIKE = 4
 
 def without_labels(basis: Basis) -> Iterator[Guess]:
     """Yield no labels where nothing is clustered: gates are at their priors when the others are updated."""
-    if not any(basis.clouds(gate) for gate in basis.gates):
+    if not any(basis.clouds(gate) for gate in basis.gates if gate.size > 1):
         yield {}
 
 
