@@ -5,7 +5,7 @@ import pytest
 
 from caviar.engine.agglomeration import agglomerated
 from caviar.engine.clusters import partitions
-from caviar.engine.kmeans import kmeans
+from caviar.engine.kmeans import _seeds, kmeans
 
 
 def _cost(points, weights, labels):
@@ -52,6 +52,37 @@ def test_weight_two_is_the_point_twice_and_many_points_are_thinned():
     assert labels[0] != labels[-1]
     heavy = kmeans(np.array([[0.0], [1.0], [10.0]]), np.array([1.0, 1.0, 100.0]), 1, np.random.default_rng(0))
     assert list(heavy) == [0, 0, 0]
+
+
+def test_seeds_are_drawn_in_proportion_to_the_weights():
+    """Two heavy places and 200 light points farther out: only with weights are the first seeds the heavy ones."""
+    rng = np.random.default_rng(0)
+    light = 50 * rng.normal(size=(200, 2))
+    points = np.concatenate([[[0.0, 0.0], [10.0, 0.0]], light])
+    weights = np.concatenate([[1.0, 1.0], np.full(200, 1e-9)])
+    for seed in range(20):
+        labels = kmeans(points, weights, 2, np.random.default_rng(seed), max_iter=0)
+        assert labels[0] != labels[1]
+        # the seeds are these two points: every other is with the nearer one
+        nearer = np.square(points[:, None] - points[:2]).sum(axis=2).argmin(axis=1)
+        assert len(np.unique(np.stack([labels, nearer]), axis=1).T) == 2
+
+
+def test_the_first_seed_follows_the_weights():
+    """One cluster, one seed: of points on a line, drawn as often as their weights say and the best of two kept."""
+    points, weights = np.array([[-1.0], [0.0], [1.0]]), np.array([0.05, 0.9, 0.05])
+    chosen = [_seeds(points, weights, 1, np.random.default_rng(seed))[0, 0] for seed in range(400)]
+    # the middle is the better of two draws whenever it is among them
+    assert np.mean(np.array(chosen) == 0.0) == pytest.approx(1 - 0.1**2, abs=0.02)
+
+
+def test_a_later_seed_follows_the_weights_times_squares():
+    """Given the first seed, each draw is one of the others in proportion to weight times squared distance."""
+    points = np.array([[0.0], [1.0], [-2.0]])
+    weights = np.array([1e6, 8.0, 1.0])
+    draws = [_seeds(points, weights, 2, np.random.default_rng(seed))[1, 0] for seed in range(600)]
+    # shares 8 : 4; with both drawn the heavier one is kept, which leaves the smaller cost
+    assert np.mean(np.array(draws) == 1.0) == pytest.approx(1 - (1 / 3) ** 2, abs=0.05)
 
 
 def _literal_gain(points, weights, prior):

@@ -167,7 +167,8 @@ def test_a_chain_without_memory_is_a_mixture():
         precision = cv.Wishart("precision", 3, np.eye(2), plates=component)
         return cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=obs))
 
-    chain, mixture = (model(kind).fit({"x": x}, seed=0) for kind in (True, False))
+    # the two do not begin alike, so both go on until nothing changes
+    chain, mixture = (model(kind).fit({"x": x}, seed=0, tol=1e-15) for kind in (True, False))
     assert chain.elbo == pytest.approx(mixture.elbo, rel=1e-12)
     found, expected = (p.local({"x": x})["z"].probabilities for p in (chain, mixture))
     np.testing.assert_allclose(found, expected, atol=1e-10)

@@ -153,7 +153,7 @@ def test_learnt_globals_climb_with_either_factorisation(seed):
     joint = _learnt().fit(data, seed=0)
     separate = _learnt().fit(data, seed=0, factors=[])
     for posterior in (joint, separate):
-        assert posterior.n_iter > 3
+        assert posterior.n_iter > 1
         assert np.all(np.diff(posterior.elbo_trace) > -1e-9)
         assert posterior.converged
     at_separate = joint.elbo_at({name: separate[name] for name in separate}, data)

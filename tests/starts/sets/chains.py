@@ -24,7 +24,7 @@ def soft(p):
     return (p + 1e-4) / (p + 1e-4).sum(axis=-1, keepdims=True)
 
 
-def left_to_right(size, order, width):
+def left_to_right(size, order, width, means=None):
     """States that are passed one after the other; the same emissions a priori."""
 
     def make(rng):
@@ -32,7 +32,8 @@ def left_to_right(size, order, width):
         move = 0.97 * np.eye(size) + 0.03 * np.eye(size, k=1)
         move[-1, -1] = 1.0
         z = path_of(rng, np.eye(size)[0], move, 300)
-        x = rng.normal(size=size)[z] * 4 + width * rng.normal(size=300)
+        centres = rng.normal(size=size) * 4 if means is None else np.asarray(means)
+        x = centres[z] + width * rng.normal(size=300)
         o, k = cv.Plate("o"), cv.Plate("k", size)
         initial, transition = soft(np.eye(size)[0]), soft(move)
         s = cv.MarkovChain("s", initial[list(order)], transition[np.ix_(order, order)], along=o)
@@ -152,6 +153,11 @@ CASES = [
     Case("left to right, three states backwards", left_to_right(3, (2, 1, 0), 1.0)),
     Case("left to right, five states", left_to_right(5, (3, 0, 4, 1, 2), 0.7)),
     Case("left to right, eight states", left_to_right(8, (3, 7, 0, 4, 1, 6, 5, 2), 0.3)),
+    Case("left to right, states alike", left_to_right(4, (2, 0, 3, 1), 1.0, [-3.0, 3.0, -3.0, 3.0])),
+    Case(
+        "left to right, all states alike but one",
+        left_to_right(5, (2, 0, 4, 3, 1), 1.0, [0.0, 4.0, 0.0, 4.0, 0.0]),
+    ),
     Case("known widths of states", known_widths((0, 1, 2))),
     Case("known widths of states, turned", known_widths((2, 0, 1))),
     Case("known transitions", known_transitions((0, 1, 2))),

@@ -60,11 +60,8 @@ def assigned(basis: Basis, guess: Guess, sweep: Callable[[Basis, Guess], Swept])
     sweep
         Returns the globals after their updates with given labels.
     """
-    gates = [
-        gate
-        for gate in basis.gates
-        if gate.variable in guess and gate.variable.plates and basis.differs(gate)
-    ]
+    guessed = [gate for gate in basis.gates if gate.variable in guess and gate.variable.plates]
+    gates = [gate for gate in guessed if basis.differs(gate) or _has_known_labels(gate)]
     found = dict(guess)
     for _ in range(_ROUNDS if len(gates) > 1 else 1):
         for gate in gates:
@@ -95,9 +92,13 @@ def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Gues
     return found_labels if known is None else np.where(known >= 0, known, found_labels)
 
 
+def _has_known_labels(gate: Gate) -> bool:
+    return gate.factor is not None and gate.factor.labelled is gate.variable
+
+
 def _known_labels(basis: Basis, gate: Gate) -> AnyArray | None:
     """Return the labels that came with the data, -1 where unknown, or None."""
-    if gate.factor is not None and gate.factor.labelled is gate.variable:
+    if _has_known_labels(gate):
         return basis.sample.columns[gate.variable.name]
     return None
 

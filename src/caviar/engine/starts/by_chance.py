@@ -19,18 +19,19 @@ _MOST_ALIKE = 4
 
 def without_labels(basis: Basis) -> Iterator[Guess]:
     """Yield no labels where nothing is clustered: gates are at their priors when the others are updated."""
-    if not any(basis.clouds(gate) for gate in basis.gates):
+    if not any(basis.clouds(gate) for gate in basis.gates if gate.size > 1):
         yield {}
 
 
 def at_random(basis: Basis) -> Iterator[Guess]:
     """Yield random labels, more of them where there is nothing to be clustered."""
-    if not basis.gates:
+    gates = [gate for gate in basis.gates if gate.size > 1]
+    if not gates:
         return
-    for _ in range(1 if all(basis.clouds(gate) for gate in basis.gates) else _DRAWS):
+    for _ in range(1 if all(basis.clouds(gate) for gate in gates) else _DRAWS):
         yield {
             gate.variable: basis.rng.integers(0, gate.size, gate.shape(basis.plan, basis.sample.n_rows))
-            for gate in basis.gates
+            for gate in gates
         }
 
 

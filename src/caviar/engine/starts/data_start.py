@@ -81,9 +81,13 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     if not (plan.factors or basis.gates or pooled):
         yield lambda: (plan, dict(basis.q))
         return
+    n_rows = basis.sample.n_rows
+    certain = {
+        g.variable: np.zeros(g.shape(plan, n_rows), dtype=np.int64) for g in basis.gates if g.size == 1
+    }
     for guesses in GUESSES:
         for guess in guesses(basis):
-            yield partial(start_from, basis, guess)
+            yield partial(start_from, basis, {**certain, **guess})
     if pooled or any(basis.differs(gate) for gate in basis.gates):
         yield lambda: (plan, dict(basis.q))
 

@@ -20,8 +20,6 @@ _ALIKE = 1e-9
 
 def differs(plan: Plan, gate: Gate) -> bool:
     """Whether the categories of a gate, or what they choose, differ in anything that is known."""
-    if gate.factor is not None and gate.factor.labelled is gate.variable:
-        return True
     return _differs_in_weights(plan, gate) or differs_in_components(plan, gate)
 
 

@@ -57,13 +57,12 @@ class Gate:
 
 
 def gates_of(plan: Plan) -> tuple[Gate, ...]:
-    """Return the latent labels of a plan that have a choice, those of the rows first."""
+    """Return the latent labels of a plan, those of the rows first."""
     by_variable = {variable: factor for factor in plan.factors for variable in factor.variables}
     found = [
         Gate(variable, factor, variable.dimension or 1, tuple(dict.fromkeys(_chosen(plan, variable))))
         for variable in plan.binding.latent
         if hasattr(variable, "categories")
-        and (variable.dimension or 1) > 1
         and ((factor := by_variable.get(variable)) or variable in plan.order)
     ]
     return tuple(sorted(found, key=lambda gate: gate.factor is None))

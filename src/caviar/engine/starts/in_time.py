@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
+from ..._typing import AnyArray, Array
 from ..chain import ChainFactor
 from ..clusters import in_units, partition
 from .basis import Basis, Guess
@@ -13,12 +15,12 @@ from .steps import differs_in_steps
 
 __all__ = ["in_time"]
 
-_WEIGHTS_OF_TIME = (0.5, 1.0, 2.0)
+_WEIGHT_OF_TIME = 1.0
 """How far the ends of a sequence are from each other, in units of the spread of all columns together."""
 
 
 def in_time(basis: Basis) -> Iterator[Guess]:
-    """Yield labels of states that are passed in some order: equal parts of each sequence, and clusters in time."""
+    """Yield labels of states that are passed in some order: parts of each sequence, and clusters in time."""
     for gate in basis.gates:
         if not (isinstance(gate.factor, ChainFactor) and differs_in_steps(basis.plan, gate)):
             continue
@@ -32,7 +34,33 @@ def in_time(basis: Basis) -> Iterator[Guess]:
         yield {gate.variable: np.minimum((gate.size * place).astype(np.int64), gate.size - 1)}
         weights = basis.weights(gate)
         for cloud in basis.clouds(gate)[:1]:
+            parts = [_segments(cloud.points[a:b], gate.size) for a, b in pairwise(edges)]
+            yield {gate.variable: np.concatenate(parts)}
             time = in_units(place[:, None], weights) * np.sqrt(cloud.points.shape[1])
-            for weight in _WEIGHTS_OF_TIME:
-                points = np.column_stack([cloud.points, weight * time])
-                yield {gate.variable: partition(points, weights, gate.size, basis.rng)}
+            points = np.column_stack([cloud.points, _WEIGHT_OF_TIME * time])
+            yield {gate.variable: partition(points, weights, gate.size, basis.rng)}
+
+
+def _segments(points: Array, n_segments: int) -> AnyArray:
+    """Return the number of the segment of each point: cut one after another where that lowers the squares most.
+
+    Source: Scott and Knott, "A cluster analysis method for grouping means in the analysis of variance" (Biometrics,
+    1974): binary segmentation.
+    """
+    sums = np.vstack([np.zeros(points.shape[1]), np.cumsum(points, axis=0)])
+    cuts = [0, len(points)]
+    while len(cuts) <= min(n_segments, len(points)):
+        best, gain = 0, -np.inf
+        for first, last in pairwise(cuts):
+            if last - first < 2:
+                continue
+            inside = np.arange(first + 1, last)
+            left, right = sums[inside] - sums[first], sums[last] - sums[inside]
+            n_left = (inside - first)[:, None]
+            n_right = (last - inside)[:, None]
+            whole = np.square(sums[last] - sums[first]).sum() / (last - first)
+            gains = (np.square(left) / n_left + np.square(right) / n_right).sum(axis=1) - whole
+            if gains.max() > gain:
+                best, gain = int(inside[gains.argmax()]), float(gains.max())
+        cuts = sorted([*cuts, best])
+    return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))

@@ -52,7 +52,7 @@ def _together(
     """Yield labels of all gates that have some: as many guesses as the gate with most, the others repeat theirs."""
     found: dict[Variable, list[AnyArray]] = {}
     for gate in basis.gates:
-        labels = cluster(basis, gate, basis.clouds(gate))
+        labels = cluster(basis, gate, basis.clouds(gate)) if gate.size > 1 else []
         if labels:
             shape = gate.shape(basis.plan, basis.sample.n_rows)
             found[gate.variable] = [own.reshape(shape) for own in labels]
