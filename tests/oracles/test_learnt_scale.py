@@ -31,7 +31,12 @@ def _own_elbo(X, mixture):
     weights, theta, scale = (mixture.posterior_[name] for name in ("weights", "theta", "scale"))
     n, size = X.shape
     alpha0 = mixture.weight_concentration_prior_ * np.ones(len(weights.concentration))
-    m0, kappa0, df0 = mixture.mean_prior_, mixture.mean_precision_prior_, mixture.degrees_of_freedom_prior_
+    m0, df0, kappa = (
+        mixture.mean_prior_,
+        mixture.degrees_of_freedom_prior_,
+        mixture.posterior_["mean_precision"],
+    )
+    kappa0, log_kappa = kappa.shape / kappa.rate, digamma(kappa.shape) - np.log(kappa.rate)
     variances = X.var(axis=0)
     floor = (1e-6 + 1e-12 * n) * variances
 
@@ -51,7 +56,7 @@ def _own_elbo(X, mixture):
     )
     shift = theta.mean - m0
     of_means = 0.5 * (
-        size * np.log(kappa0 / theta.mean_precision)
+        size * (log_kappa - np.log(theta.mean_precision))
         + size
         - kappa0 * size / theta.mean_precision
         - kappa0 * np.einsum("ki,kij,kj->k", shift, precision, shift)
