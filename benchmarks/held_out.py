@@ -6,8 +6,9 @@ Each table is split into rows to fit and rows held out, ten times. The first tab
 row held out, in nats: of ``BayesianGaussianMixture`` as it comes; with ``mean_precision_prior=1``; with the former
 default, ``covariance_prior="empirical"`` besides; of scikit-learn's ``BayesianGaussianMixture`` (the Normal density at
 its expected parameters, as its own ``score`` is no density) and ``GaussianMixture``. All have the same number of
-components and one start. The second has the mean log-likelihood of the fitted rows: ``GaussianMixture`` beside scikit-learn's, with the
-same ``reg_covar``, tolerance and number of starts, and the share of fits that are not below by more than 0.001 a row.
+components and one start. The second has the mean log-likelihood of the fitted rows: ``GaussianMixture`` beside
+scikit-learn's, with the same ``reg_covar``, tolerance and number of starts, and the share of fits that are not below by
+more than 0.001 a row.
 
 With ``--data``, a folder that holds them, two tables more: ``flow_cytometry_itn.npz`` and ``covertype.npz``. Priors and
 starts were chosen on other seeds (100 and up) of all tables but those marked *, which were not looked at before.
