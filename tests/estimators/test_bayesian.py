@@ -29,7 +29,7 @@ def normal_wishart_evidence(X, mean, mean_precision, df, inverse_scale):
 @pytest.mark.parametrize(
     "prior",
     [
-        {"covariance_prior": "empirical"},
+        {"covariance_prior": "empirical", "mean_precision_prior": 1.0},
         {
             "mean_prior": [3.0, 60.0],
             "mean_precision_prior": 0.3,

@@ -148,8 +148,12 @@ def test_more_rows_join_what_is_known_of_the_scale(structure, tmp_path):
 
 
 def test_none_is_the_covariance_of_the_data_as_in_scikit_learn():
-    named = cv.BayesianGaussianMixture(2, covariance_prior="empirical", random_state=0).fit(FAITHFUL)
-    none = cv.BayesianGaussianMixture(2, covariance_prior=None, random_state=0).fit(FAITHFUL)
+    named = cv.BayesianGaussianMixture(
+        2, covariance_prior="empirical", mean_precision_prior=1, random_state=0
+    )
+    none = cv.BayesianGaussianMixture(2, covariance_prior=None, mean_precision_prior=None, random_state=0)
+    named.fit(FAITHFUL)
+    none.fit(FAITHFUL)
     assert named.elbo_ == none.elbo_
     covariance = np.cov(FAITHFUL.T, bias=True)
     np.testing.assert_allclose(np.diag(named.covariance_prior_), np.diag(covariance), rtol=1e-12)
@@ -193,10 +197,33 @@ def test_known_parameters_and_errors_of_measurement_go_with_a_learnt_scale():
     assert np.diff(noisy.elbo_trace_).min() > -1e-8
 
 
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_narrow_clusters_do_not_pay_for_the_prior_of_their_means(structure):
+    """Held out, a mean precision that is learnt is far above one row's worth, and near what EM reaches."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(5, 2))
+    rows = means[rng.integers(5, size=1500)] + 0.02 * rng.normal(size=(1500, 2))
+    fitted, others = rows[:300], rows[300:]
+    start = {
+        "init_params": np.argmin(((fitted[:, None] - means) ** 2).sum(axis=2), axis=1),
+        "random_state": 0,
+    }
+    learnt = cv.BayesianGaussianMixture(5, covariance_type=structure, **start).fit(fitted)
+    given = cv.BayesianGaussianMixture(5, covariance_type=structure, mean_precision_prior=1, **start).fit(
+        fitted
+    )
+    likely = cv.GaussianMixture(5, covariance_type=structure, **start).fit(fitted)
+    assert learnt.score(others) > given.score(others) + (0.2 if structure == "tied" else 0.5)
+    assert learnt.score(others) > likely.score(others) - 0.01
+    assert learnt.mean_precision_prior_ < 0.1
+
+
 def test_what_it_cannot_be_is_refused():
     with pytest.raises(
         ValueError, match="covariance_prior, if it is no array, must be 'auto' or 'empirical'"
     ):
         cv.BayesianGaussianMixture(2, covariance_prior="wide").fit(FAITHFUL)
+    with pytest.raises(ValueError, match="mean_precision_prior, if it is no number or array, must be 'auto'"):
+        cv.BayesianGaussianMixture(2, mean_precision_prior="wide").fit(FAITHFUL)
     with pytest.raises(ValueError, match="covariance_prior has no meaning"):
         cv.BayesianGaussianMixture(2, covariance_type="unit", covariance_prior="empirical").fit(FAITHFUL)

@@ -46,13 +46,12 @@ def test_no_label_known_is_a_fit_without():
 def test_a_known_label_is_an_observation():
     """With one component for each row's label known, the bound is the evidence of rows and labels."""
     X, y = FAITHFUL[:4], np.array([0, 1, 1, 0])
-    mixture = cv.BayesianGaussianMixture(
-        2, semi_supervised=True, covariance_prior="empirical", random_state=0
-    )
-    mixture.fit(X, y)
+    prior = {"covariance_prior": "empirical", "mean_precision_prior": 1.0}
+    mixture = cv.BayesianGaussianMixture(2, semi_supervised=True, random_state=0, **prior).fit(X, y)
     separate = sum(
         cv.BayesianGaussianMixture(
             1,
+            mean_precision_prior=1.0,
             mean_prior=mixture.mean_prior_,
             covariance_prior=mixture.covariance_prior_,
         )

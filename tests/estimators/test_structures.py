@@ -42,7 +42,9 @@ def prior_of(mixture):
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("chosen", [False, True])
 def test_one_component_gives_the_exact_evidence(structure, chosen):
-    given = {} if structure == "unit" else {"covariance_prior": "empirical"}
+    given = {"mean_precision_prior": 1.0}
+    if structure != "unit":
+        given["covariance_prior"] = "empirical"
     prior = own_prior(structure) if chosen else given
     mixture = cv.BayesianGaussianMixture(1, covariance_type=structure, **prior).fit(FAITHFUL)
     exact = EVIDENCE[structure](FAITHFUL, *prior_of(mixture))

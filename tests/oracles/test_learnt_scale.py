@@ -26,12 +26,22 @@ def _log_det(df, inverse_scale):
     return digammas + size * np.log(2) - np.linalg.slogdet(inverse_scale)[1]
 
 
+def _entropy(gamma):
+    """Return the entropy of Gammas."""
+    return gamma.shape - np.log(gamma.rate) + gammaln(gamma.shape) + (1 - gamma.shape) * digamma(gamma.shape)
+
+
 def _own_elbo(X, mixture):
     """Return the ELBO of a fitted full, joint mixture, written out from section 5 of the mathematics."""
     weights, theta, scale = (mixture.posterior_[name] for name in ("weights", "theta", "scale"))
     n, size = X.shape
     alpha0 = mixture.weight_concentration_prior_ * np.ones(len(weights.concentration))
-    m0, kappa0, df0 = mixture.mean_prior_, mixture.mean_precision_prior_, mixture.degrees_of_freedom_prior_
+    m0, df0, kappa = (
+        mixture.mean_prior_,
+        mixture.degrees_of_freedom_prior_,
+        mixture.posterior_["mean_precision"],
+    )
+    kappa0, log_kappa = kappa.shape / kappa.rate, digamma(kappa.shape) - np.log(kappa.rate)
     variances = X.var(axis=0)
     floor = (1e-6 + 1e-12 * n) * variances
 
@@ -51,7 +61,7 @@ def _own_elbo(X, mixture):
     )
     shift = theta.mean - m0
     of_means = 0.5 * (
-        size * np.log(kappa0 / theta.mean_precision)
+        size * (log_kappa - np.log(theta.mean_precision))
         + size
         - kappa0 * size / theta.mean_precision
         - kappa0 * np.einsum("ki,kij,kj->k", shift, precision, shift)
@@ -72,10 +82,8 @@ def _own_elbo(X, mixture):
         - [multigammaln(df / 2, size) for df in theta.df]
     )
     of_scale = -np.log(variances) - expected / variances
-    entropy = (
-        scale.shape - np.log(scale.rate) + gammaln(scale.shape) + (1 - scale.shape) * digamma(scale.shape)
-    )
-    return rows + of_weights + (of_means + prior - own).sum() + (of_scale + entropy).sum()
+    of_scale = (of_scale + _entropy(scale)).sum()
+    return rows + of_weights + (of_means + prior - own).sum() + of_scale + _entropy(kappa) - kappa0
 
 
 @pytest.mark.parametrize("n_components", [1, 3])
@@ -118,7 +126,10 @@ def _evidence_of_column(structure, x, d, mixture):
 def test_the_elbo_is_a_bound_of_the_exact_evidence(structure, columns):
     """With one component, by quadrature over the scale; what mean field loses is less than a nat a column."""
     X = FAITHFUL[:40, columns]
-    mixture = cv.BayesianGaussianMixture(1, covariance_type=structure, random_state=0).fit(X)
+    mixture = cv.BayesianGaussianMixture(
+        1, covariance_type=structure, mean_precision_prior=1.0, random_state=0
+    )
+    mixture.fit(X)
     exact = _evidence_over_scales(structure, X, mixture)
     assert exact - len(columns) < mixture.elbo_ < exact
 
@@ -128,7 +139,7 @@ def test_scales_and_precisions_are_at_their_common_fixed_point():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 3)) @ np.array([[1.0, 0.9, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1e-3]])
     n, size = X.shape
-    mixture = cv.BayesianGaussianMixture(1, tol=1e-13, random_state=0).fit(X)
+    mixture = cv.BayesianGaussianMixture(1, tol=1e-13, mean_precision_prior=1.0, random_state=0).fit(X)
     variances = X.var(axis=0)
     floor, scatter = (1e-6 + 1e-12 * n) * variances, (X - X.mean(axis=0)).T @ (X - X.mean(axis=0))
     scale = variances
@@ -137,6 +148,27 @@ def test_scales_and_precisions_are_at_their_common_fixed_point():
         scale = (1 + size / 2) / (1 / variances + np.diagonal(precision) / 2)
     np.testing.assert_allclose(mixture.precisions_[0], precision, rtol=1e-4)
     np.testing.assert_allclose(mixture.covariance_prior_, np.diag(scale + floor), rtol=1e-4)
+
+
+@pytest.mark.parametrize("structure", ["full", "spherical"])
+def test_a_mean_precision_that_is_learnt_is_a_bound_and_at_its_fixed_point(structure):
+    """With one component, given the covariance of the data: the evidence by quadrature over the number."""
+    X, m0 = FAITHFUL[:40], np.array([1.0, 60.0])
+    mixture = cv.BayesianGaussianMixture(
+        1, covariance_type=structure, covariance_prior="empirical", mean_prior=m0, tol=1e-13, random_state=0
+    ).fit(X)
+    given = mixture.degrees_of_freedom_prior_, mixture.covariance_prior_
+
+    def joint(kappa):
+        return np.exp(EVIDENCE[structure](X, m0, kappa, *given) - mixture.elbo_ - kappa)
+
+    exact = mixture.elbo_ + np.log(quad(joint, 0, 20, points=[1e-3, 0.1, 1.0])[0])
+    assert exact - 0.5 < mixture.elbo_ < exact
+    theta, kappa = mixture.posterior_["theta"], mixture.posterior_["mean_precision"]
+    shift, precision = mixture.means_[0] - m0, np.linalg.inv(mixture.covariance_matrices()[0])
+    spread = (2 / theta.mean_precision).ravel()[0]
+    assert kappa.shape == pytest.approx(2.0)
+    assert kappa.rate == pytest.approx(1 + 0.5 * (shift @ precision @ shift + spread), rel=1e-4)
 
 
 def test_known_values_added_to_a_rate_are_a_bound():

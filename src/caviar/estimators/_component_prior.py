@@ -11,6 +11,7 @@ from .._errors import ParameterError
 from .._typing import Array
 from ._arguments import as_array, as_broadcast, require_choice
 from ._data_scale import DataScale
+from ._mean_precision_prior import GivenMeanPrecision, LearntMeanPrecision, MeanPrecisionPrior
 from ._scale_prior import EMPIRICAL, LEARNT, GivenScale, LearntScale, ScalePrior, is_learnt
 from ._structure import ComponentPrior, CovarianceStructure, Form
 
@@ -70,9 +71,7 @@ def component_prior(
     """
     size = len(scale.mean)
     prior_mean = scale.mean if mean is None else as_means("mean_prior", mean, n_components, size)
-    kappa = form.mean_precision(
-        "mean_precision_prior", 1.0 if mean_precision is None else mean_precision, scale, n_components
-    )
+    kappa = _mean_precision_prior(form, scale, n_components, mean_precision)
     if structure.is_known:
         covariance = None if is_learnt(covariance) else covariance
         for name, given in (("degrees_of_freedom_prior", df), ("covariance_prior", covariance)):
@@ -103,3 +102,13 @@ def _scale_prior(
     if covariance is None or isinstance(covariance, str):
         return GivenScale(structure.covariance_of(scale))
     return GivenScale(structure.checked("covariance_prior", covariance, n_components, len(scale.mean)))
+
+
+def _mean_precision_prior(form: Form, scale: DataScale, n_components: int, given: Any) -> MeanPrecisionPrior:
+    name = "mean_precision_prior"
+    if isinstance(given, str):
+        require_choice(f"{name}, if it is no number or array,", given, (LEARNT,))
+        if form.learns_mean_precision:
+            return LearntMeanPrecision()
+    number = 1.0 if given is None or isinstance(given, str) else given
+    return GivenMeanPrecision(form.mean_precision(name, number, scale, n_components))

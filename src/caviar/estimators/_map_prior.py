@@ -12,6 +12,7 @@ from .._typing import Array
 from ._arguments import as_array
 from ._component_prior import as_means, degrees_of_freedom
 from ._data_scale import DataScale
+from ._mean_precision_prior import GivenMeanPrecision
 from ._scale_prior import GivenScale
 from ._structure import ComponentPrior, CovarianceStructure
 
@@ -98,7 +99,7 @@ def map_prior(
     if structure.is_known:
         if "covariance" in given:
             structure.checked("prior['covariance']", given["covariance"], n_components, size)
-        return ComponentPrior(mean, mean_precision, None, None)
+        return ComponentPrior(mean, GivenMeanPrecision(mean_precision), None, None)
     flat = structure.wishart_size(size) + 1
     df, inverse_scale = flat, np.zeros_like(structure.covariance_of(scale))
     if "covariance" in given:
@@ -108,4 +109,4 @@ def map_prior(
         df = degrees_of_freedom(
             "prior['degrees_of_freedom']", given["degrees_of_freedom"], structure, n_components, above=flat
         )
-    return ComponentPrior(mean, mean_precision, df, GivenScale(inverse_scale))
+    return ComponentPrior(mean, GivenMeanPrecision(mean_precision), df, GivenScale(inverse_scale))

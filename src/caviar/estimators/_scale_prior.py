@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,6 @@ __all__ = [
     "ScalePrior",
     "is_learnt",
     "learnt_scale",
-    "without_scale",
 ]
 
 LEARNT, EMPIRICAL = "auto", "empirical"
@@ -129,11 +127,6 @@ class LearntScale(ScalePrior):
 def is_learnt(covariance_prior: Any) -> bool:
     """Return whether this value of ``covariance_prior`` asks for a scale that is learnt."""
     return isinstance(covariance_prior, str) and covariance_prior == LEARNT
-
-
-def without_scale(factors: Mapping[str, Any]) -> dict[str, Any]:
-    """Return factors without that of a scale."""
-    return {name: factor for name, factor in factors.items() if name != _NAME}
 
 
 def learnt_scale(posterior: Posterior) -> Array | None:

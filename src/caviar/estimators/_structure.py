@@ -14,6 +14,7 @@ from .._typing import Array
 from ..densities import MixtureDensity
 from ..language import Categorical, Variable
 from ._data_scale import DataScale
+from ._mean_precision_prior import MeanPrecisionPrior
 from ._scale_prior import ScalePrior
 
 __all__ = ["ComponentPrior", "Components", "CovarianceStructure", "Form"]
@@ -37,7 +38,7 @@ class ComponentPrior:
     """
 
     mean: Array
-    mean_precision: ArrayLike
+    mean_precision: MeanPrecisionPrior
     df: ArrayLike | None
     inverse_scale: ScalePrior | None
 
@@ -70,7 +71,15 @@ class Components:
 
 
 class Form(ABC):
-    """How the means and the precisions of a structure are distributed together."""
+    """How the means and the precisions of a structure are distributed together.
+
+    Attributes
+    ----------
+    learns_mean_precision
+        Whether the prior precision of the means may be learnt: where it is in units of the component's own.
+    """
+
+    learns_mean_precision: ClassVar[bool] = False
 
     @abstractmethod
     def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:

@@ -26,8 +26,9 @@ from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
+from ._mean_precision_prior import learnt_mean_precision
 from ._mixture import REMEDY, RowsToFit, Statement, among
-from ._scale_prior import is_learnt, learnt_scale, without_scale
+from ._scale_prior import learnt_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Found, Move, Problem, search
@@ -85,9 +86,11 @@ class BayesianGaussianMixture(GaussianEstimator):
     mean_prior
         :math:`m_0`, shape (D,), or (K, D); the mean of the data by default.
     mean_precision_prior
-        How many rows the prior knowledge of a mean is worth, 1 by default. ``"joint"``: :math:`\kappa`, a number or
-        (K,). ``"independent"``: :math:`S_0^{-1}` in units of the inverse covariance of the data; or
-        :math:`S_0^{-1}` itself, (D, D) or (K, D, D), of diagonal structures (D,) or (K, D).
+        How many rows the prior knowledge of a mean is worth. ``"joint"``: :math:`\kappa`, a number or (K,); or
+        ``"auto"``, learnt: one number for all components, with the prior Gamma(1, 1) and a factor of its own,
+        ``posterior_["mean_precision"]``. ``"independent"``: :math:`S_0^{-1}` in units of the inverse covariance of the
+        data, 1 where it is ``"auto"``; or :math:`S_0^{-1}` itself, (D, D) or (K, D, D), of diagonal structures (D,) or
+        (K, D). None is 1, as in scikit-learn.
     degrees_of_freedom_prior
         :math:`\nu > D - 1` (``"diag"``, ``"spherical"``: > 0), a number or (K,); D by default.
     covariance_prior
@@ -144,7 +147,8 @@ class BayesianGaussianMixture(GaussianEstimator):
         Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K -
         1,) each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
     weight_concentration_prior_, mean_prior_, mean_precision_prior_, degrees_of_freedom_prior_, covariance_prior_
-        The prior that was used; of a scale that was learnt its expectation, in the shape of one component's covariance.
+        The prior that was used; of what was learnt its expectation, that of a scale in the shape of one component's
+        covariance.
     elbo_, lower_bound_
         Lower bound of the log evidence in nats, every constant included; comparable between any two fits to the
         same rows.
@@ -228,7 +232,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         weight_concentration_prior_type: str = "dirichlet_distribution",
         weight_concentration_prior: ArrayLike | None = None,
         mean_prior: ArrayLike | None = None,
-        mean_precision_prior: ArrayLike | None = None,
+        mean_precision_prior: ArrayLike | str | None = "auto",
         degrees_of_freedom_prior: ArrayLike | None = None,
         covariance_prior: ArrayLike | str | None = "auto",
         reg_covar: float = 0.0,
@@ -316,12 +320,12 @@ class BayesianGaussianMixture(GaussianEstimator):
         prior = self._component_prior(scale, n_components)
         self.weight_concentration_prior_ = weights.concentration
         self.mean_prior_ = prior.mean
-        self.mean_precision_prior_ = prior.mean_precision
+        self.mean_precision_prior_ = prior.mean_precision.known
         self.degrees_of_freedom_prior_ = prior.df
         self.covariance_prior_ = None if prior.inverse_scale is None else prior.inverse_scale.known
         model = state(weights, self._form, prior, n_components, noise=noise)
         if not is_auto(self.n_components):
-            return Statement(model, starts=self._starts(rows, scale, generator))
+            return Statement(model, starts=_known_to(model, self._starts(rows, scale, generator)))
 
         def model_of(number: int) -> Model:
             own = self._component_prior(scale, number)
@@ -340,10 +344,6 @@ class BayesianGaussianMixture(GaussianEstimator):
             df=self.degrees_of_freedom_prior,
             covariance=self.covariance_prior,
         )
-
-    def _last_factors(self, n_features: int) -> dict[str, Any]:
-        factors = super()._last_factors(n_features)
-        return factors if is_learnt(self.covariance_prior) else without_scale(factors)
 
     def _refuse_one_per_component(self, scale: DataScale) -> None:
         """Refuse priors that are given for each component, where there is no telling how many there will be."""
@@ -417,6 +417,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _read_more(self, posterior: Posterior, found: Components) -> None:
+        mean_precision = learnt_mean_precision(posterior)
+        if mean_precision is not None:
+            keep(self, mean_precision_prior_=mean_precision)
         scale = learnt_scale(posterior)
         if scale is not None:
             keep(self, covariance_prior_=self._structure.covariance_with(scale))
@@ -428,3 +431,11 @@ class BayesianGaussianMixture(GaussianEstimator):
             mean_precision_=found.mean_precision,
             degrees_of_freedom_=df.item() if df is not None and df.ndim == 0 else df,
         )
+
+
+def _known_to(model: Model, starts: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return starts without factors that the model lacks: a warm start may go on under another prior."""
+    if isinstance(starts, str):
+        return starts
+    names = model.variables
+    return [{name: value for name, value in start.items() if name in names} for start in starts]

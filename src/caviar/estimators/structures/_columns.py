@@ -69,6 +69,8 @@ class JointColumns(Form):
         Whether the columns of a component share one precision.
     """
 
+    learns_mean_precision = True
+
     def __init__(self, *, is_tied: bool) -> None:
         self.is_tied = is_tied
 
@@ -82,11 +84,10 @@ class JointColumns(Form):
         """Return the rows, with Normal-Gammas above them."""
         component, feature = _plates(z, prior.mean.shape[-1])
         shape = _half(prior.df)
-        kappa = np.asarray(prior.mean_precision, dtype=np.float64)
         theta = NormalGamma(
             "theta",
             prior.mean,
-            kappa[:, None] if kappa.ndim else kappa,
+            prior.mean_precision.state_of_columns(),
             shape[:, None] if shape.ndim and not self.is_tied else shape,
             prior.scale.rate(feature),
             plates=(component, feature),
@@ -149,7 +150,7 @@ class IndependentColumns(Form):
         """Return the rows, with Normal means and Gamma precisions above them."""
         component, feature = _plates(z, prior.mean.shape[-1])
         shape = _half(prior.df)
-        mean = Normal("mean", prior.mean, prior.mean_precision, plates=(component, feature))
+        mean = Normal("mean", prior.mean, prior.mean_precision.state(), plates=(component, feature))
         precision = Gamma(
             "precision",
             shape[:, None] if shape.ndim and not self.is_tied else shape,
@@ -211,7 +212,7 @@ class KnownColumns(Form):
     ) -> Variable:
         """Return the rows, with Normal means above them."""
         component, feature = _plates(z, prior.mean.shape[-1])
-        mean = Normal("mean", prior.mean, prior.mean_precision, plates=(component, feature))
+        mean = Normal("mean", prior.mean, prior.mean_precision.state(), plates=(component, feature))
         return Normal(name, mean[z], 1.0, plates=(*z.plates, feature))
 
     def components(self, factors: Mapping[str, Any]) -> Components:

@@ -80,6 +80,8 @@ class JointMatrices(Form):
         Whether all components share one precision matrix.
     """
 
+    learns_mean_precision = True
+
     def __init__(self, *, is_tied: bool) -> None:
         self.is_tied = is_tied
 
@@ -95,7 +97,7 @@ class JointMatrices(Form):
         theta = NormalWishart(
             "theta",
             prior.mean,
-            prior.mean_precision,
+            prior.mean_precision.state(),
             prior.df,
             prior.scale.matrix(),
             plates=component,
@@ -163,7 +165,7 @@ class IndependentMatrices(Form):
     ) -> Variable:
         """Return the rows, with Normal means and Wishart precisions above them."""
         component = _component(z)
-        mean = MultivariateNormal("mean", prior.mean, prior.mean_precision, plates=component)
+        mean = MultivariateNormal("mean", prior.mean, prior.mean_precision.state(), plates=component)
         precision = Wishart(
             "precision",
             prior.df,

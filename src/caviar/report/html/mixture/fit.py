@@ -22,6 +22,7 @@ _TERMS = {
     "z": "what assigning rows to components costs",
     "weights": "how far the weights have moved from their prior",
     "theta": "how far means and covariances have moved from their prior",
+    "mean_precision": "how far the spread of the means has moved from its prior",
     "scale": "how far the typical covariance has moved from its prior",
     "mean": "how far the means have moved from their prior",
     "precision": "how far the covariances have moved from their prior",
