@@ -94,6 +94,9 @@ def own_terms_of(
     found = {}
     for variable in variables:
         numbers = [number for number, term in enumerate(terms) if term.owner is variable]
+        if not numbers:
+            # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none
+            continue
         own = [terms[number] for number in numbers]
         keys = [key for term in own for key in term.contraction.keys]
         if not binding.is_flat(variable) and all(isinstance(k, tuple) and k[0] is variable for k in keys):

@@ -18,7 +18,7 @@ from scipy.sparse import issparse, vstack
 from .._block_map import is_cut, map_runs
 from .._typing import AnyArray, Array
 from .gaps import entries_name, order_of_patterns
-from .missing import is_mask_name
+from .missing import is_mask_name, mask_name
 from .work import RowSource
 
 __all__ = ["Sample", "gather", "hash_rows", "mix", "rows_from", "sample_of"]
@@ -171,7 +171,7 @@ class _Smallest:
 
 def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return the lexicographic order of the rows, which other units of the columns do not change."""
-    keys = [key for name in _values_first(columns) for key in _first_columns(columns[name])]
+    keys = [key for name in _values_first(columns) for key in _first_columns(_observed(columns, name, np.inf))]
     order = np.lexsort(keys[_SORT_KEYS - 1 :: -1])
     partial = [columns[entries_name(name)][order] for name in columns if entries_name(name) in columns]
     return order[order_of_patterns(partial)] if partial else order
@@ -237,11 +237,7 @@ def hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
     total: AnyArray = np.zeros(1, dtype=np.uint64)
     place = 0
     for name in _values_first(columns):
-        rows: Any = columns[name]
-        entries = columns.get(entries_name(name))
-        if entries is not None:
-            # what stands in the place of a missing entry is no value of the row
-            rows = np.where(entries, rows, 0)
+        rows = _observed(columns, name, 0)
         if issparse(rows):
             # differences of a running sum modulo 2^64 are exact, and right for empty rows
             sums = np.cumsum(np.append(np.uint64(0), _hash_entries(place + rows.indices, rows.data)))
@@ -253,6 +249,18 @@ def hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
             total = total + _hash_entries(place, entry)
             place += 1
     return total
+
+
+def _observed(columns: Mapping[str, AnyArray], name: str, missing: float) -> Any:
+    """Return the rows of a column with a number in the place of what is missing.
+
+    What is in its place in the data is no value of the row, and differs with the order of the rows.
+    """
+    rows: Any = columns[name]
+    for is_seen in (columns.get(mask_name(name)), columns.get(entries_name(name))):
+        if is_seen is not None and not issparse(rows):
+            rows = np.where(is_seen.reshape(is_seen.shape + (1,) * (rows.ndim - is_seen.ndim)), rows, missing)
+    return rows
 
 
 def _hash_entries(places: int | AnyArray, values: AnyArray) -> AnyArray:
