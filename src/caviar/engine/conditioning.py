@@ -35,18 +35,19 @@ _LEAST_SHARE = 1e-12
 def lost_in_updates(state: State) -> tuple[str, float]:
     """Return the variable whose factor the rounding of its natural parameters changes most, and by how many nats.
 
-    It is the divergence of the factor from the one of natural parameters that are off by the rounding of their addends:
-    by that much the objective is below its optimum. Factors whose parameters are plain sums are not looked at.
+    It is the divergence of the next factor from the one of natural parameters that are off by the rounding of their
+    addends: by that much the objective is below its optimum. The present factor would add how far the ascent has still
+    to go. Factors whose parameters are plain sums are not looked at.
     """
     worst = ("", 0.0)
     for variable in state.plan.order:
-        factor = state.q[variable]
-        if not isinstance(factor, ExponentialFamily) or not _is_derived(variable):
+        if not isinstance(state.q[variable], ExponentialFamily) or not _is_derived(variable):
             continue
         update = state.plan.updates[variable]
         with np.errstate(all="ignore"):
             natural, size = update.natural(state.arrays), update.magnitude(state.arrays)
             try:
+                factor = variable.family.from_natural(natural)
                 shifted = variable.family.from_natural(
                     tuple(
                         eta + _EPS * _signs(eta.shape) * own for eta, own in zip(natural, size, strict=True)
