@@ -1,5 +1,6 @@
 """Sparse counts of a Multinomial: the same fit as of the dense array, at every iteration, and exact evidence."""
 
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.stats import dirichlet_multinomial
 import caviar as cv
 from caviar.data import ArrayRows
 from caviar.engine.sample import sample_of
+from caviar.engine.starts import points
 from caviar.testing import check_model
 
 V, K, N = 30, 3, 500
@@ -247,18 +249,28 @@ def test_the_kit_and_densities_take_sparse_counts(counts):
     assert one == other
 
 
-def test_a_fit_writes_out_no_rows(counts, monkeypatch):
-    """The few columns that a sample is sorted by are all that becomes dense."""
+@pytest.mark.parametrize("most", [0, 100 * V])
+def test_a_fit_writes_out_no_rows_but_the_sample_of_a_start(most, counts, monkeypatch):
+    """The few columns that a sample is sorted by are all that becomes dense, and the sample if it is small."""
+    written = set()
 
-    def refuse(self, *_, **__):
-        assert self.shape[1] <= 4
+    def spied(self, *_, **__):
+        if self.shape[1] > 4:
+            written.add(self.shape)
         return sparse.coo_array(self).toarray()
 
+    monkeypatch.setattr("caviar._model.sample_of", partial(sample_of, largest=100))
+    monkeypatch.setattr(points, "_MOST_NUMBERS", most)
     words = sparse.csr_array(counts)
-    monkeypatch.setattr(sparse.csr_array, "toarray", refuse)
-    for state in (mixture, plain, chain):
+    monkeypatch.setattr(sparse.csr_array, "toarray", spied)
+    mixture().fit({"words": words}, seed=0, max_iter=3)
+    assert written == ({(100, V)} if most else set())
+    written.clear()
+    # a chain's sample are its 500 rows in their order, and a model without labels to be guessed needs no points
+    for state in (plain, chain):
         state().fit({"words": words}, seed=0, max_iter=3)
     grouped().fit({"words": words, "group": GROUP})
+    assert not written
 
 
 def test_rows_are_told_apart_by_their_values_whether_sparse_or_not(counts):

@@ -384,7 +384,8 @@ class Passes:
                     total.add(function(rows))
             return total
 
-        return pairwise_sum(self.executor.map(chunk, len(chunks)))
+        # without a data plate there are no rows
+        return pairwise_sum(self.executor.map(chunk, len(chunks))) if chunks else Sums.zero()
 
     def _map_here(self, plan: Plan, source: RowSource, function: Callable[[Rows], T]) -> Iterator[T]:
         """Yield a function of blocks of rows by themselves, every row in them, computed in this process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -94,15 +95,22 @@ def weights_of(plan: Plan, sample: Sample, gate: Gate) -> Array:
 
 
 def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, tuple[Plate, ...]] | None:
-    """Return the observed values of the sample, NaN where missing, and the plates of their leading axes; or None."""
+    """Return the observed values of the sample, NaN where missing, and the plates of their leading axes; or None.
+
+    None if there are too many of them to be clustered, so that sparse rows, which are a start's like any others, may be
+    filled up.
+    """
     binding = plan.binding
     source = plan.compiled.sources.get(leaf)
     if source is None:
         values = binding.values[leaf]
-        return (np.array(values, dtype=np.float64), leaf.plates) if isinstance(values, np.ndarray) else None
-    if source.is_sparse or issparse(sample.columns[leaf.name]):
+        if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
+            return None
+        return np.array(values, dtype=np.float64), leaf.plates
+    rows = sample.columns[leaf.name]
+    if math.prod(rows.shape) > _MOST_NUMBERS:
         return None
-    values = np.moveaxis(source.values(sample.columns[leaf.name]), -1, 0)
+    values = np.moveaxis(source.values(rows.toarray() if issparse(rows) else rows), -1, 0)
     mask = sample.columns.get(mask_name(leaf.name))
     if mask is not None:
         values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)
@@ -148,7 +156,7 @@ def _chooses_width(leaf: Variable, gate: Gate) -> bool:
 def _arranged(plan: Plan, sample: Sample, gate: Gate, leaf: Variable) -> Array | None:
     """Return the values of a leaf with the plates of the gate first, (repetitions, other plates..., event...)."""
     found = sampled_values(plan, sample, leaf)
-    if found is None or found[0].size > _MOST_NUMBERS:
+    if found is None:
         return None
     values, plates = found
     own = _rows_first(plan, sample, gate)
