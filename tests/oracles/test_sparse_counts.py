@@ -125,6 +125,20 @@ def test_the_fit_is_that_of_the_dense_array(name, counts):
         assert_same_fit(*fits)
 
 
+def test_rare_words_do_not_hide_the_topics():
+    """The start is as good as the labels that the documents were drawn with, among many words that are hardly used."""
+    rng = np.random.default_rng(0)
+    n_words = 600
+    kinds, z = rng.dirichlet(np.full(n_words, 0.05), 8), rng.integers(0, 8, 1_000)
+    words = np.array([rng.multinomial(60, kinds[k]) for k in z])
+    q = cv.Dirichlet("topics", np.full(n_words, 0.5), plates=cv.Plate("topic", 8))
+    label = cv.Categorical("z", cv.Dirichlet("weights", np.ones(8)), plates=DOC)
+    model = cv.Model(cv.Multinomial("words", None, q[label], plates=DOC))
+    best = model.fit({"words": words}, init={"z": z}).elbo
+    for data in (words, sparse.csr_array(words)):
+        assert model.fit({"words": data}, seed=0).elbo == pytest.approx(best, rel=1e-9)
+
+
 def test_restarts_are_the_same(counts):
     """Which of them is returned is up to rounding where several end at one optimum."""
     one, other = (

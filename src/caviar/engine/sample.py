@@ -171,7 +171,9 @@ class _Smallest:
 
 def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
     """Return the lexicographic order of the rows, which other units of the columns do not change."""
-    keys = [key for name in _values_first(columns) for key in _first_columns(_observed(columns, name, np.inf))]
+    keys = [
+        key for name in _values_first(columns) for key in _first_columns(_observed(columns, name, np.inf))
+    ]
     order = np.lexsort(keys[_SORT_KEYS - 1 :: -1])
     partial = [columns[entries_name(name)][order] for name in columns if entries_name(name) in columns]
     return order[order_of_patterns(partial)] if partial else order

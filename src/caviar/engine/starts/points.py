@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,12 +72,14 @@ def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
     }
     if arranged and not is_located:
         found.append(
-            _joined([_averaged(plan, sample, gate, leaf, own) for leaf, own in arranged.items()], weights)
+            _joined(
+                {leaf: _averaged(plan, sample, gate, leaf, own) for leaf, own in arranged.items()}, weights
+            )
         )
-        found.append(_joined([_each(leaf, own) for leaf, own in arranged.items()], weights))
-    widths = [_each(leaf, own) for leaf, own in arranged.items() if _chooses_width(leaf, gate)]
+        found.append(_joined({leaf: _each(leaf, own) for leaf, own in arranged.items()}, weights))
+    widths = {leaf: _each(leaf, own) for leaf, own in arranged.items() if _chooses_width(leaf, gate)}
     if widths:
-        found.append(_joined([_distances(own, weights) for own in widths], weights))
+        found.append(_joined({leaf: _distances(own, weights) for leaf, own in widths.items()}, weights))
     distinct: list[Array] = []
     for points in found:
         fewer = _in_fewer(points)
@@ -226,17 +228,39 @@ def _distances(points: Array, weights: Array) -> Array:
     return np.log(np.maximum(away, 1e-3 * np.nanmean(away, axis=0)) + np.finfo(float).tiny)
 
 
-def _joined(columns: Sequence[Array], weights: Array) -> Array:
-    """Return the columns side by side in units of their spread, their means where they are missing."""
-    joined = np.concatenate(columns, axis=1)
-    missing = np.isnan(joined)
-    if missing.any():
-        counts = weights @ ~missing
-        means = np.divide(
-            weights @ np.where(missing, 0.0, joined), counts, out=np.zeros(len(counts)), where=counts > 0
-        )
-        joined = np.where(missing, means, joined)
-    return in_units(joined, weights)
+def _joined(columns: Mapping[Variable, Array], weights: Array) -> Array:
+    """Return the columns of leaves side by side in units of their spread, their means where they are missing."""
+    filled = {leaf: _filled(own, weights) for leaf, own in columns.items()}
+    return np.concatenate(
+        [
+            _in_one_unit(own, weights) if isinstance(leaf, Multinomial) else in_units(own, weights)
+            for leaf, own in filled.items()
+        ],
+        axis=1,
+    )
+
+
+def _filled(columns: Array, weights: Array) -> Array:
+    missing = np.isnan(columns)
+    if not missing.any():
+        return columns
+    counts = weights @ ~missing
+    means = np.divide(
+        weights @ np.where(missing, 0.0, columns), counts, out=np.zeros(len(counts)), where=counts > 0
+    )
+    return np.where(missing, means, columns)
+
+
+def _in_one_unit(columns: Array, weights: Array) -> Array:
+    """Return columns with mean 0 and a mean variance of 1.
+
+    Roots of shares have one unit as they are. In units of their own, words that are hardly used, of which there are
+    many, would be as loud as the others.
+    """
+    share = weights / weights.sum()
+    centred = columns - share @ columns
+    spread = np.sqrt(np.mean(share @ centred**2))
+    return centred / spread if spread > 1e-12 else np.zeros_like(centred)
 
 
 def _in_fewer(points: Array) -> Array | None:
