@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -109,7 +110,7 @@ def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, t
         if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
             return None
         return np.array(values, dtype=np.float64), leaf.plates
-    rows = sample.columns[leaf.name]
+    rows: Any = sample.columns[leaf.name]
     if math.prod(rows.shape) > _MOST_NUMBERS:
         return None
     values = np.moveaxis(source.values(rows.toarray() if issparse(rows) else rows), -1, 0)
