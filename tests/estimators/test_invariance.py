@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 import caviar as cv
 from caviar.estimators._data_scale import scale_of
@@ -216,7 +215,6 @@ def test_where_a_fit_with_missing_entries_begins_does_not_depend_on_an_offset(st
 
     def begun(at):
         mixture = cv.BayesianGaussianMixture(3, covariance_type=structure, init_params=labels, max_iter=0)
-        with pytest.warns(ConvergenceWarning):
-            return mixture.fit(rows + at).elbo_
+        return mixture.fit(rows + at).elbo_
 
     np.testing.assert_allclose(begun(2.0**27), begun(0.0), rtol=1e-9)
