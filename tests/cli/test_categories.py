@@ -79,10 +79,16 @@ def test_the_fit_is_that_of_the_model_stated_in_python(run, fit_command):
         np.testing.assert_allclose([each["value"] for each in told.values()], p.mean[k], rtol=1e-8)
 
 
-def test_of_numbers_alone_it_is_the_mixture_with_diagonal_covariances(run, penguins):
+def test_of_numbers_alone_it_is_the_mixture_with_diagonal_covariances(run, penguins, tmp_path):
+    """Under the same prior, which is that of the data and not learnt."""
     command = ["fit", penguins, "--columns", ",".join(NUMBERS), "-k", 3, "--seed", 0, "-q", "--json"]
     mixed = json.loads(run(*command, "--non-numeric", "categorical").stdout)
-    diagonal = json.loads(run(*command, "--covariance", "diag").stdout)
+    mixture = cv.BayesianGaussianMixture(
+        3, covariance_type="diag", covariance_prior="empirical", mean_precision_prior=1.0, random_state=0
+    ).fit(np.column_stack([ARRAYS[name] for name in NUMBERS]))
+    mixture.about_ = {"columns": list(NUMBERS)}
+    mixture.save(tmp_path / "diagonal.caviar")
+    diagonal = json.loads(run("show", tmp_path / "diagonal.caviar", "--json").stdout)
     assert mixed["elbo"] == pytest.approx(diagonal["elbo"], abs=1e-3)
     key = lambda own: own["weight"]["value"]  # noqa: E731
     for one, other in zip(

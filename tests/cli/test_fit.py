@@ -214,7 +214,7 @@ def test_a_structure_of_covariances_and_auto_are_passed_on(run, eruptions):
     told = json.loads(result.stdout)
     assert told["elbo"] == expected.elbo_
     assert told["covariance_type"] == "tied"
-    assert len(told["components"]) == expected.n_components_ == 2
+    assert len(told["components"]) == expected.n_components_ == 3
     words = run(
         "fit",
         eruptions,
@@ -228,7 +228,7 @@ def test_a_structure_of_covariances_and_auto_are_passed_on(run, eruptions):
         0,
         "-q",
     ).stdout
-    assert "with tied covariances, 2 components" in words
+    assert "with tied covariances, 3 components" in words
     assert "moves tried" in words
 
 

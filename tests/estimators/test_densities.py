@@ -118,10 +118,16 @@ def test_samples_follow_the_density(name):
 def test_samples_of_two_columns_have_the_right_moments(name):
     estimator = MULTIVARIATE[name].fit(FAITHFUL)
     rows, labels = estimator.sample(200_000, random_state=0)
+    covariances = estimator.covariances_
+    if name == "joint":
+        # of the predictive Student-t: wider than the expected covariance, by what is not known of mean and precision
+        theta = estimator.posterior_["theta"]
+        widened = (1 + 1 / theta.mean_precision) / (theta.df - 3)
+        covariances = widened[:, None, None] * theta.inverse_scale
     for k in range(2):
         own = rows[labels == k]
         np.testing.assert_allclose(own.mean(axis=0), estimator.means_[k], rtol=0.01)
-        np.testing.assert_allclose(np.cov(own.T), estimator.covariances_[k], rtol=0.05)
+        np.testing.assert_allclose(np.cov(own.T), covariances[k], rtol=0.03)
 
 
 def test_rows_far_away_have_finite_densities():

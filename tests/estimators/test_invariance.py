@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 import caviar as cv
 from caviar.estimators._data_scale import scale_of
@@ -44,11 +43,13 @@ def assert_same(one, other, rtol, names=None):
         np.testing.assert_allclose(one[name], other[name], rtol=rtol, atol=1e-14, err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_order_of_the_rows_does_not_matter(estimator):
+    # so many iterations that parameters are settled too, which a settled bound leaves free by its root
+    estimator = clone(estimator).set_params(tol=0.0, max_iter=30)
     order = np.random.default_rng(0).permutation(N)
     plain, permuted = results(estimator, FAITHFUL), results(estimator, FAITHFUL[order])
     back = {**permuted, **{n: permuted[n][np.argsort(order)] for n in ("log_densities", "responsibilities")}}
-    # parameters are settled to the square root of what the bound is
     assert_same(plain, back, 1e-8)
 
 
@@ -216,7 +217,6 @@ def test_where_a_fit_with_missing_entries_begins_does_not_depend_on_an_offset(st
 
     def begun(at):
         mixture = cv.BayesianGaussianMixture(3, covariance_type=structure, init_params=labels, max_iter=0)
-        with pytest.warns(ConvergenceWarning):
-            return mixture.fit(rows + at).elbo_
+        return mixture.fit(rows + at).elbo_
 
     np.testing.assert_allclose(begun(2.0**27), begun(0.0), rtol=1e-9)

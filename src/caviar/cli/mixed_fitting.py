@@ -73,7 +73,9 @@ def fit_mixed(request: FitRequest, data: str | None) -> None:
 
 
 def _stated(arrays: Mapping[str, Any], categories: Mapping[str, list[str]], n_components: int) -> cv.Model:
-    """Return the model: its priors, in the units of the data, are those of a mixture with diagonal covariances.
+    """Return the model: its priors, in the units of the data, are those of a mixture with diagonal covariances, given.
+
+    They are what ``covariance_prior="empirical"`` and ``mean_precision_prior=1`` say there; no scale is learnt.
 
     Raises
     ------

@@ -218,11 +218,15 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         with checkpointing.opened() as next_fit:
             posterior = self._best(statement, self._data(rows), rows.weights, generator, next_fit)
         if posterior.status in _UNFINISHED and self.max_iter:
-            message = f"{type(self).__name__}: {posterior.status.explanation}"
+            message = f"{type(self).__name__}: {self._explanation(posterior)}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _explanation(self, posterior: Posterior) -> str:
+        """Return why a fit ended where it did, in words."""
+        return posterior.status.explanation
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what the mixture was fitted to: its posterior is their prior.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import ParameterError
 from .._lazy import in_memory
@@ -395,14 +393,14 @@ class BayesianGaussianMixture(GaussianEstimator):
         if ends[-1].is_interrupted:
             # also where the best so far had converged
             found.posterior.status = Status.INTERRUPTED
-            warnings.warn(
-                "BayesianGaussianMixture: the search for the number of components was interrupted; "
-                "this is the best so far",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         self.moves_ = list(found.moves)
         return among(found.posterior, [end.posterior for end in ends])
+
+    def _explanation(self, posterior: Posterior) -> str:
+        """Return why a fit ended where it did; a search that was interrupted is told as one."""
+        if is_auto(self.n_components) and posterior.status is Status.INTERRUPTED:
+            return "the search for the number of components was interrupted; this is the best so far"
+        return super()._explanation(posterior)
 
     def _start_of_search(self, X: AnyArray) -> Array | None:
         """Return the responsibilities that a search begins with; None for one component."""

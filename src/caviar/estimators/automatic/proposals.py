@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._posterior import Posterior
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from .halves import halves
 from .problem import Problem
 
@@ -52,10 +52,10 @@ def split_of(
 ) -> Proposal | None:
     """Return the best cut in two of component k: a fit of two components to its rows, against one.
 
-    None if there are too few rows.
+    None if all its rows are equal, as one row of their weight is: nothing tells them apart.
     """
     part = problem.part(responsibilities[:, k], _SMALLEST_SHARE, tol=_TOL)
-    if len(part.X) < 2:
+    if not _differ(part.X):
         return None
     one = part.fit(1, max_iter=_FIRST)
     ends = [part.fit(2, start, max_iter=_FIRST, seed=generator) for start in ("auto", *_halves_of(part))]
@@ -63,6 +63,11 @@ def split_of(
     if not two.converged:
         two = part.fit(2, {name: two[name] for name in two}, max_iter=_LAST)
     return Proposal("split", (k,), two.elbo - one.elbo, problem.responsibilities(two)[:, 0])
+
+
+def _differ(X: AnyArray) -> bool:
+    """Return whether any two rows differ; missing entries are equal."""
+    return len(X) > 1 and not np.array_equal(X[1:], X[:-1], equal_nan=True)
 
 
 def _halves_of(part: Problem) -> list[dict[str, Array]]:
