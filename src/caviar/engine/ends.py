@@ -55,7 +55,9 @@ class Ends:
 
     def interrupted(self) -> Ends:
         """Return the ends as they are where the next start was interrupted before it had an objective."""
-        return self if self.best is None else replace(self, best=replace(self.best, status=Status.INTERRUPTED))
+        return (
+            self if self.best is None else replace(self, best=replace(self.best, status=Status.INTERRUPTED))
+        )
 
     def with_failure(self, error: ImproperError) -> Ends:
         """Return the ends with a start that has no update."""

@@ -97,7 +97,9 @@ def rows_from(source: RowSource, bounds: Sequence[tuple[int, int]]) -> Sample:
     weights = np.concatenate([np.ones(size) if own is None else own for own, size in several])
     columns = {name: _stacked([block[name] for block in blocks]) for name in blocks[0]}
     total = float(weights.sum())
-    return Sample(columns, weights * (source.total_weight / total if total else 1.0), is_part=True, is_in_order=True)
+    return Sample(
+        columns, weights * (source.total_weight / total if total else 1.0), is_part=True, is_in_order=True
+    )
 
 
 class _Distinct:
