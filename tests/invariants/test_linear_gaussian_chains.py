@@ -121,7 +121,7 @@ def test_noise_of_any_size_is_found_with_an_unknown_transition(deviation):
 
 
 def test_a_start_takes_no_steps_from_rows_in_no_order():
-    """Rows of its sample are in the order of their values: the transition and the noise of steps are at their priors."""
+    """Its sample is in the order of values: the transition and the noise of steps are at their priors."""
     x = np.cumsum(np.random.default_rng(1).normal(size=(50, 2)), axis=0)
     time, row, column = cv.Plate("time"), cv.Plate("row", 2), cv.Plate("column", 2)
     transition = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=row)
