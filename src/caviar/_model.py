@@ -435,6 +435,12 @@ class Model:
                     raise DataError(str(error)) from error
                 except ImproperError as error:
                     ends = ends.with_failure(error)
+                except KeyboardInterrupt:
+                    # while the start was made, or its first objective: earlier ones may have ended
+                    if ends.best is None:
+                        raise
+                    ends = ends.interrupted()
+                    break
                 else:
                     ends = ends.with_end(result)
                     if result.status is Status.INTERRUPTED:

@@ -62,17 +62,17 @@ def after(n_iterations: int) -> Callable[[object], None]:
 
 
 class Breaking(Threads):
-    """One thread that is interrupted, as if by Ctrl-C, at a pass over the rows or in the middle of one."""
+    """One thread that is interrupted once, as if by Ctrl-C, at a pass over the rows or in the middle of one."""
 
-    def __init__(self, chunks: int) -> None:
+    def __init__(self, chunks: int, error: type[BaseException] = Broken) -> None:
         super().__init__(1)
-        self.left = chunks
+        self.left, self.error = chunks, error
 
     def map(self, function: Callable[[int], Any], n_tasks: int) -> Iterator[Any]:
         for number in range(n_tasks):
-            if self.left == 0:
-                raise Broken
             self.left -= 1
+            if self.left == -1:
+                raise self.error
             yield function(number)
 
 

@@ -211,7 +211,8 @@ def test_a_fit_that_has_ended_is_not_made_again(name, tmp_path):
 
 
 def test_ctrl_c_gives_the_best_so_far_and_the_same_call_goes_on(tmp_path):
-    case = CASES["joint"]
+    # a fit of many iterations
+    case = CASES["robust"]
     data = case.draw(np.random.default_rng(9), 300)
 
     def interrupt(event: Any) -> None:
@@ -262,3 +263,30 @@ def test_what_comes_from_a_checkpoint_serves_as_a_prior(tmp_path):
         again = model.fit({"x": data["x"][:15]}, **known, checkpoint=tmp_path / "c")
     rest = {"x": data["x"][15:]}
     assert_same_bits(model.fit(rest, **known, prior=again), model.fit(rest, **known, prior=first))
+
+
+@pytest.mark.parametrize("name", ["joint", "spherical", "factors"])
+def test_ctrl_c_at_any_pass_is_told_and_the_same_call_goes_on(name, tmp_path):
+    """In the starts, in iterations, and in the look for a saddle point where a fit has settled."""
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(13), 60)
+    kept = {"max_iter": 25, "n_restarts": 2}
+    whole = case.fit(data, **kept)
+    counting = Breaking(10**9)
+    case.fit(data, **kept, executor=counting)
+    passes = 10**9 - counting.left
+    interrupted = 0
+    for number in range(0, passes, max(1, passes // 6)):
+        path = tmp_path / f"c{number}"
+        try:
+            stopped = case.fit(data, **kept, executor=Breaking(number, KeyboardInterrupt), checkpoint=path)
+        except KeyboardInterrupt:
+            # before the first objective there is nothing to be given
+            pass
+        else:
+            assert stopped.status.value == "interrupted"
+            assert stopped.elbo == max(stopped.restart_elbos)
+            assert stopped.n_iter == len(stopped.elbo_trace) - 1
+            interrupted += 1
+        assert_same_bits(case.fit(data, **kept, checkpoint=path), whole)
+    assert interrupted > 1

@@ -118,3 +118,17 @@ def test_noise_of_any_size_is_found_with_an_unknown_transition(deviation):
     np.testing.assert_allclose(posterior["A"].mean, turn, atol=0.06)
     np.testing.assert_allclose(posterior["q"].mean * deviation**2, 1.0, atol=0.35)
     assert posterior["tau"].mean * deviation**2 == pytest.approx(1.0, abs=0.35)
+
+
+def test_a_start_takes_no_steps_from_rows_in_no_order():
+    """Its sample is in the order of values: the transition and the noise of steps are at their priors."""
+    x = np.cumsum(np.random.default_rng(1).normal(size=(50, 2)), axis=0)
+    time, row, column = cv.Plate("time"), cv.Plate("row", 2), cv.Plate("column", 2)
+    transition = cv.MultivariateNormal("A", np.zeros(2), np.eye(2), plates=row)
+    s = cv.LinearGaussianChain(
+        "s", np.zeros(2), np.eye(2), transition, cv.diagonal(cv.Gamma("q", 2.0, 4.0, plates=row)), along=time
+    )
+    seen = cv.dot(cv.Constant("seen", np.eye(2), plates=column), s)
+    start = cv.Model(cv.Normal("x", seen, 1.0, plates=(time, column))).fit({"x": x}, seed=0, max_iter=0)
+    np.testing.assert_allclose(start["A"].mean, 0.0, atol=1e-12)
+    np.testing.assert_allclose(start["q"].mean, 0.5, rtol=1e-12)

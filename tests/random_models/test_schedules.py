@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import caviar as cv
 
@@ -53,6 +54,15 @@ def test_incremental_ascent_rises_to_an_exact_objective(drawn: Drawn, n: int, fa
         return
     assert_sane(posterior)
     _assert_exact(posterior, stated, data, **weights)
+
+
+def test_a_model_of_which_all_is_known_has_batches_too():
+    """Nothing is summed nor kept for it."""
+    x = np.random.default_rng(0).normal(size=7)
+    posterior = cv.Model(cv.Normal("x", 0.5, 2.0, plates=cv.Plate("row"))).fit(
+        {"x": x}, schedule=cv.Incremental(3)
+    )
+    assert np.isclose(posterior.elbo, norm(0.5, np.sqrt(0.5)).logpdf(x).sum(), rtol=1e-13)
 
 
 @examples(60)

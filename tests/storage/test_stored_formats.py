@@ -36,7 +36,9 @@ def test_a_stored_file_gives_the_numbers_beside_it(path, tmp_path):
 def assert_gives(found, wanted):
     assert type(found).__name__ == wanted["class"]
     if isinstance(found, cv.Model):
-        assert found.fit(wanted["data"], seed=0).elbo == pytest.approx(wanted["elbo"], rel=1e-9)
+        # labels to begin with: where a fit begins by itself may change from version to version
+        fitted = found.fit(wanted["data"], init={"z": wanted["labels"]}, seed=0)
+        assert fitted.elbo == pytest.approx(wanted["elbo"], rel=1e-9)
         return
     if isinstance(found, cv.Posterior):
         data = wanted["data"]

@@ -53,6 +53,12 @@ class Ends:
         elbos, traces = (*self.elbos, result.elbo), (*self.traces, result.trace)
         return replace(self, n_ended=self.n_ended + 1, best=best, elbos=elbos, traces=traces)
 
+    def interrupted(self) -> Ends:
+        """Return the ends as they are where the next start was interrupted before it had an objective."""
+        return (
+            self if self.best is None else replace(self, best=replace(self.best, status=Status.INTERRUPTED))
+        )
+
     def with_failure(self, error: ImproperError) -> Ends:
         """Return the ends with a start that has no update."""
         return replace(self, n_ended=self.n_ended + 1, failure=self.failure or str(error))

@@ -16,7 +16,7 @@ from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
-from .sample import rows_from
+from .sample import Sample, rows_from
 from .scratch import Scratch
 from .sequences import given_sequences, sequence_bounds, tiles_of
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
@@ -355,10 +355,10 @@ class Passes:
 
         Notes
         -----
-        Of a chain the successive states count as independent; in a sample of the rows none are successive, and their
-        sums are zero.
+        Of a chain the successive states count as independent; in a sample that is not in order none are successive, and
+        their sums are zero.
         """
-        chain, in_order = plan.chain, source is self.source
+        chain, in_order = plan.chain, not isinstance(source, Sample) or source.is_in_order
 
         def block(rows: Rows) -> Sums:
             state = give(rows)

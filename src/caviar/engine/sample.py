@@ -31,7 +31,7 @@ _SORT_KEYS = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows in an order that follows from their values; a source of rows itself.
+    """Distinct rows in an order that follows from their values, or rows as they come; a source of rows itself.
 
     Attributes
     ----------
@@ -43,12 +43,15 @@ class Sample:
         Whether there are other rows than these.
     rows_together
         Rows that are read at the cost of one.
+    is_in_order
+        Whether successive rows follow each other in the data too, as the steps of a sequence do.
     """
 
     columns: Mapping[str, AnyArray]
     row_weights: Array
     is_part: bool = False
     rows_together: int = 1
+    is_in_order: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -94,7 +97,9 @@ def rows_from(source: RowSource, bounds: Sequence[tuple[int, int]]) -> Sample:
     weights = np.concatenate([np.ones(size) if own is None else own for own, size in several])
     columns = {name: _stacked([block[name] for block in blocks]) for name in blocks[0]}
     total = float(weights.sum())
-    return Sample(columns, weights * (source.total_weight / total if total else 1.0), is_part=True)
+    return Sample(
+        columns, weights * (source.total_weight / total if total else 1.0), is_part=True, is_in_order=True
+    )
 
 
 class _Distinct:

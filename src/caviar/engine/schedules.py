@@ -191,4 +191,6 @@ def _most_batches(plan: Plan, n_rows: int) -> int:
     That is twice their sums, of each batch and of neighbours along a tree, and the globals of the last visit.
     """
     room = min(max(_LEAST_BYTES, n_rows * plan.binding.bytes_a_row), _MOST_BYTES)
-    return int(room // (8 * (2 * plan.rows.n_sums + plan.n_natural)))
+    # a model of which all is known has no sums at all
+    numbers = max(1, 2 * plan.rows.n_sums + plan.n_natural)
+    return int(room // (8 * numbers))

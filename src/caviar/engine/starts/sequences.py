@@ -35,4 +35,4 @@ def in_order(source: RowSource, starts_of: Starts) -> Sample:
         among = starts_of.among(source.read(begin, end), end - begin)[run - begin]
         found.append(run[int(np.argmax(among)) if start else 0 :])
     places = np.concatenate(found)
-    return Sample(gather(source, places), weights[places], is_part)
+    return Sample(gather(source, places), weights[places], is_part, is_in_order=True)
