@@ -169,7 +169,7 @@ def test_what_cannot_be_compared_is_refused(run, faithful, options, message):
 def test_a_check_passes_in_words(run, model, faithful):
     result = run("check", model, faithful)
     assert result.exit_code == 0
-    assert result.stdout.count("passed") == 3
+    assert result.stdout.count("passed") == 4
     assert "What the fit reports is true of these rows." in result.stdout
 
 

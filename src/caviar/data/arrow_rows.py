@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
+from .._naming import named
 from .._typing import AnyArray
 from .arrow_numbers import fill_columns, number_type
-from .naming import named
 from .pieces import PieceRows
 from .table_numbers import not_numeric_message
 

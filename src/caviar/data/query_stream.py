@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
+from .._naming import named
 from .._typing import AnyArray
 from .arrow_numbers import fill_columns
-from .naming import named
 from .raw_file import RawFile, Workspace, write_raw
 from .table_files import TableFiles, as_number, identifier
 from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message

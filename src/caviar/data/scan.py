@@ -15,10 +15,10 @@ from urllib.parse import unquote
 import numpy as np
 
 from .._errors import DataError, ParameterError
+from .._naming import listed, named
 from .._typing import AnyArray
 from .arrow_numbers import number_type
 from .copied_pieces import CopiedPieces, Copy
-from .naming import listed, named
 from .parquet_pieces import ParquetPieces, read_footer
 from .pieces import PieceRows, Pieces
 from .query_stream import QueryStream

@@ -118,8 +118,8 @@ def _columns_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def _mapped(work: _Smallest | _Found, source: RowSource) -> Iterator[Any]:
-    """Yield what is found in each run of the rows, if they have any of the columns."""
-    if source.n_rows and work.names & source.read(0, 1).keys():
+    """Yield what is found in each run of the rows, if there are any."""
+    if source.n_rows:
         yield from (own for _, own in map_runs(work, source, source.n_rows, _BLOCK_ROWS))
 
 
@@ -150,10 +150,12 @@ class _Found:
 
 
 def _blocks(names: frozenset[str], source: RowSource, n_rows: int) -> Iterator[AnyArray]:
-    """Yield the marks of the rows with weight, block by block."""
+    """Yield the marks of the rows with weight, block by block; none where rows have no such column."""
     for start in range(0, n_rows, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n_rows)
         columns = {name: rows for name, rows in source.read(start, stop).items() if name in names}
+        if not columns:
+            return
         # mixed once more, for the hash of a row is a sum of hashes of its entries
         marks = np.broadcast_to(mix(hash_rows(columns)) >> np.uint64(64 - _BITS), (stop - start,))
         weights = source.weights(start, stop)

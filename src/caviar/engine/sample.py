@@ -21,7 +21,7 @@ from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name, mask_name
 from .work import RowSource
 
-__all__ = ["Sample", "gather", "hash_rows", "mix", "rows_from", "sample_of"]
+__all__ = ["Sample", "gather", "hash_rows", "mix", "read_blocks", "rows_from", "sample_of"]
 
 _SAMPLE_ROWS = 10_000
 _HASH_ROWS = 8_192
@@ -91,15 +91,53 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
 
 
 def rows_from(source: RowSource, bounds: Sequence[tuple[int, int]]) -> Sample:
-    """Return the rows of some blocks as they come, with weights that sum to those of all rows."""
-    blocks = [source.read(*own) for own in bounds]
-    several = [(source.weights(start, stop), stop - start) for start, stop in bounds]
-    weights = np.concatenate([np.ones(size) if own is None else own for own, size in several])
-    columns = {name: _stacked([block[name] for block in blocks]) for name in blocks[0]}
+    """Return the rows of some blocks, in ascending order, as they come, with weights that sum to those of all rows."""
+    columns, weights = read_blocks(source, bounds)
     total = float(weights.sum())
     return Sample(
         columns, weights * (source.total_weight / total if total else 1.0), is_part=True, is_in_order=True
     )
+
+
+def read_blocks(source: RowSource, bounds: Sequence[tuple[int, int]]) -> tuple[dict[str, AnyArray], Array]:
+    """Return the columns and the weights of some blocks of rows, in ascending order, one block after the other."""
+    blocks: list[tuple[Mapping[str, AnyArray], Array]] = []
+    for _, found in map_runs(_read_blocks, _Blocks(source, tuple(bounds)), source.n_rows, _HASH_ROWS):
+        blocks.extend(found)
+    columns = {name: _stacked([block[name] for block, _ in blocks]) for name in blocks[0][0]}
+    return columns, np.concatenate([weights for _, weights in blocks])
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Some blocks of rows of a source, in ascending order."""
+
+    source: Any
+    bounds: tuple[tuple[int, int], ...]
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the source is made of."""
+        return getattr(self.source, "arrays", ())
+
+    def between(self, start: int, stop: int) -> _Blocks:
+        """Return what of the blocks is in a run, as a source of its own that needs no other rows."""
+        own = [(max(first, start), min(last, stop)) for first, last in self.bounds]
+        own = [(first, last) for first, last in own if first < last]
+        begin, end = (own[0][0], own[-1][1]) if own else (start, start)
+        return _Blocks(
+            self.source.between(begin, end), tuple((first - begin, last - begin) for first, last in own)
+        )
+
+
+def _read_blocks(blocks: _Blocks, _: int) -> list[tuple[Mapping[str, AnyArray], Array]]:
+    """Return the columns and the weights of each block."""
+    found = []
+    for start, stop in blocks.bounds:
+        own = blocks.source.weights(start, stop)
+        weights = np.ones(stop - start) if own is None else own
+        found.append((blocks.source.read(start, stop), weights))
+    return found
 
 
 class _Distinct:
