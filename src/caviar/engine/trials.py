@@ -31,6 +31,9 @@ _MOST = 8
 _ROUNDS = (6, 8, 16)
 """Iterations of the rounds of a trial; after each but the last the better half of the starts goes on."""
 
+_CLOSER = 0.2
+"""What each round leaves of the nats a row by which a start may be behind the best: all come closer to their ends."""
+
 _SETTLED_BEHIND = 0.01
 """Nats a row by which a start that has settled may be behind the best: further rounds would bring it no nearer."""
 
@@ -96,9 +99,9 @@ def _winner(starts: Sequence[Start], passes: Passes, behind: float) -> Start:
         ranked = sorted((end for end in ends if end is not None), key=lambda end: -_digits(end.elbo))
         if not ranked:
             break
-        least = ranked[0].elbo - _SETTLED_BEHIND * per_row
+        behind *= _CLOSER
         best = ranked[: (len(ranked) + 1) // 2]
-        left = [_where(end) for end in best if end.status is not Status.CONVERGED or end.elbo >= least]
+        left = [_where(end) for end in best if ranked[0].elbo - end.elbo <= _margin(end, behind) * per_row]
         begun = [None] * len(left)
     return left[0]
 
@@ -121,6 +124,10 @@ def _near_the_best(
     finite = [elbo for elbo, _ in found if np.isfinite(elbo)]
     least = max(finite, default=0.0) - behind * max(passes.source.total_weight, 1.0)
     return [begun for elbo, begun in found if elbo >= least][:_MOST] or [(starts[0], None)]
+
+
+def _margin(end: Result, behind: float) -> float:
+    return min(behind, _SETTLED_BEHIND) if end.status is Status.CONVERGED else behind
 
 
 def _digits(elbo: float) -> float:
