@@ -35,7 +35,7 @@ from .state import (
 )
 from .status import Status
 
-__all__ = ["Progress", "Result", "Settings", "ascend", "record", "result_of", "tell"]
+__all__ = ["Progress", "Result", "Settings", "ascend", "first_moment", "record", "result_of", "tell"]
 
 log = logging.getLogger("caviar")
 
@@ -139,12 +139,12 @@ def ascend(
     The objective is computed after every single update, so that one which lowers it is caught and named; a
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
-    passes.forget()
-    passes.memoize(settings.n_batches)
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
     if resumed is None:
-        moment = _first(settings, plan, q, passes)
+        moment = first_moment(settings, plan, q, passes)
     else:
+        passes.forget()
+        passes.memoize(settings.n_batches)
         moment = resumed
         passes.go_on(moment.state.plan, moment.kept)
         # whether the earlier one was in float32 still is not known
@@ -245,8 +245,10 @@ def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
     return Moment(state, trace, moment.n_iter, np.inf, memory, passes.kept(), saddles=moment.saddles)
 
 
-def _first(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
+def first_moment(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
     """Return the moment before the first iteration: after a pass with the global factors of a start."""
+    passes.forget()
+    passes.memoize(settings.n_batches)
     state = begin(plan, q, passes)
     memory = Memory() if settings.moves_further else None
     return Moment(state, [state.elbo], 0, np.inf, memory, passes.kept())

@@ -172,7 +172,18 @@ class _Response:
             # all differences are of passes that begin alike: what these lack of the optimum is no part of any
             self._updates_at(self._expected)
             self._carried = self._passes.carried
-        self._updates = self._updates_at(self._expected)
+        if self._has_sums_of(passes):
+            self._updates = joined(self._plan, _updates_at(self._plan, self._arrays))
+        else:
+            self._updates = self._updates_at(self._expected)
+
+    def _has_sums_of(self, passes: Passes) -> bool:
+        """Return whether the sums of the state are already those of a pass at its factors over the rows used here."""
+        if self._plan.rows.keeps_locals or passes.n_batches(self._plan):
+            return False
+        if self._passes is not None and self._passes.source.n_rows < passes.source.n_rows:
+            return False
+        return np.array_equal(self._expected, expected_of(self._plan, self._natural, self._arrays))
 
     @property
     def size(self) -> int:

@@ -11,11 +11,11 @@ import numpy as np
 
 from .._errors import ImproperError
 from ..language import Variable
-from .loop import Result, Settings, ascend
+from .loop import Result, Settings, ascend, first_moment
+from .moment import Moment
 from .passes import Passes
 from .plan import Plan
 from .sample import Sample
-from .state import begin
 from .status import Status
 
 __all__ = ["Start", "best_of"]
@@ -30,6 +30,12 @@ _MOST = 8
 
 _ROUNDS = (6, 8, 16)
 """Iterations of the rounds of a trial; after each but the last the better half of the starts goes on."""
+
+_CLOSER = 0.2
+"""What each round leaves of the nats a row by which a start may be behind the best: all come closer to their ends."""
+
+_SETTLED_BEHIND = 0.01
+"""Nats a row by which a start that has settled may be behind the best: further rounds would bring it no nearer."""
 
 _FURTHER = Settings(max_iter=0, tol=1e-3, accelerate=True)
 
@@ -81,33 +87,47 @@ def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
 def _winner(starts: Sequence[Start], passes: Passes, behind: float) -> Start:
     """Return the start that is left where after each of several rounds the better half goes on."""
     remaining = _near_the_best(starts, passes, behind)
+    begun: Sequence[Moment | None] = [moment for _, moment in remaining]
+    left = [start for start, _ in remaining]
+    per_row = max(passes.source.total_weight, 1.0)
     for n_iter in _ROUNDS:
-        if len(remaining) == 1:
+        if len(left) == 1:
             break
-        ends = [_fitted(replace(_FURTHER, max_iter=n_iter), start, passes) for start in remaining]
+        settings = replace(_FURTHER, max_iter=n_iter)
+        ends = [_fitted(settings, start, passes, moment) for start, moment in zip(left, begun, strict=True)]
         # those that end alike keep their order, whatever rounding makes of it
         ranked = sorted((end for end in ends if end is not None), key=lambda end: -_digits(end.elbo))
         if not ranked:
             break
-        remaining = [_where(end) for end in ranked[: (len(ranked) + 1) // 2]]
-    return remaining[0]
+        behind *= _CLOSER
+        best = ranked[: (len(ranked) + 1) // 2]
+        left = [_where(end) for end in best if ranked[0].elbo - end.elbo <= _margin(end, behind) * per_row]
+        begun = [None] * len(left)
+    return left[0]
 
 
-def _near_the_best(starts: Sequence[Start], passes: Passes, behind: float) -> list[Start]:
-    """Return the starts, best first, without those that are far behind before the first iteration."""
+def _near_the_best(
+    starts: Sequence[Start], passes: Passes, behind: float
+) -> list[tuple[Start, Moment | None]]:
+    """Return the starts, best first, but those far behind, and where each is before the first iteration."""
     found = []
     for start in starts:
         try:
-            elbo = _digits(begin(*start, passes).elbo)
+            moment = first_moment(_FURTHER, *start, passes)
+            elbo = _digits(moment.state.elbo)
         except ImproperError as error:
             log.info("start left out: %s", error)
             continue
         # a point in the place of a distribution has no objective yet
-        found.append((elbo if np.isfinite(elbo) else np.inf, start))
+        found.append((elbo if np.isfinite(elbo) else np.inf, (start, moment)))
     found.sort(key=lambda one: -one[0])
     finite = [elbo for elbo, _ in found if np.isfinite(elbo)]
     least = max(finite, default=0.0) - behind * max(passes.source.total_weight, 1.0)
-    return [start for elbo, start in found if elbo >= least][:_MOST] or list(starts[:1])
+    return [begun for elbo, begun in found if elbo >= least][:_MOST] or [(starts[0], None)]
+
+
+def _margin(end: Result, behind: float) -> float:
+    return min(behind, _SETTLED_BEHIND) if end.status is Status.CONVERGED else behind
 
 
 def _digits(elbo: float) -> float:
@@ -118,10 +138,15 @@ def _where(result: Result) -> Start:
     return result.plan, dict(result.q)
 
 
-def _fitted(settings: Settings, start: tuple[Plan, Mapping[Variable, Any]], passes: Passes) -> Result | None:
-    """Return where the ascent from a start ends; None if that is no fit."""
+def _fitted(
+    settings: Settings,
+    start: tuple[Plan, Mapping[Variable, Any]],
+    passes: Passes,
+    moment: Moment | None = None,
+) -> Result | None:
+    """Return where the ascent from a start, or its moment before the first iteration, ends; None if that is no fit."""
     try:
-        result = ascend(settings, *start, passes)
+        result = ascend(settings, *start, passes, moment)
     except ImproperError as error:
         log.info("start left out: %s", error)
         return None

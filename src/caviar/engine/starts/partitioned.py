@@ -42,7 +42,12 @@ def in_clusters(basis: Basis) -> Iterator[Guess]:
 
 
 def in_fewer_clusters(basis: Basis) -> Iterator[Guess]:
-    """Yield labels by clustering that leave categories empty."""
+    """Yield labels by clustering that leave categories empty: of an ordinary mixture only under a posterior.
+
+    With points in the place of all globals an empty component is a likelihood given away.
+    """
+    if basis.is_plain and basis.plan.point.issuperset(basis.plan.order):
+        return
     yield from _together(basis, _fewer)
 
 
