@@ -20,7 +20,7 @@ def three_clusters(rng, n_rows=90):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_near_singular_directions_cost_no_density(seed):
-    """Held out, the default is within 0.3 nats of the density that made the rows; the covariance of the data is not."""
+    """Held out, the default is within a nat of the density that made the rows; the covariance of the data is not."""
     rng = np.random.default_rng(seed)
     means, mixing = 3 * rng.normal(size=(3, 3)), rng.normal(size=(3, 8))
     z = rng.integers(3, size=1200)
@@ -34,8 +34,9 @@ def test_near_singular_directions_cost_no_density(seed):
     empirical = (
         cv.BayesianGaussianMixture(3, covariance_prior="empirical", random_state=0).fit(fitted).score(others)
     )
-    assert default > (true - np.log(3)).mean() - 0.3
-    assert default > empirical + 0.6
+    highest = (true - np.log(3)).mean()
+    assert highest - 1.0 < default < highest
+    assert empirical < highest - 5.0
 
 
 @pytest.mark.parametrize("name", ["narrow clusters", "correlated columns", "as one Gaussian", "few rows"])
