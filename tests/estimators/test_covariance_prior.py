@@ -20,7 +20,7 @@ def three_clusters(rng, n_rows=90):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_near_singular_directions_cost_no_density(seed):
-    """Held out, the default is within 0.3 nats of the density that made the rows; the covariance of the data is not.
+    """Held out, the default is within a nat of the density that made the rows; the covariance of the data is not.
 
     Both begin at the labels that made the rows: the highest ELBO of so few rows may belong to fewer components.
     """
@@ -37,8 +37,9 @@ def test_near_singular_directions_cost_no_density(seed):
         cv.BayesianGaussianMixture(3, covariance_prior=prior, init_params=z[:400]).fit(fitted).score(others)
         for prior in ("auto", "empirical")
     )
-    assert default > (true - np.log(3)).mean() - 0.3
-    assert default > empirical + 0.6
+    highest = (true - np.log(3)).mean()
+    assert highest - 1.0 < default < highest
+    assert empirical < highest - 5.0
 
 
 @pytest.mark.parametrize("name", ["narrow clusters", "correlated columns", "as one Gaussian", "few rows"])

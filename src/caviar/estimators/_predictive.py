@@ -254,8 +254,8 @@ class PredictiveMethods(MixtureEstimator):
         >>> X = cv.datasets.load_faithful().values
         >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
         >>> mixture.credible_intervals(0.9).means[:, mixture.means_[:, 0].argmin()].round(1)
-        array([[ 2. , 53.7],
-               [ 2.1, 55.7]])
+        array([[ 2. , 53.5],
+               [ 2.1, 55.5]])
         """
         check_is_fitted(self)
         if not 0 < level < 1:

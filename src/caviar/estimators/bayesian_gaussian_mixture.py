@@ -202,15 +202,15 @@ class BayesianGaussianMixture(GaussianEstimator):
     >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
     >>> order = mixture.weights_.argsort()
     >>> mixture.means_[order].round(1)
-    array([[ 2.1, 54.7],
-           [ 4.3, 79.9]])
+    array([[ 2. , 54.5],
+           [ 4.3, 80. ]])
     >>> mixture.predict([[2.0, 50.0], [4.5, 80.0]]) == order
     array([ True,  True])
     >>> found = cv.BayesianGaussianMixture("auto", random_state=0).fit(X)
     >>> found.n_components_
     2
     >>> found.moves_[0]
-    split   0            -> 2 components    ELBO -1306.4016 -> -1175.2373  (+131.2)  accepted
+    split   0            -> 2 components    ELBO -1306.4052 -> -1167.6496  (+138.8)  accepted
     """
 
     weight_concentration_: Any = Fitted(REMEDY)

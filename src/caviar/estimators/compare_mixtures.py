@@ -108,11 +108,11 @@ def compare_mixtures(
     >>> for row in found.rows:
     ...     print(row.n_components, row.covariance_type, f"{row.elbo:.1f} {row.corrected:.1f}")
     1 full -1306.4 -1306.4
-    2 full -1175.2 -1174.5
-    3 full -1179.9 -1178.1
+    2 full -1167.6 -1167.0
+    3 full -1170.5 -1168.7
     1 tied -1306.4 -1306.4
-    2 tied -1173.6 -1172.9
-    3 tied -1173.4 -1171.6
+    2 tied -1169.4 -1168.7
+    3 tied -1165.3 -1163.5
     >>> found.best.n_components, found.best.covariance_type
     (3, 'tied')
     """

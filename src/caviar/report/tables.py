@@ -69,7 +69,7 @@ def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
     >>> mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(cv.datasets.load_faithful().values)
     >>> rows = sorted(component_table(mixture), key=lambda row: row.weight.value)
     >>> [(round(row.mean[1].low, 1), round(row.mean[1].high, 1)) for row in rows]
-    [(53.5, 55.9), (79.0, 80.8)]
+    [(53.3, 55.7), (79.1, 80.9)]
     """
     if not 0 < level < 1:
         raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
