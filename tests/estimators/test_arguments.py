@@ -150,7 +150,8 @@ TOGETHER = {
 BASES = {
     **dict.fromkeys(TOGETHER, START),
     # with two components the default start ends where the fit does, and leaves nothing to settle
-    **dict.fromkeys(["tol", "max_iter"], {"n_components": 4}),
+    "tol": {"n_components": 4},
+    "max_iter": {"n_components": 4},
 }
 ELSEWHERE = {
     "fixed": "test_fixed",
