@@ -143,9 +143,12 @@ class _Search:
         return accepted
 
     def put_in_order(self) -> None:
-        """Number the components by their weight, the heaviest first; kept unless the ELBO falls."""
+        """Number the components by their weight, then by their place; kept unless the ELBO falls."""
         responsibilities = self.problem.responsibilities(self.posterior)
-        order = np.argsort(-(self.problem.weights @ responsibilities), kind="stable")
+        share = self.problem.weights[:, None] * responsibilities
+        # those that weigh the same are told apart by where they lie, whatever the order of the rows and the moves
+        places = share.T @ np.nan_to_num(np.asarray(self.problem.X, dtype=np.float64))
+        order = np.lexsort((*places.T[::-1], -np.round(share.sum(axis=0), 6)))
         if np.all(np.diff(order) > 0):
             return
         after = self.problem.fit(self.n_components, {"z": responsibilities[:, order]})
