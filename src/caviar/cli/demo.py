@@ -74,7 +74,9 @@ def _choose(console: Console, X: Any, *, quiet: bool) -> Any:
         console,
         "Components that the data do not need are left without rows. In every fit the bound rises with",
     )
-    say(console, f"each iteration; with {longest} components, and the number of the iteration in parentheses:")
+    say(
+        console, f"each iteration; with {longest} components, and the number of the iteration in parentheses:"
+    )
     say(console, _climb(fits[longest].elbo_trace_))
     say(console)
     return fits[best]
