@@ -74,7 +74,7 @@ def test_the_demo_shows_the_fit_and_writes_what_it_shows(run_program, run, tmp_p
         "Old Faithful",
         "<- highest",
         "[95% interval]",
-        "ELBO -1168.06",
+        "ELBO -1168.0563 nats",
         f"{tmp_path}/out/faithful.png",
     ):
         assert words in done.stdout

@@ -69,13 +69,15 @@ def _choose(console: Console, X: Any, *, quiet: bool) -> Any:
         table.add_row(str(n), f"{mixture.elbo_:.2f}", str(mixture.n_iter_), weights + mark)
     console.print(table)
     say(console)
-    last = _NUMBERS[-1]
+    longest = max(fits, key=lambda n: fits[n].n_iter_)
     say(
         console,
         "Components that the data do not need are left without rows. In every fit the bound rises with",
     )
-    say(console, f"each iteration; with {last} components, and the number of the iteration in parentheses:")
-    say(console, _climb(fits[last].elbo_trace_))
+    say(
+        console, f"each iteration; with {longest} components, and the number of the iteration in parentheses:"
+    )
+    say(console, _climb(fits[longest].elbo_trace_))
     say(console)
     return fits[best]
 
