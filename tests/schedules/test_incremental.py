@@ -49,7 +49,7 @@ def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, a
     exact = posterior.elbo_at({name: posterior[name] for name in posterior}, data)
     if name == "measured-apart":
         # local factors taken apart settle as far as their sweeps go
-        assert exact >= posterior.elbo
+        assert exact >= posterior.elbo - 1e-12 * abs(exact)
     else:
         assert posterior.elbo == pytest.approx(exact, rel=1e-7)
 

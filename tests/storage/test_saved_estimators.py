@@ -260,7 +260,8 @@ def test_the_file_is_arrays_and_json(saved):
     with zipfile.ZipFile(saved) as archive:
         assert {name.rsplit(".")[-1] for name in archive.namelist()} == {"json", "npy"}
         assert json.loads(archive.read("header.json"))["class"] == "BayesianGaussianMixture"
-    assert saved.stat().st_size < 20_000
+    # 8 kB of it are marks of rows, which are as many at most
+    assert saved.stat().st_size < 30_000
 
 
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])

@@ -167,17 +167,29 @@ def _falls(mixture: Any, rows: Any):
 def _cancelled(mixture: Any, rows: Any) -> float:
     """Return the nats that are added up in squared distances, however they cancel.
 
-    Where columns are nearly collinear, precisions are so large that products of two columns cancel to a few nats.
+    Where columns are nearly collinear, or take few values, precisions are so large that products of two columns cancel
+    to a few nats.
     """
-    if mixture.covariance_type not in ("full", "tied"):
+    if mixture.covariance_type == "unit":
         return 0.0
-    X = as_floats(rows)
+    with np.errstate(invalid="ignore"):
+        X = np.nan_to_num(as_floats(rows))
     away = np.abs(X - X.mean(axis=0))
-    precisions = np.abs(np.broadcast_to(mixture.precisions_, (len(mixture.weights_), *[X.shape[1]] * 2)))
+    precisions = np.abs(_precision_matrices(mixture, X.shape[1]))
     with np.errstate(over="ignore"):
         # the largest precision of all components stands for that of each row
         sizes = np.einsum("ni,ij,nj->", away, precisions.max(axis=0), away)
     return float(np.nan_to_num(sizes, nan=0.0, posinf=0.0))
+
+
+def _precision_matrices(mixture: Any, size: int) -> np.ndarray:
+    """Return the precisions of the components as matrices, (K, D, D), or (1, D, D) where all have one."""
+    own = np.asarray(mixture.precisions_)
+    if mixture.covariance_type == "diag":
+        return own[:, :, None] * np.eye(size)
+    if mixture.covariance_type == "spherical":
+        return own[:, None, None] * np.eye(size)
+    return own.reshape(-1, size, size)
 
 
 def covariance_problems(mixture: Any):
