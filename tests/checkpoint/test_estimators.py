@@ -152,11 +152,11 @@ def test_topics_go_on_to_the_same_bits(method, tmp_path):
 
 
 def test_a_comparison_goes_on_to_the_same_table(tmp_path):
-    def compared(path=None, callback=False, **arguments):
+    def compared(path=None, callback=False, numbers=(2, "auto")):
         known = {"n_init": 1, "held_out": 0.2, "random_state": 0, "max_iter": 15, "tol": 1e-4}
         return cv.compare_mixtures(
             ROWS,
-            (2, "auto"),
+            numbers,
             "full",
             **known,
             verbose=callback,
@@ -173,7 +173,9 @@ def test_a_comparison_goes_on_to_the_same_table(tmp_path):
     for mine, theirs in zip(found.rows, undisturbed.rows, strict=True):
         assert replace(mine, seconds=0.0) == replace(theirs, seconds=0.0)
     assert_same_bits(found.best.posterior_, undisturbed.best.posterior_)
-    partial = compared(tmp_path / "d", callback=interrupting(4))
+    events = []
+    compared(callback=events.append, numbers=(2,))
+    partial = compared(tmp_path / "d", callback=interrupting(len(events) + 1))
     assert len(partial.rows) == 1
     again = compared(tmp_path / "d")
     assert [row.elbo for row in again.rows] == [row.elbo for row in undisturbed.rows]
