@@ -99,8 +99,8 @@ def scan(
     >>> table.columns, table.n_rows
     (('eruptions', 'waiting'), 272)
     >>> cv.BayesianGaussianMixture(2, random_state=0).fit(table).means_.round(1)
-    array([[ 2.1, 54.7],
-           [ 4.3, 79.9]])
+    array([[ 2. , 54.5],
+           [ 4.3, 80. ]])
     >>> folder.cleanup()
     """
     if source is None and sql is None:
