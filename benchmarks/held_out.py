@@ -80,7 +80,7 @@ def correlated(size: int, correlation: float) -> Rows:
 
 
 def near_singular(rng: np.random.Generator) -> Rows:
-    """Return eight columns that are combinations of three, but for a thousandth."""
+    """Return eight columns that are combinations of three, except for a thousandth."""
     hidden = clusters(3, 3, 3.0, 1.0)(rng)
     return hidden @ rng.normal(size=(3, 8)) + 1e-3 * rng.normal(size=(len(hidden), 8))
 
