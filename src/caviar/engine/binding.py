@@ -58,7 +58,8 @@ class Binding:
         Values of the observed variables and of the other known nodes, as they came; axes are plates, then event.
         Like what else is there for each row, an array, or rows that are read in blocks.
     row_weights
-        Weight of each row, or None; zero where nothing was observed, except in steps of a chain that lead to an observation.
+        Weight of each row, or None; zero where nothing was observed, except in steps of a chain that lead to an
+        observation.
     masks
         Of observed variables with missing entries, which were observed: shape (plates...).
     labels
