@@ -46,10 +46,10 @@ def counts():
 @pytest.fixture(autouse=True)
 def nothing_is_left(client):
     yield
-    # the collections of a test live as long as its posteriors
-    gc.collect()
-    deadline = time.monotonic() + 5
+    # the collections of a test live as long as its posteriors, and as frames of threads that are about to end
+    deadline = time.monotonic() + 30
     while any(client.has_what().values()) and time.monotonic() < deadline:
+        gc.collect()
         time.sleep(0.05)
     assert not any(client.has_what().values())
 
