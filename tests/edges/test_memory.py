@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
+from caviar.engine.products import block_rows
 from edges import stated
 
 N, K = 2_000_000, 8
@@ -135,3 +136,12 @@ def test_nothing_of_columns_by_columns_where_these_are_uncorrelated(kind, covari
         assert all(np.size(array) <= 2 * WIDE for array in kept)
 
     assert peak_of(use) < WIDE**2 * 8
+
+
+@pytest.mark.parametrize("n_numbers", [2, 24, 600])
+def test_a_block_of_rows_with_very_many_labels(n_numbers):
+    """It is as long as there are labels, up to 16 MB, whatever number of labels there is."""
+    few, many = (block_rows(n_numbers // 2, n_numbers // 2, labels) for labels in (20_000, 10**8))
+    assert 8 * n_numbers * many <= 16 << 20
+    assert 8 * n_numbers * many >= 15 << 20
+    assert few == pytest.approx(min(20_000, many), rel=0.01)
