@@ -1,0 +1,48 @@
+"""What the candidates of a start are made from: sets of points, each once, and local factors at random."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar._model import rows_of
+from caviar.engine.binding import bind
+from caviar.engine.passes import Passes
+from caviar.engine.sample import sample_of
+from caviar.engine.starts.data_start import basis_of
+from caviar.execution import Threads
+
+
+def made_from(model, data, seed=0):
+    plan = model._plan(bind(model.nodes, model.leaves, data), (), None)
+    passes = Passes(rows_of(plan.binding), Threads())
+    return basis_of(plan, sample_of(passes.source), passes, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("n_columns", [1, 4])
+def test_each_set_of_points_is_there_once(n_columns):
+    """Where nothing is averaged over, averages and values by themselves are the same points."""
+    counts = np.random.default_rng(0).poisson(3.0, (60, n_columns))
+    basis = made_from(cv.models.poisson_mixture(n_columns, 2), {"x": counts})
+    (gate,) = basis.gates
+    assert len(basis.clouds(gate)) == 1
+
+
+def test_vectors_that_a_label_gates_are_drawn_with_it():
+    """All statistics of a label's vector are those of one value, and zero at the other labels."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+    centres = np.array([[-90.0, 0.0], [0.0, 90.0], [90.0, 0.0]])
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=obs)
+    t = cv.MultivariateNormal("t", cv.Constant("mean", centres, plates=component)[z], np.eye(2), plates=obs)
+    model = cv.Model(cv.MultivariateNormal("x", t, 4.0 * np.eye(2), plates=obs))
+    data = {"x": np.random.default_rng(1).normal(size=(50, 2)) + centres[np.arange(50) % 3]}
+    basis = made_from(model, data)
+    (factor,) = basis.plan.factors
+    expected = basis.draws[factor]
+    one_hot, first, second = (factor.view(expected, key) for key in ((z, "x"), (t, "x"), (t, "xx")))
+    assert set(np.unique(one_hot)) == {0.0, 1.0}
+    np.testing.assert_array_equal(one_hot.sum(axis=0), 1.0)
+    values = first.sum(axis=0)
+    np.testing.assert_array_equal(first, one_hot[:, None] * values)
+    np.testing.assert_allclose(second, one_hot[:, None, None] * values[:, None] * values, rtol=1e-13)
+    from_origin = values.T + basis.plan.frame.of(t)
+    assert np.abs(from_origin - centres[one_hot.argmax(axis=0)]).max() < 6.0
