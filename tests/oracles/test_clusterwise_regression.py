@@ -23,7 +23,9 @@ def test_coefficients_are_those_of_weighted_least_squares(size):
     least, x, w, labels, _ = _two_lines(rng)
     values, weights, rows = size * rng.normal(size=(40, 3)), rng.uniform(0.1, 5.0, 40), np.arange(5, 40)
     own = labels[rows, 0]
-    design = np.column_stack([own == 0, own == 1, (own == 0) * x[rows, 0], (own == 1) * x[rows, 0], w[rows, 0]])
+    design = np.column_stack(
+        [own == 0, own == 1, (own == 0) * x[rows, 0], (own == 1) * x[rows, 0], w[rows, 0]]
+    )
     root = np.sqrt(weights[rows, None])
     expected = np.linalg.lstsq(root * design, root * values[rows], rcond=None)[0]
     found = least.solve(rows, values, weights, labels[rows])
