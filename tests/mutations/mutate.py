@@ -4,11 +4,12 @@ Run from the root of the project::
 
     python tests/mutations/mutate.py --count 100 --seed 0
 
-First the tests run once on a source whose statements are marked (``marks.py``), so that each mutant is tried only by
-tests that execute its statement, the fastest first. What they execute is kept in ``.mutations`` until the source
-changes. A mutant is one of: another operator of arithmetic or comparison, a sign or a ``not`` left out, another
-constant, ``and`` for ``or``. It is written to a copy of the source, never to the source itself. The table at the end
-lists what no test has noticed.
+First the tests run once on a source whose statements are marked (``marks.py``), which takes as long as the tests do;
+what each of them executes is kept in ``.mutations`` until the source changes. Then each mutant is tried by the tests
+that execute its statement, the fastest first, up to the first that fails or ``--seconds`` of them. A mutant is one of:
+another operator of arithmetic or comparison, a sign or a ``not`` left out, another constant, ``and`` for ``or``. It is
+written to a copy of the source, never to the source itself. The table at the end lists what no test has noticed; try
+these again with ``--only`` and more seconds before writing a test. Tests run in forks of this process: not on Windows.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NoReturn
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 WORK = ROOT / ".mutations"
@@ -53,10 +56,11 @@ FOLDERS = (
     "data",
     "storage",
     "diagnostics",
+    "device",
     "estimators",
 )
 OPTIONS = ("-q", "--no-header", "--tb=line", "-p", "no:cacheprovider")
-PRELOADED = ("hypothesis", "pytest", "scipy.linalg", "scipy.sparse", "scipy.stats", "sklearn.mixture")
+PRELOADED = ("hypothesis", "scipy.linalg", "scipy.sparse", "scipy.stats", "sklearn.mixture")
 FIRST_SECONDS = 2.0  # processor time of the tests that are run first
 
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
@@ -179,9 +183,11 @@ class _Changer(ast.NodeTransformer):
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        is_number = isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
-        if is_number and self._is_wanted(node, f"{node.value} -> {node.value + 1}"):
-            return ast.copy_location(ast.Constant(node.value + 1), node)
+        value = node.value
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return node
+        if self._is_wanted(node, f"{value} -> {value + 1}"):
+            return ast.copy_location(ast.Constant(value + 1), node)
         return node
 
 
@@ -283,7 +289,9 @@ class Executed:
         tests = [str(ROOT / "tests" / folder) for folder in FOLDERS]
         variables = environment(source, EXECUTED=str(unfinished))
         command = [sys.executable, "-m", "pytest", *OPTIONS, "-p", "marks", *tests]
-        subprocess.run(command, cwd=ROOT, env=variables, check=False)
+        end = subprocess.run(command, cwd=ROOT, env=variables, check=False)
+        if end.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            raise SystemExit("the tests did not run to their end, so nothing is known of what they execute")
         unfinished.rename(kept)
 
     def _add(self, found: dict) -> None:
@@ -338,13 +346,13 @@ def run(tests: list[Test], source: Path) -> tuple[bool, str]:
         child.join()
         return False, f"not done in {limit:.0f} s"
     said = log.read_text()
+    if "ERROR: not found:" in said:
+        raise SystemExit("a test is no longer there; measure anew with --fresh")
     failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return child.exitcode == 0, failed[0] if failed else said.strip()[-200:]
 
 
 def _run_here(names: list[str], source: Path, log: Path) -> NoReturn:
-    import pytest
-
     with log.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -384,8 +392,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="mutants")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of mutants in the table, from 1")
-    parser.add_argument("--seconds", type=float, default=15.0, help="of tests for a mutant, at most")
-    parser.add_argument("--fresh", action="store_true", help="measure anew which test executes which line")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests for a mutant, at most")
+    parser.add_argument("--fresh", action="store_true", help="measure anew which test executes what")
     arguments = parser.parse_args()
     WORK.mkdir(exist_ok=True)
     executed = Executed(arguments.fresh)
