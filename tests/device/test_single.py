@@ -82,6 +82,7 @@ def single_block(plan, q, source):
     return exact, found, claimed
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("kind", "form"), in_both_forms([*EASY, "far clusters", "farther clusters"]))
 def test_the_error_that_is_claimed_is_the_true_one(kind, form):
     _, plan, q, passes = start(kind, form)
@@ -117,6 +118,7 @@ def test_columns_whose_squares_are_beyond_float32():
     assert np.abs(found - exact).max() < BUDGET
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_ends_as_in_float64_whatever_the_data(kind):
     x, means, precisions = hard(kind)

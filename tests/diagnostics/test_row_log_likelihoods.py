@@ -20,6 +20,7 @@ def one_draw(posterior: cv.Posterior, data: dict, seed: int):
     return values, *posterior._evaluator.at_points(data)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_and_prior_make_the_log_joint_density(name):
     case, rng = CASES[name], np.random.default_rng(4)

@@ -207,6 +207,7 @@ def test_a_prior_that_is_too_large_is_named():
         model.fit({"x": np.zeros(2)})
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("offset", range(11))
 @pytest.mark.parametrize("height", [0.0, 1e4, 1e8])
 @pytest.mark.parametrize("known", [False, True])

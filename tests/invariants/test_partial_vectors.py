@@ -83,6 +83,7 @@ def _fit(name: str, data: Data, **arguments) -> cv.Posterior:
     return CASES[name][0]().fit(data, **{"seed": 0, "tol": 1e-11, "max_iter": 2000, **arguments})
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_elbo_rises_to_a_point_where_no_factor_can_be_improved(name):
     data = _data(name, 60)

@@ -178,6 +178,7 @@ def _numbers(value):
     return [value]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("max_iter", [1, 3, 500])
 @pytest.mark.parametrize("name", CASES)
 def test_elbo_is_below_the_evidence_by_the_divergence(name, max_iter):

@@ -83,6 +83,7 @@ def test_em_with_one_known_mean_is_that_of_a_literal_loop(k):
     )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("model", [maximum_likelihood_mixture, gaussian_mixture, normal_wishart_mixture])
 def test_a_start_from_the_data_gives_known_components_the_rows_near_them(model, seed):
