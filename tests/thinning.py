@@ -6,45 +6,51 @@ depends on the cases and on the place of the test in its file alone, so they are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 
 import pytest
 
-__all__ = ["is_whole", "kept", "thin", "up_to"]
+__all__ = ["amount", "is_whole", "kept", "thin"]
 
 is_whole = False
 """Whether this run takes the slow tests too."""
 
 
-def up_to(quick: int, whole: int) -> int:
-    """Return how many random examples this run tries: so many in `make test`, so many in `make test-all`."""
+def amount(quick: int, whole: int) -> int:
+    """Return how much of what is repeated within a test this run does: one for `make test`, one for `make test-all`."""
     return whole if is_whole else quick
 
 
 def kept(cases: Sequence[Mapping[str, Hashable]], share: int, turn: int = 0) -> list[int]:
     """Return the numbers of one in ``share`` of the cases, at least one.
 
-    Each next one brings as many values of parameters as possible that have not come up, then as many pairs of them;
-    of equals the first, counted from ``turn`` in steps of ``share``. So a product of models and schedules gives every
-    schedule and many models, and one list every fourth entry, another one in the next test.
+    Each next one brings as many values of parameters as possible that have not come up, then as many pairs of them,
+    then those that came up least; of equals the first, counted from ``turn`` in steps of ``share``. So a product of
+    models and schedules gives every schedule equally and many models, and one list every fourth entry, another one in
+    the next test.
     """
     rest = sorted(range(len(cases)), key=lambda number: ((number - turn) % share, number))
-    parts = [_parts(case) for case in cases]
+    values = [sorted(case.items(), key=lambda item: item[0]) for case in cases]
     found: list[int] = []
-    seen: set[Hashable] = set()
+    times: Counter[Hashable] = Counter()
+
+    def gain(number: int) -> tuple[int, int, int]:
+        own, pairs = values[number], combinations(values[number], 2)
+        return (
+            sum(v not in times for v in own),
+            sum(p not in times for p in pairs),
+            -sum(times[v] for v in own),
+        )
+
     while rest and len(found) * share < len(cases):
-        best = max(rest, key=lambda number: [len(level - seen) for level in parts[number]])
+        best = max(rest, key=gain)
         rest.remove(best)
         found.append(best)
-        seen.update(*parts[best])
+        times.update(values[best])
+        times.update(combinations(values[best], 2))
     return sorted(found)
-
-
-def _parts(case: Mapping[str, Hashable]) -> list[frozenset[Hashable]]:
-    """Return the values of a case, and their pairs."""
-    values = sorted(case.items(), key=lambda item: item[0])
-    return [frozenset(values), frozenset(combinations(values, 2))]
 
 
 def thin(items: Sequence[pytest.Item], asked: Sequence[str]) -> None:

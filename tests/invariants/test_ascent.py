@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thinning import up_to
+from thinning import amount
 
 from caviar import families
 from caviar.testing import numerical_gradient
@@ -15,7 +15,7 @@ from invariants.registry import CASES
 
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=up_to(5, 12))
+@settings(max_examples=amount(5, 12))
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 60))
 def test_elbo_never_falls(name, seed, n):
     """On random data the ELBO rises from iteration to iteration, and the fit ends for one of its two good reasons."""

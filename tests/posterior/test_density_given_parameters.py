@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm, poisson
-from thinning import up_to
+from thinning import amount
 
 import caviar as cv
 
@@ -36,7 +36,7 @@ def test_a_mixture_has_the_density_of_scipy(model):
 
 def test_averaged_over_draws_it_is_the_predictive_density():
     posterior = cv.models.normal_wishart_mixture(2, 2).fit({"x": FAITHFUL}, seed=0)
-    n_draws = up_to(600, 3000)
+    n_draws = amount(600, 3000)
     draws = posterior.sample(n_draws, seed=0)
     given = [posterior.log_predictive({"x": ROWS}, given=one(draws, number)) for number in range(n_draws)]
     np.testing.assert_allclose(
