@@ -29,12 +29,20 @@ def undisturbed():
     return fit()
 
 
-@pytest.fixture
-def standing(tmp_path):
-    """A checkpoint in the middle of the second start."""
-    path = tmp_path / "run.ckpt"
+@pytest.fixture(scope="module")
+def broken_off(tmp_path_factory):
+    """The bytes of a checkpoint in the middle of the second start."""
+    path = tmp_path_factory.mktemp("broken") / "run.ckpt"
     with pytest.raises(Broken):
         fit(path, progress=after(17))
+    return path.read_bytes()
+
+
+@pytest.fixture
+def standing(broken_off, tmp_path):
+    """Its file, for each test anew."""
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(broken_off)
     return path
 
 

@@ -92,6 +92,7 @@ def _broken(monkeypatch, name, spoil):
     monkeypatch.setattr(Plan, "update_with_natural", broken)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("name", "spoil"),
     [

@@ -153,6 +153,7 @@ def test_same_seed_is_the_same_bits(name):
     _assert_same_bits(case.fit(data, seed=7, n_restarts=2), case.fit(data, seed=7, n_restarts=2))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "name", ["independent", "shared-precision", "bernoullis", "measured", "measured-apart"]
 )

@@ -103,6 +103,7 @@ def _failed(name, **arguments):
     return {check.name for check in report.checks if not check.passed}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("name", "variable"), [("factorised-normal", "tau"), ("joint", "weights")])
 @pytest.mark.parametrize("coefficient", [1.02, 0.5])
 def test_a_wrong_coefficient_in_an_update_is_caught(monkeypatch, name, variable, coefficient):

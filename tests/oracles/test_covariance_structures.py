@@ -296,6 +296,7 @@ MAXIMUM_LIKELIHOOD = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", MAXIMUM_LIKELIHOOD)
 @pytest.mark.parametrize("k", [1, 3])
 def test_em_takes_the_path_of_scikit_learn(structure, k):
@@ -408,6 +409,7 @@ def test_the_log_joint_of_drawn_values_is_the_sum_of_densities(structure):
     assert model.log_joint(drawn) == pytest.approx(total, rel=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["tied", "spherical"])
 def test_predicted_moments_are_those_of_draws(structure):
     posterior = state(structure, 2).fit({"x": rows(40)}, seed=0)
