@@ -13,11 +13,11 @@ from .._pairwise import pairwise_sum
 from .._typing import Array
 from .chain import ChainFactor
 from .device_pass import refuse_what_no_device_takes
+from .kernels import Workspace
 from .locals import LocalFactor
 from .memoized import Memoized
 from .plan import Plan
 from .sample import Sample, rows_from
-from .scratch import Scratch
 from .sequences import given_sequences, sequence_bounds, tiles_of
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
 from .work import Chunk, InferBlocks, RowSource, SumStatic, Work, blocks_of, chunked, chunks_of, rows_at
@@ -96,7 +96,7 @@ class Passes:
     def __init__(self, source: RowSource, executor: Executor) -> None:
         self.source = source
         self.executor = executor
-        self._scratch = Scratch()
+        self._scratch = Workspace()
         self.is_rough: bool = getattr(executor, "is_single", False)
         """Whether sums are taken in float32: within an error budget, but not to the last digits."""
         self.carried: dict[int, Any] = {}

@@ -7,7 +7,7 @@ A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their op
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,6 @@ from ..language import Axis, Constant, Variable, base_terms_of
 from .binding import Binding
 from .block_pass import BlockPass
 from .by_hand import compiled_rows
-from .centres import Centres, centres_of
 from .chain import ChainFactor
 from .compile import Compiled
 from .contraction import Contraction, Factor
@@ -32,6 +31,7 @@ from .own_terms import own_terms_of
 from .partial_vectors import partial_vectors_of
 from .partly_known import PartlyKnown
 from .point import PointMass
+from .recentring import Recentring, recentrings_of
 from .row_pass import RowPass
 from .sums import Arrays, Coefficients
 from .updates import possible, updates_of
@@ -88,9 +88,10 @@ class Plan:
         self.base_terms = {
             variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
         }
-        self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
+        self.recentrings = recentrings_of(self.factors, binding, frame, self.compiled)
+        centres = {factor: [own.centres for own in several] for factor, several in self.recentrings.items()}
         partial = partial_vectors_of(self.compiled, binding)
-        self.rows: BlockPass = by_hand or RowPass(self.compiled, self.factors, self.centres, partial)
+        self.rows: BlockPass = by_hand or RowPass(self.compiled, self.factors, centres, partial)
         self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
@@ -217,12 +218,11 @@ class Plan:
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
-        losses = (
-            centres.worst_loss(self, q, coefficients)
-            for several in self.centres.values()
-            for centres in several
-        )
+        losses = (own.worst_loss(self.frame, q, coefficients) for own in self._every_recentring())
         return max(losses, default=0.0)
+
+    def _every_recentring(self) -> Iterator[Recentring]:
+        return (own for several in self.recentrings.values() for own in several)
 
     def recentred(
         self, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool = False
@@ -235,9 +235,8 @@ class Plan:
             Whether categories whose own point is not needed go back to the common one.
         """
         offsets = {
-            centres: centres.offsets(self, q, coefficients, may_return=may_return)
-            for several in self.centres.values()
-            for centres in several
+            own: own.offsets(self.frame, q, coefficients, may_return=may_return)
+            for own in self._every_recentring()
         }
         return self._displaced(q, offsets)
 
@@ -245,17 +244,16 @@ class Plan:
         self, parts: Mapping[Hashable, Array], q: Mapping[Variable, Any]
     ) -> tuple[Plan, dict[Variable, Any]]:
         """Return the plan and factors with centres on the means of categories whose rows are far out."""
-        every = (centres for several in self.centres.values() for centres in several)
-        return self._displaced(q, {centres: centres.offsets_from(parts) for centres in every})
+        return self._displaced(q, {own: own.offsets_from(parts) for own in self._every_recentring()})
 
     def _displaced(
-        self, q: Mapping[Variable, Any], offsets: Mapping[Centres, Array | None]
+        self, q: Mapping[Variable, Any], offsets: Mapping[Recentring, Array | None]
     ) -> tuple[Plan, dict[Variable, Any]]:
         frame, factors = self.frame, dict(q)
-        for centres, offset in offsets.items():
+        for own, offset in offsets.items():
             if offset is not None:
-                before, frame = frame, frame.displaced(centres.group, centres.factor.variables[0], offset)
-                factors = centres.translated(factors, frame.moved_since(before, centres.group))
+                before, frame = frame, frame.displaced(own.group, own.factor.variables[0], offset)
+                factors = own.translated(factors, frame.moved_since(before, own.group))
         if frame is self.frame:
             return self, factors
         return Plan(self.binding, frame, self.factors, self.order, self.point), factors

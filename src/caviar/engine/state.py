@@ -13,10 +13,10 @@ from .._typing import Array, Statistics
 from ..language import Variable
 from . import acceleration
 from .acceleration import Memory, Place, accepted, proposal, refused, seen
-from .centres import TOLERATED_LOSS
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .recentring import TOLERATED_LOSS
 from .sums import Coefficients
 
 __all__ = [
@@ -153,7 +153,7 @@ class Updated:
 def updated(state: State, passes: Passes) -> Updated:
     """Return the state after each global factor was updated in turn, the sums over rows as they are."""
     # an error of a logit that is tolerated is one of the objective, times the rows
-    slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
+    slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.recentrings else 0.0
     if passes.is_rough:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
         slack = np.inf

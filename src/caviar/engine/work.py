@@ -12,10 +12,10 @@ from .._typing import AnyArray, Array
 from .array_kernels import ArrayLibrary
 from .block_pass import BlockPass
 from .device_pass import DevicePass
+from .kernels import Workspace
 from .layout import Layout, layout_of
 from .plan import Plan
 from .row_pass import RowPass
-from .scratch import Scratch
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 from .shipping import Shipment
 from .sums import Coefficients, LocalState, Rows, Sums
@@ -134,7 +134,7 @@ class InferBlocks:
 
     rows: BlockPass
     coefficients: Coefficients
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Workspace = field(default_factory=Workspace)
     over: Over = one_by_one
     exact: bool = True
     """Whether an executor that works in float32 has to work in float64."""
@@ -175,7 +175,7 @@ class InferBlocks:
         assert isinstance(self.rows, RowPass)
         return layout_of(self.rows, sample)
 
-    def on_device(self, layout: Layout, library: ArrayLibrary, scratch: Scratch | None) -> DevicePass:
+    def on_device(self, layout: Layout, library: ArrayLibrary, scratch: Workspace | None) -> DevicePass:
         """Return this work for blocks on a device."""
         assert isinstance(self.rows, RowPass)
         return DevicePass(self.rows, self.coefficients, layout, library, scratch)
@@ -204,7 +204,7 @@ class SumStatic:
     """The sums that no local factor enters."""
 
     rows: BlockPass
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Workspace = field(default_factory=Workspace)
 
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
         """Return the sums over a chunk."""
