@@ -25,6 +25,7 @@ from .engine.binding import Binding
 from .engine.data_summary import summary_of_data
 from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
+from .engine.executor import Executor
 from .engine.factorisation import local_factors
 from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
@@ -33,7 +34,7 @@ from .engine.impossible import refuse_impossible
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.moment import Moment, Walk
-from .engine.passes import Executor, Passes
+from .engine.passes import Passes
 from .engine.plan import Plan, extreme_parameter
 from .engine.priors import prior_start
 from .engine.row_marks import RowMarks, marks_of
@@ -236,7 +237,7 @@ class Model:
             plan = plan.believing(self._beliefs(prior, plan))
             init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
-        passes.check(plan)
+        passes.check(plan.rows)
         refuse_impossible(plan, passes.source)
         schedule = as_schedule(schedule)
         settings = Settings(
@@ -594,7 +595,7 @@ def as_executor(executor: Any) -> Executor:
         return Threads()
     if isinstance(executor, Integral) and int(executor) >= 1:
         return Threads(int(executor))
-    if isinstance(executor, Integral | str) or not hasattr(executor, "session"):
+    if not isinstance(executor, Executor):
         raise ParameterError(
             f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
             f"scheduler; got {executor!r}"

@@ -19,6 +19,11 @@ class BlockPass(Protocol):
     """Local factors of a block of rows at their optimum, and the sums that the globals need."""
 
     @property
+    def factors(self) -> tuple[LocalFactor, ...]:
+        """The local factors, in the order of their updates."""
+        ...
+
+    @property
     def block_rows(self) -> int:
         """Rows of a block; depends on the model alone."""
         ...

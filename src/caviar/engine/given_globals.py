@@ -86,7 +86,7 @@ def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -
     static, scratch, source = _static_coefficients(plan, arrays), Workspace(), passes.source
     zeros = known_zeros(plan)
     found = []
-    for bounds in blocks_of(plan, source):
+    for bounds in blocks_of(plan.rows, source):
         rows = rows_at(source, bounds, every=True)
         total = sums_by_row(plan.rows, static, rows, scratch)
         for factor, natural in plan.rows.infer(rows, coefficients, scratch).items():

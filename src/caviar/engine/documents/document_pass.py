@@ -84,6 +84,7 @@ class DocumentPass:
         part: Part,
         effort: Effort | None = None,
     ) -> None:
+        self.factors = tuple(factors)
         self.proportions, self.tokens = factors
         self.prior = binding.prior
         self.effort = effort or Effort()
