@@ -138,7 +138,7 @@ def run(name: str, case: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         except AssertionError:
             raise AssertionError(f"case {name!r} does not do what it is for") from None
         except Exception as error:  # noqa: BLE001 (any error at all is a figure)
-            figures = {"error": type(error).__name__}
+            figures: dict[str, Any] = {"error": type(error).__name__}
     figures["warnings"] = sorted({warning.category.__name__ for warning in told})
     return {figure: digest_of(value) for figure, value in figures.items()}
 
