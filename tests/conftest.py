@@ -11,7 +11,7 @@ settings.load_profile("caviar")
 
 
 # scripts that compare two sources
-collect_ignore = ["golden"]
+collect_ignore_glob = ["golden/*"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
