@@ -20,14 +20,13 @@ from ._randomness import generator
 from ._simulation import log_joint, simulate
 from ._termination import terminating
 from .data import ArrayRows, as_rows
+from .engine.assemble import assemble
 from .engine.beliefs import Beliefs
 from .engine.binding import Binding
 from .engine.data_summary import summary_of_data
 from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
 from .engine.executor import Executor
-from .engine.factorisation import local_factors
-from .engine.frame import frame_of
 from .engine.gaps import entries_name, order_of_patterns
 from .engine.given_start import given_start
 from .engine.impossible import refuse_impossible
@@ -387,25 +386,13 @@ class Model:
         order: Sequence[str] | None = None,
     ) -> Plan:
         """Return the compiled plan of this model for bound data."""
-        terms = [
-            term
-            for variable in binding.nodes
-            if isinstance(variable, Variable)
-            for term in terms_of(variable)
-        ]
         globals_ = {v.name: v for v in binding.latent if not binding.is_local(v)}
         masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        return Plan(
-            binding,
-            frame_of(binding),
-            local_factors(binding, terms, factors),
-            _ordered(globals_, order),
-            masses,
-        )
+        return assemble(binding, _ordered(globals_, order), masses, factors)
 
     def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
         if not isinstance(prior, Posterior):
