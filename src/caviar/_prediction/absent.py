@@ -135,7 +135,7 @@ def _check_names(nodes: Sequence[Node], data: Mapping[str, Any]) -> None:
 
 
 def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
-    gates = {
+    gates: dict[Variable, Array] = {
         slot.index: _weights(slot.index, leaf, rows)
         for slot in leaf.slots.values()
         if isinstance(slot.index, Variable) and slot.index.name not in rows.known
