@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._randomness import generator
 from .._typing import AnyArray, Array
+from ..numerics.randomness import generator
 from .columns import Columns, column_numbers, given_values, others
 from .conditioning import Conditionable
 from .evaluation import log_densities, shares

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .._pairwise import pairwise_sum
 from .._typing import Array
+from ..numerics.pairwise import pairwise_sum
 from .chain import ChainFactor
 from .device_pass import refuse_what_no_device_takes
 from .locals import LocalFactor

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._errors import ParameterError, PrecisionWarning
-from .._pairwise import pairwise_sum
+from ..numerics.pairwise import pairwise_sum
 from .array_libraries import library_of
 from .held_blocks import HeldBlocks
 from .threads import Threads

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from .._blas import limit_this_thread, one_blas_thread, see_to_one_thread
-from .._pairwise import Additive, pairwise_sum
+from ..numerics.blas import limit_this_thread, one_blas_thread, see_to_one_thread
+from ..numerics.pairwise import Additive, pairwise_sum
 
 __all__ = ["Threads", "usable_cores"]
 
