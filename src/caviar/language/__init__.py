@@ -6,7 +6,7 @@ from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import logistic, probit
-from .nodes import Data, Indexed, Node, Part
+from .nodes import Data, Indexed, Label, Node, Part
 from .normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
 from .normal_wisharts import NormalWishart, TiedNormalWishart
 from .normals import MultivariateNormal, Normal
@@ -38,6 +38,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "Label",
     "LinearGaussianChain",
     "Link",
     "MarkovChain",

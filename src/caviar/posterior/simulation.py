@@ -24,6 +24,7 @@ from ..language import (
     Data,
     Diagonal,
     Indexed,
+    Label,
     Link,
     Node,
     Part,
@@ -340,7 +341,7 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
         if held[name].size == 0:
             raise ParameterError(f"the given '{name}' is empty: shape {held[name].shape}")
         # other values off their support have density zero; labels off theirs would choose a wrong row
-        problem = variable.problem_with(held[name]) if hasattr(variable, "categories") else ""
+        problem = variable.problem_with(held[name]) if isinstance(variable, Label) else ""
         if problem:
             raise ParameterError(f"the given '{name}', a {type(variable).__name__}, {problem}")
     return held

@@ -15,7 +15,7 @@ from ...engine.known_globals import belongs_to_rows, refuse_missing_value
 from ...engine.known_repetitions import is_joint
 from ...engine.locals import Gated
 from ...engine.ragged import flattened
-from ...language import Constant, Data, Node, Plate, Variable
+from ...language import Constant, Data, Label, Node, Plate, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, refuse
 from .moments import moments
@@ -117,7 +117,7 @@ def _rows(
     complete = {name: value for name, value in shown.items() if not np.isnan(value).any()}
     for name, value in complete.items():
         check_support(variables[name], value)
-        if hasattr(variables[name], "categories"):
+        if isinstance(variables[name], Label):
             complete[name] = value.astype(np.intp)
     return _Rows(
         nodes, {**known, **complete}, shown.keys() - complete.keys(), sizes, factors, local, data_plate
@@ -213,7 +213,7 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
         if gate.name in rows.local and rows.data_plate in gate.plates:
             weights = np.moveaxis(weights, 0, gate.plates.index(rows.data_plate))
         return weights
-    if gate.summed or not hasattr(gate, "categories"):
+    if gate.summed or not isinstance(gate, Label):
         refuse(leaf, f"the state '{gate.name}' of each row depends on its neighbours")
     (slot,) = gate.slots.values()
     if isinstance(slot.index, Variable) and slot.index.name not in rows.known:
