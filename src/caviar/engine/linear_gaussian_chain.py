@@ -14,7 +14,8 @@ from ..language import Axis, LinearGaussianChain
 from ..numerics.linalg import outer, symmetric_part
 from .binding import Binding
 from .chain import ChainFactor, starts_of
-from .locals import FamilyFactor, Inferred
+from .kernels import Inferred
+from .locals import FamilyFactor
 from .sums import Arrays
 
 __all__ = ["LinearGaussianChainFactor"]
