@@ -11,6 +11,10 @@ settings.register_profile("caviar", deadline=None, derandomize=True)
 settings.load_profile("caviar")
 
 
+# scripts that compare two sources
+collect_ignore_glob = ["golden/*"]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Note whether the slow tests are run, before test files are imported."""
     thinning.is_whole = "not slow" not in config.option.markexpr
