@@ -65,7 +65,7 @@ def thin(items: Sequence[pytest.Item], asked: Sequence[str]) -> None:
         if isinstance(item, pytest.Function) and "thinned" in markers and "slow" not in markers:
             by_test.setdefault((item.nodeid.split("::")[0], item.originalname), []).append(item)
     for (_, name), own in by_test.items():
-        (share,) = own[0].get_closest_marker("thinned").args
+        (share,) = next(own[0].iter_markers("thinned")).args
         tests = [other for other in vars(own[0].module) if other.startswith("test")]
         chosen = set(kept([_values(item) for item in own], share, tests.index(name)))
         for number, item in enumerate(own):

@@ -37,7 +37,6 @@ def fitted(estimator, path=None, every=0.0, X=X, callback=False):
     return own.fit(X, checkpoint=path, checkpoint_every=every)
 
 
-@pytest.mark.thinned(2)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_mixture_goes_on_to_the_same_bits(estimator, tmp_path):
     undisturbed = fitted(estimator)

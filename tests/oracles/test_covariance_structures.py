@@ -409,7 +409,6 @@ def test_the_log_joint_of_drawn_values_is_the_sum_of_densities(structure):
     assert model.log_joint(drawn) == pytest.approx(total, rel=1e-12)
 
 
-@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["tied", "spherical"])
 def test_predicted_moments_are_those_of_draws(structure):
     posterior = state(structure, 2).fit({"x": rows(40)}, seed=0)
