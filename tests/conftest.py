@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import gc
 import os
 
 import pytest
@@ -18,6 +19,15 @@ collect_ignore_glob = ["golden/*"]
 def pytest_configure(config: pytest.Config) -> None:
     """Note whether the slow tests are run, before test files are imported."""
     thinning.is_whole = "not slow" not in config.option.markexpr
+    # the collection only adds objects, thousands of them
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what the collection made out of every later search for garbage."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
