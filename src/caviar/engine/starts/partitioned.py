@@ -15,7 +15,7 @@ from .basis import Basis, Guess
 from .gates import Gate
 from .points import Cloud
 
-__all__ = ["in_clusters", "in_fewer_clusters"]
+__all__ = ["by_value", "in_clusters", "in_fewer_clusters"]
 
 _SEEDS = 4
 """Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
@@ -75,7 +75,7 @@ def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArra
             labels = partitions(points, weights, gate.size, basis.rng, many=many)
             return labels if basis.is_plain else [*labels, *_again(points, weights, gate.size, basis.rng)]
 
-        for labels in _by_value(gate, cloud, cluster):
+        for labels in by_value(gate, cloud, cluster):
             if basis.is_plain or not any(alike(labels, other, cloud.weights) for other in found):
                 found.append(labels)
         if not number:
@@ -114,7 +114,7 @@ def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]
             def cluster(points: Array, weights: Array, n_clusters: int = n_clusters) -> list[AnyArray]:
                 return [_tightest(points, weights, n_clusters, basis.rng)]
 
-            found += _by_value(gate, cloud, cluster)
+            found += by_value(gate, cloud, cluster)
     return found
 
 
@@ -146,7 +146,7 @@ def _numbers(size: int, n_points: int) -> list[int]:
     return sorted({number for number in numbers if number <= most}, reverse=True)
 
 
-def _by_value(gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], list[AnyArray]]) -> list[AnyArray]:
+def by_value(gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], list[AnyArray]]) -> list[AnyArray]:
     """Return labels of points; those of a chain are clustered in an order that their own does not change."""
     if not gate.variable.summed:
         return cluster(cloud.points, cloud.weights)

@@ -30,7 +30,7 @@ from ..plan import Plan
 from ..sample import Sample
 from .gates import Gate
 
-__all__ = ["Cloud", "clouds_of", "is_added", "sampled_values", "weights_of"]
+__all__ = ["Cloud", "clouds_of", "is_added", "leaves_below", "sampled_values", "weights_of"]
 
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
@@ -63,7 +63,7 @@ def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
         located = location_points(plan, gate.factor, sample)
         if located is not None:
             found.append(located)
-    leaves = list(_below(plan.binding, gate.variable))
+    leaves = list(leaves_below(plan.binding, gate.variable))
     is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)
     arranged = {
         leaf: values
@@ -121,7 +121,7 @@ def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, t
     return values, (binding.data_plate, *(p for p in leaf.plates if p is not binding.data_plate))
 
 
-def _below(binding: Binding, gate: Variable) -> Iterator[Variable]:
+def leaves_below(binding: Binding, gate: Variable) -> Iterator[Variable]:
     """Yield the observed variables that a gate has a say in, of itself or through hidden ones."""
     depends: set[Node] = {gate}
     for node in reversed(binding.nodes):
@@ -135,7 +135,7 @@ def _below(binding: Binding, gate: Variable) -> Iterator[Variable]:
 
 def is_added(binding: Binding, gate: Variable) -> bool:
     """Whether something that a gate has a say in has a sum or product for its mean."""
-    return any(slot.role.adds_up for leaf in _below(binding, gate) for slot in leaf.slots.values())
+    return any(slot.role.adds_up for leaf in leaves_below(binding, gate) for slot in leaf.slots.values())
 
 
 def _is_located(leaf: Variable, gate: Gate) -> bool:
