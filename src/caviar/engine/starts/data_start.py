@@ -28,7 +28,7 @@ from .from_labels import from_labels
 from .gates import gates_of
 from .in_time import in_time
 from .neighbours import by_neighbours
-from .partitioned import in_clusters, in_fewer_clusters
+from .partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .sequences import in_order
 
 _BEHIND = 0.25
@@ -43,6 +43,7 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     by_neighbours,
     without_labels,
     in_fewer_clusters,
+    one_by_one,
     alike,
     at_random,
 )

@@ -15,7 +15,7 @@ from .basis import Basis, Guess
 from .gates import Gate
 from .points import Cloud
 
-__all__ = ["by_value", "in_clusters", "in_fewer_clusters"]
+__all__ = ["by_value", "in_clusters", "in_fewer_clusters", "one_by_one"]
 
 _SEEDS = 4
 """Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
@@ -49,6 +49,21 @@ def in_fewer_clusters(basis: Basis) -> Iterator[Guess]:
     if basis.is_plain and basis.plan.point.issuperset(basis.plan.order):
         return
     yield from _together(basis, _fewer)
+
+
+def one_by_one(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of each gate that shares its values with others, which have one category: few labels may do."""
+    gates = [gate for gate in basis.gates if gate in basis.shared and gate.size > 1]
+    n_rows = basis.sample.n_rows
+    alone = {gate.variable: np.zeros(gate.shape(basis.plan, n_rows), dtype=np.int64) for gate in gates}
+    for gate in gates:
+        for cloud in basis.clouds(gate)[:1]:
+
+            def cluster(points: Array, weights: Array, size: int = gate.size) -> list[AnyArray]:
+                return [partition(points, weights, size, basis.rng)]
+
+            (labels,) = by_value(gate, cloud, cluster)
+            yield {**alone, gate.variable: labels.reshape(gate.shape(basis.plan, n_rows))}
 
 
 def _together(
