@@ -27,6 +27,9 @@ _REACH = 2
 _SMALLEST = 1e-4
 """Variance of some rows, in units of that of all, below which it counts as that."""
 
+_FEW_COLUMNS = 6
+"""Columns of which all pairs are looked at."""
+
 _MANY_STATES = 4
 """States of which three may be alike: two steps away from one of them a row may be of another."""
 
@@ -51,12 +54,22 @@ def _labels(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
         return [partition(points, weights, gate.size, basis.rng)]
 
     if _chooses_widths(basis, gate):
-        near = points[_places(basis, gate, _REACH)]
-        widths = np.log(near.var(axis=0) + _SMALLEST * points.var(axis=0) + np.finfo(float).tiny)
+        near = _directions(points)[_places(basis, gate, _REACH)]
+        widths = np.log(near.var(axis=0) + _SMALLEST * near.var(axis=(0, 1)) + np.finfo(float).tiny)
         yield from by_value(gate, Cloud(in_units(widths, weights), weights), clusters)
     for reach in (1, 2) if gate.size >= _MANY_STATES else (1,):
         beside = np.concatenate(list(points[_places(basis, gate, reach)]), axis=1)
         yield from by_value(gate, Cloud(beside, weights), clusters)
+
+
+def _directions(points: Array) -> Array:
+    """Return columns, and where they are few the sums and differences of any two, whose widths show correlations."""
+    size = points.shape[1]
+    if not 1 < size <= _FEW_COLUMNS:
+        return points
+    one, other = np.triu_indices(size, 1)
+    first, second = points[:, one], points[:, other]
+    return np.concatenate([points, first + second, first - second], axis=1)
 
 
 def _chooses_widths(basis: Basis, gate: Gate) -> bool:

@@ -20,6 +20,9 @@ __all__ = ["by_value", "in_clusters", "in_fewer_clusters", "one_by_one"]
 _SEEDS = 4
 """Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
 
+_DRAWS = 12
+"""Draws of seeds alone, of few points: a small cluster that no k-means finds has one of them now and then."""
+
 _FEW_POINTS = 500
 """Points that are few."""
 
@@ -102,7 +105,8 @@ def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Genera
     """Return labels of k-means from other seeds, of these seeds themselves, and of small clusters of one column."""
     found = [partition(points, weights, n_clusters, rng) for _ in range(_SEEDS)]
     if len(points) > n_clusters:
-        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(_SEEDS)]
+        n_draws = _SEEDS if len(points) > _FEW_POINTS else _DRAWS
+        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(n_draws)]
     n_pieces = min(_PIECES * n_clusters, len(points) // 2)
     if points.shape[1] == 1 and n_pieces > n_clusters:
         pieces = np.unique(partition(points, weights, n_pieces, rng), return_inverse=True)[1]
