@@ -184,9 +184,9 @@ def cycle(means):
 
 CASES = [
     Case("one mean, widths 0.1, 1 and 10", means_and_widths([0.0, 0.0, 0.0], [0.1, 1.0, 10.0], 200)),
-    Case("means 0, 1, -2, widths 0.2, 1 and 3", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 200)),
-    Case("the same of 500 rows", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 500)),
-    Case("cycle of two pairs alike", cycle([0.0, 0.0, 4.0, 4.0])),
+    Case("means 0, 1 and -2, widths 0.2, 1 and 3", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 200)),
+    Case("means and widths of 500 rows", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 500)),
+    Case("two pairs of states in turn", cycle([0.0, 0.0, 4.0, 4.0])),
     Case("cycle of three, two alike", cycle([0.0, 0.0, 4.0])),
     Case("left to right, three states", left_to_right(3, (0, 1, 2), 1.0)),
     Case("left to right, three states backwards", left_to_right(3, (2, 1, 0), 1.0)),

@@ -208,19 +208,15 @@ CASES = [
     *in_orders("prior means", lambda order: prior_means(order, 1.0), 3),
     *in_orders("known weights", known_weights, 3),
     Case(
-        "known weights of four Normals",
+        "weights 0.05, 0.25, 0.6 and 0.1",
         weights_of_normals([0.05, 0.25, 0.6, 0.1], [0.0, -6.0, 3.0, 9.0]),
-    ),
-    Case(
-        "known weights of five Normals",
-        weights_of_normals([0.1, 0.2, 0.5, 0.15, 0.05], [9.0, -6.0, 3.0, 0.0, 14.0]),
     ),
     Case("known weights of four counts", weights_of_counts([0.05, 0.25, 0.6, 0.1], [8.0, 1.0, 20.0, 60.0])),
     Case(
         "known weights of five counts",
         weights_of_counts([0.05, 0.15, 0.4, 0.3, 0.1], [18.0, 1.0, 5.0, 40.0, 90.0]),
     ),
-    Case("weight priors of answers", weight_priors_of_answers),
+    Case("weights of answers", weight_priors_of_answers),
     *in_orders("concentrations", concentrations, 3),
     *in_orders("emission priors", emissions, 3),
     *in_orders("known rates", known_rates, 3),
