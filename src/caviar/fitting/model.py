@@ -161,8 +161,9 @@ class Model:
         n_restarts
             Number of starts; the best end is kept, a collapsed one only if all are. The first is that of a fit without
             restarts. Each of the others begins at a guess from chance: labels of clusters, of the rows nearest to a few
-            of them, or random ones; with ``init="prior"`` at draws from the priors; with given values, these as they
-            are. ``posterior.summary()`` says how many distinct ends there were, and how often the best was reached.
+            of them, or random ones; of an ordinary mixture with point masses alone, at the best of several such
+            guesses; with ``init="prior"`` at draws from the priors; with given values, these as they are.
+            ``posterior.summary()`` says how many distinct ends there were, and how often the best was reached.
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors

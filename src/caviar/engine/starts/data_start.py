@@ -32,7 +32,7 @@ from .partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .sequences import in_order
 
 _BEHIND = 0.25
-"""Nats a row behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
+"""Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
 
 __all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
 
