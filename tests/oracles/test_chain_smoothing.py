@@ -50,6 +50,14 @@ def test_smoothing_is_the_sum_over_all_paths(seed, spread, zeros, cut, monkeypat
 
 
 @CUTS
+def test_ordinary_sequences_need_no_logarithms(cut, monkeypatch):
+    """Scaled messages are exact there, and several times faster."""
+    monkeypatch.setattr(implementation, "_LONGEST_UNCUT", cut)
+    monkeypatch.setattr(implementation, "_sums_by_logarithm", None)
+    assert_exact(chain_of(3, 1.0, False))
+
+
+@CUTS
 def test_a_path_that_scaled_messages_lose_is_found(cut, monkeypatch):
     """From state 0 there is no way on; the last row, in state 1 alone, is reached through unlikely states only."""
     monkeypatch.setattr(implementation, "_LONGEST_UNCUT", cut)

@@ -239,6 +239,11 @@ def test_documents_without_words_leave_topics_at_their_prior(schedule: str, data
             "must be real numbers; got a sparse matrix of complex",
         ),
         ({"word": [[[1, 2], [3]], [1]]}, "its data are a list with an array for each document"),
+        ({"word": np.array([], dtype=object)}, "its data are a list with an array for each document"),
+        (
+            {"word": np.array([[1, 2], 3], dtype=object)},
+            "its data are a list with an array for each document",
+        ),
         ({"word": [1, 2], "document": [7, 10**10]}, r"got 1e\+10 among 2 tokens. Number them without gaps"),
     ],
 )
