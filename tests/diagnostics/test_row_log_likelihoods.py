@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 import caviar as cv
-from caviar._simulation import _over_plates, conditional
 from caviar.engine.given_globals import log_joint_at, row_log_likelihoods, why_no_rows
+from caviar.posterior.simulation import _over_plates, conditional
 
 APART = {"measured-apart", "items"}
 
@@ -20,6 +20,7 @@ def one_draw(posterior: cv.Posterior, data: dict, seed: int):
     return values, *posterior._evaluator.at_points(data)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_and_prior_make_the_log_joint_density(name):
     case, rng = CASES[name], np.random.default_rng(4)

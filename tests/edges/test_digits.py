@@ -172,6 +172,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", CASES)
 def test_the_elbo_of_one_factor_is_the_evidence(name):
     with mp.workdps(DIGITS):
@@ -207,6 +208,7 @@ def test_a_prior_that_is_too_large_is_named():
         model.fit({"x": np.zeros(2)})
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("offset", range(11))
 @pytest.mark.parametrize("height", [0.0, 1e4, 1e8])
 @pytest.mark.parametrize("known", [False, True])

@@ -38,6 +38,7 @@ def fit(form, x, k, labels, **arguments):
     return state(k, x.shape[1]).fit({"x": x}, point=point, max_iter=200, **start, **arguments)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", COLLAPSING)
 def test_a_collapse_is_said_and_its_numbers_are_finite(form, case):

@@ -31,6 +31,7 @@ def peak_of(function):
         tracemalloc.stop()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 def test_a_fit_from_the_data(state, x):
     assert peak_of(lambda: state(K, 4).fit({"x": x}, seed=0, max_iter=2)) < LIMIT

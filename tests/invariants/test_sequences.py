@@ -78,6 +78,7 @@ def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
         np.testing.assert_allclose(other[name].mean, one[name].mean, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.thinned(3)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gaps", ["", "steps", "entries"])
@@ -90,6 +91,7 @@ def test_any_blocks_give_the_sums_of_one(fit, kind, gaps, monkeypatch):
         assert_same(whole, fit(data, executor=2))
 
 
+@pytest.mark.thinned(2)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
@@ -101,6 +103,7 @@ def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
         np.testing.assert_array_equal(other["transition"].mean, one["transition"].mean)
 
 
+@pytest.mark.thinned(2)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_local_factors_do_not_depend_on_the_blocks(fit, kind, monkeypatch):
@@ -154,6 +157,7 @@ def _coefficients(plan: Any) -> Any:
     return plan.rows.coefficients(statistics_of(plan, q))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("size", [1, 100, 5_000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_are_whole_sequences(kind, size, monkeypatch):
@@ -178,7 +182,7 @@ def test_blocks_are_whole_sequences(kind, size, monkeypatch):
 def test_there_are_as_many_blocks_as_batches(monkeypatch):
     plan, passes = bound(rows("lengths from one to hundreds", 3_000))
     passes.memoize(12)
-    assert passes.n_batches(plan) == 12
+    assert passes.n_batches(plan.rows) == 12
 
 
 def test_sums_kept_by_batch_are_those_of_all_rows():
@@ -186,10 +190,10 @@ def test_sums_kept_by_batch_are_those_of_all_rows():
     plan, passes = bound(data)
     coefficients = _coefficients(plan)
     with passes.executor.session():
-        whole = passes.summarize(plan, coefficients)
+        whole = passes.summarize(plan.rows, coefficients)
         passes.memoize(5)
-        kept = passes.summarize(plan, coefficients)
-        again = passes.summarize(plan, coefficients, batch=2)
+        kept = passes.summarize(plan.rows, coefficients)
+        again = passes.summarize(plan.rows, coefficients, batch=2)
     for other in (kept, again):
         assert other.entropies[plan.chain] == pytest.approx(whole.entropies[plan.chain], rel=1e-12)
         for key, value in whole.parts.items():
@@ -205,9 +209,9 @@ def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
         coefficients = _coefficients(plan)
         passes.executor = Threads(1)
         with passes.executor.session():
-            passes.summarize(plan, coefficients)
+            passes.summarize(plan.rows, coefficients)
             tracemalloc.start()
-            passes.summarize(plan, coefficients)
+            passes.summarize(plan.rows, coefficients)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]

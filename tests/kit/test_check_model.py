@@ -5,10 +5,10 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar import _model
 from caviar.engine import locals as engine_locals
 from caviar.engine.updates import GlobalUpdate
 from caviar.families import Gamma, Normal
+from caviar.fitting import model as model_module
 from caviar.language.templates import LOG_2PI, template
 from caviar.testing import Check, VerificationReport, check_model, coverage, elbo_estimate, elbo_slopes
 
@@ -19,6 +19,7 @@ def _data(name):
     return CASES[name].draw(np.random.default_rng(0), ROWS)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", CASES)
 def test_right_models_pass(name):
     report = check_model(
@@ -102,6 +103,7 @@ def _failed(name, **arguments):
     return {check.name for check in report.checks if not check.passed}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("name", "variable"), [("factorised-normal", "tau"), ("joint", "weights")])
 @pytest.mark.parametrize("coefficient", [1.02, 0.5])
 def test_a_wrong_coefficient_in_an_update_is_caught(monkeypatch, name, variable, coefficient):
@@ -257,7 +259,7 @@ def test_weights_that_underflow_have_an_elbo_all_the_same() -> None:
 @pytest.mark.parametrize("most_saddles", [0, 20])
 def test_a_saddle_point_is_caught(monkeypatch, most_saddles):
     """Where fits end at saddle points, here because they are told to, the check finds one and says what to do."""
-    monkeypatch.setattr(_model, "_MOST_SADDLES", most_saddles)
+    monkeypatch.setattr(model_module, "_MOST_SADDLES", most_saddles)
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.gamma(3.0, 1.0, 20), rng.gamma(3.0, 0.1, 20)])
     obs, k = cv.Plate("obs"), cv.Plate("k", 2)

@@ -39,6 +39,7 @@ def assert_exact(chain: MarkovChain) -> None:
     np.testing.assert_array_equal(chain.mode(), exact.best)
 
 
+@pytest.mark.thinned(4)
 @CUTS
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 30.0, 300.0, 2000.0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import digamma, gammaln, logsumexp
+from thinning import amount
 
 import caviar as cv
 import caviar.models
@@ -285,7 +286,8 @@ def test_the_verification_kit_takes_proportions_as_the_fit_left_them() -> None:
     documents, words = np.nonzero(counts_of(2, documents=6)[:, :9])
     stated = caviar.models.latent_dirichlet_allocation(3, 9)
     fit = stated.fit({"word": words, "document": documents}, seed=0, max_iter=500)
-    estimate = cv.testing.elbo_estimate(fit, {"word": words, "document": documents}, n_draws=4000, seed=1)
+    n_draws = amount(800, 4000)
+    estimate = cv.testing.elbo_estimate(fit, {"word": words, "document": documents}, n_draws=n_draws, seed=1)
     assert abs(estimate.value - fit.elbo) < 5 * estimate.error
 
 

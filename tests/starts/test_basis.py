@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from caviar._model import rows_of
 
 import caviar as cv
-from caviar._model import rows_of
 from caviar.engine.binding import bind
 from caviar.engine.passes import Passes
 from caviar.engine.sample import sample_of

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._linalg import positive_definite
 from .._typing import Array
+from ..numerics.linalg import positive_definite
 from .whitening import whitening_of_shapes
 
 __all__ = [

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from .._cached import cached_property
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
+from ..numerics.cached import cached_property
 from .binding import Binding
 from .moments import moments
 

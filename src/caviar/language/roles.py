@@ -15,8 +15,8 @@ from functools import cache, partial
 import numpy as np
 from scipy.special import gammaln
 
-from .._gamma_function import log_beta
 from .._typing import AnyArray, Array
+from ..numerics.gamma_function import log_beta
 
 __all__ = [
     "AUGMENTING",

@@ -11,7 +11,8 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
-from .nodes import Expression, Indexed, Node, as_known
+from .constants import as_known
+from .nodes import Expression, Indexed, Node
 from .plates import Plates
 from .roles import CONCENTRATION, RATE, STICKS, TWO_SHAPES
 from .templates import template

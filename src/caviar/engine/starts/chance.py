@@ -1,12 +1,15 @@
 """Starts from chance: those after the first, which are there to end elsewhere.
 
 The first start is the winner of a race between good guesses. It would win it again and again, so the others are one
-guess each, which no race corrects: labels of the rows nearest to some of them, of clusters, or random ones.
+guess each, which no race corrects: labels of the rows nearest to some of them, of clusters, or random ones. Of ordinary
+mixtures with points in the place of all globals they are several, of which a race keeps the best: a likelihood has so
+many local optima that races between other guesses end elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,11 +27,14 @@ from ..ragged import outer_variables
 from ..sample import Sample
 from ..settling import settled
 from ..trials import Start, best_of
-from .basis import Basis
+from .basis import Basis, Guess
 from .data_start import basis_of, start_from
 from .gates import Gate
 
 __all__ = ["chance_start", "drawn_start"]
+
+_GUESSES = 6
+"""Guesses of a restart where a likelihood is climbed."""
 
 _MOST_STRAYS = 0.4
 """Share at most of the members of clusters that get random labels."""
@@ -41,10 +47,11 @@ def chance_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     basis = basis_of(plan, sample, passes, rng)
     if not (plan.factors or basis.gates):
         return plan, dict(basis.q)
-    start = start_from(basis, {gate.variable: _labels(basis, gate) for gate in basis.gates})
     if outer_variables(plan.binding.nodes, plan.order):
-        return settled(*start, passes)
-    return best_of([lambda: start], basis.sample, basis.passes)
+        return settled(*start_from(basis, _guess(basis)), passes)
+    several = basis.is_plain and plan.point.issuperset(plan.order)
+    guesses = [_guess(basis) for _ in range(_GUESSES if several else 1)]
+    return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.passes)
 
 
 def drawn_start(plan: Plan, rng: np.random.Generator) -> dict[Variable, Any]:
@@ -57,6 +64,10 @@ def drawn_start(plan: Plan, rng: np.random.Generator) -> dict[Variable, Any]:
         q[variable] = prior_point(plan, variable, arrays, rng)
         arrays.update(plan.statistics(variable, q[variable]))
     return {variable: q[variable] for variable in plan.order}
+
+
+def _guess(basis: Basis) -> Guess:
+    return {gate.variable: _labels(basis, gate) for gate in basis.gates}
 
 
 def _labels(basis: Basis, gate: Gate) -> AnyArray:

@@ -23,14 +23,16 @@ from .assignment import assigned
 from .basis import Basis, Guess
 from .by_chance import alike, at_random, without_labels
 from .clusterwise import by_regression
+from .exchange import exchanged
 from .from_labels import from_labels
 from .gates import gates_of
 from .in_time import in_time
-from .partitioned import in_clusters, in_fewer_clusters
+from .neighbours import by_neighbours
+from .partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .sequences import in_order
 
 _BEHIND = 0.25
-"""Nats a row behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
+"""Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
 
 __all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
 
@@ -38,8 +40,10 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
     by_regression,
     in_time,
+    by_neighbours,
     without_labels,
     in_fewer_clusters,
+    one_by_one,
     alike,
     at_random,
 )
@@ -59,7 +63,8 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
         return max(nested, key=lambda start: begin(*start, passes).elbo)
-    return best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+    best = best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+    return exchanged(basis, best)
 
 
 def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
@@ -70,7 +75,7 @@ def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generato
     q = prior_start(plan)
     for variable in _multiplied(plan):
         q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
-    host = Passes(sample, getattr(passes.executor, "host", passes.executor))
+    host = Passes(sample, passes.executor.host)
     return Basis(plan, gates, sample, host, q, rng)
 
 
