@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._block_map import total_of
 from .._cached import cached_property
 from .._errors import DataError
 from .._typing import Array
@@ -235,9 +236,11 @@ def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | N
         if p is not binding.data_plate and all(p in node.plates for node in (*members, *known))
     ]
     point, spread = _moments(binding, observed, common)
-    if _has_precisions_of_rows(binding, members):
-        known = _known_location(binding, members, common)
-        point = _medians(binding, observed, common) if known is None else np.broadcast_to(known, point.shape)
+    known = _known_location(binding, members, common)
+    if known is not None:
+        point = np.broadcast_to(known, point.shape)
+    elif _has_precisions_of_rows(binding, members):
+        point = _medians(binding, observed, common)
     return Group(members, point, tuple(Axis(plate) for plate in common), spread)
 
 
@@ -251,17 +254,38 @@ def _has_precisions_of_rows(binding: Binding, members: tuple[Variable, ...]) -> 
 
 
 def _known_location(binding: Binding, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
-    """Return the known mean of a group without a latent location, the common plates first; None if there is none."""
-    slot = members[0].slots.get("mean")
-    if len(members) > 1 or slot is None or slot.index is not None or not isinstance(slot.node, Constant):
-        return None
-    own = slot.node.plates
-    if not set(own) <= set(common):
-        return None
-    kept = [plate for plate in common if plate in own]
-    order = [own.index(plate) for plate in kept]
-    turned = slot.node.value.transpose(*order, *range(len(order), slot.node.value.ndim))
-    return turned[tuple(slice(None) if plate in own else None for plate in common)]
+    """Return a known mean that is a better point than the data's, the common plates first, or None.
+
+    It is that of rows with precisions of their own, if they have no latent location, or the prior mean of a joint
+    factor which is worth more rows than there are: from the data's mean, its square would leave no digits of their
+    spread.
+    """
+    for variable in members:
+        slot, worth = variable.slots.get("mean"), variable.slots.get("mean_precision")
+        if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
+            continue
+        if variable in binding.values:
+            is_better = len(members) == 1 and _has_precisions_of_rows(binding, members)
+        else:
+            n_rows = binding.n_rows if binding.row_weights is None else total_of(binding.row_weights)
+            is_known = (
+                worth is not None and isinstance(worth.node, Constant) and not binding.is_local(variable)
+            )
+            is_better = is_known and bool(np.min(worth.node.value) > n_rows)  # type: ignore[union-attr]
+        if is_better:
+            return _averaged(slot.node, common)
+    return None
+
+
+def _averaged(node: Constant, common: list[Plate]) -> Array:
+    """Return a Constant averaged over the plates that are not common, with an axis for each one that is."""
+    kept = [plate for plate in common if plate in node.plates]
+    others = [place for place, plate in enumerate(node.plates) if plate not in common]
+    value = node.value.transpose(
+        *others, *(node.plates.index(plate) for plate in kept), *range(len(node.plates), node.value.ndim)
+    )
+    averaged = value.mean(axis=tuple(range(len(others)))) if others else value
+    return averaged[tuple(slice(None) if plate in kept else None for plate in common)]
 
 
 def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:

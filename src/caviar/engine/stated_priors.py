@@ -48,6 +48,7 @@ def _certain_prior(variable: Variable, data_axis: Axis) -> ExponentialFamily | N
     their prior are as large as what it says of them.
     """
     slots, rows = variable.slots.values(), data_axis.of
+    assert isinstance(rows, Plate)
     if any(slot.role.moves or rows in slot.node.plates for slot in slots):
         return None
     try:
