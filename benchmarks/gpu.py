@@ -38,8 +38,8 @@ from threadpoolctl import threadpool_limits
 import caviar as cv
 from caviar._model import as_executor, rows_of
 from caviar.engine.binding import bind
+from caviar.engine.given_start import given_start
 from caviar.engine.passes import Passes
-from caviar.engine.start import given_start
 from caviar.engine.state import statistics_of
 from caviar.execution import Threads
 
@@ -58,9 +58,8 @@ def our_pass(X: np.ndarray, centres: np.ndarray, executor: object) -> tuple[Pass
     passes = Passes(rows_of(plan.binding), as_executor(executor))
     plan, q = given_start(plan, start, Passes(passes.source, Threads()))
     arrays = statistics_of(plan, q)
-    own = getattr(passes.executor, "block_rows", None)
-    n_block = min(len(X), plan.rows.block_rows if own is None else own(plan.rows))
-    return lambda: passes.summarize(plan, plan.rows.coefficients(arrays)), passes, n_block
+    n_block = min(len(X), passes.executor.block_rows(plan.rows))
+    return lambda: passes.summarize(plan.rows, plan.rows.coefficients(arrays)), passes, n_block
 
 
 def bare_products(shape: tuple[int, int, int], n_block: int, device: str, dtype: str) -> Pass:

@@ -53,7 +53,7 @@ def our_pass(
     }
     plan, q = given_start(plan, start, passes)
     arrays = statistics_of(plan, q)
-    return lambda: passes.summarize(plan, plan.rows.coefficients(arrays)), passes
+    return lambda: passes.summarize(plan.rows, plan.rows.coefficients(arrays)), passes
 
 
 def sklearn_iteration(X: np.ndarray, n_components: int) -> tuple[Callable[[], object], Callable[[], object]]:

@@ -38,7 +38,7 @@ def our_pass(X: np.ndarray, n_components: int, structure: str) -> tuple[Callable
     arrays = statistics_of(plan, q)
     (factor,) = plan.factors
     n_features = plan.compiled.tables[factor].n_rows
-    return lambda: passes.summarize(plan, plan.rows.coefficients(arrays)), passes, n_features
+    return lambda: passes.summarize(plan.rows, plan.rows.coefficients(arrays)), passes, n_features
 
 
 def products(n_rows: int, n_components: int, n_features: int) -> Callable[[], object]:

@@ -10,6 +10,10 @@ settings.register_profile("caviar", deadline=None, derandomize=True)
 settings.load_profile("caviar")
 
 
+# scripts that compare two sources
+collect_ignore_glob = ["golden/*"]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip on Windows what it does not have."""
     for item in items:

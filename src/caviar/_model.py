@@ -20,20 +20,20 @@ from ._randomness import generator
 from ._simulation import log_joint, simulate
 from ._termination import terminating
 from .data import ArrayRows, as_rows
+from .engine.assemble import assemble
 from .engine.beliefs import Beliefs
 from .engine.binding import Binding
 from .engine.data_summary import summary_of_data
 from .engine.documents.binding import DocumentBinding, bind_rows
 from .engine.ends import Ends
-from .engine.factorisation import local_factors
-from .engine.frame import frame_of
+from .engine.executor import Executor
 from .engine.gaps import entries_name, order_of_patterns
 from .engine.given_start import given_start
 from .engine.impossible import refuse_impossible
 from .engine.loop import Progress, Result, Settings, ascend
 from .engine.missing import mask_name
 from .engine.moment import Moment, Walk
-from .engine.passes import Executor, Passes
+from .engine.passes import Passes
 from .engine.plan import Plan, extreme_parameter
 from .engine.priors import prior_start
 from .engine.row_marks import RowMarks, marks_of
@@ -236,7 +236,7 @@ class Model:
             plan = plan.believing(self._beliefs(prior, plan))
             init = "prior" if isinstance(init, str) and init == "auto" else init
         passes = Passes(rows_of(binding), as_executor(executor))
-        passes.check(plan)
+        passes.check(plan.rows)
         refuse_impossible(plan, passes.source)
         schedule = as_schedule(schedule)
         settings = Settings(
@@ -386,25 +386,13 @@ class Model:
         order: Sequence[str] | None = None,
     ) -> Plan:
         """Return the compiled plan of this model for bound data."""
-        terms = [
-            term
-            for variable in binding.nodes
-            if isinstance(variable, Variable)
-            for term in terms_of(variable)
-        ]
         globals_ = {v.name: v for v in binding.latent if not binding.is_local(v)}
         masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        return Plan(
-            binding,
-            frame_of(binding),
-            local_factors(binding, terms, factors),
-            _ordered(globals_, order),
-            masses,
-        )
+        return assemble(binding, _ordered(globals_, order), masses, factors)
 
     def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
         if not isinstance(prior, Posterior):
@@ -594,7 +582,7 @@ def as_executor(executor: Any) -> Executor:
         return Threads()
     if isinstance(executor, Integral) and int(executor) >= 1:
         return Threads(int(executor))
-    if isinstance(executor, Integral | str) or not hasattr(executor, "session"):
+    if not isinstance(executor, Executor):
         raise ParameterError(
             f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
             f"scheduler; got {executor!r}"

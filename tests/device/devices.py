@@ -34,7 +34,7 @@ def sums(plan, q, source, executor):
     with executor.session():
         passes = Passes(source, executor)
         passes.refine()
-        return passes.summarize(plan, plan.rows.coefficients(statistics_of(plan, q)))
+        return passes.summarize(plan.rows, plan.rows.coefficients(statistics_of(plan, q)))
 
 
 def uneven_weights(n):

@@ -5,8 +5,10 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
+from caviar.engine.device_pass import DevicePass
+from caviar.engine.layout import layout_of
 from caviar.engine.state import statistics_of
-from caviar.engine.work import InferBlocks
+from caviar.engine.work import rows_at
 from caviar.execution import array_libraries as libraries
 from device.devices import reached, strict
 
@@ -128,10 +130,9 @@ def test_a_library_that_is_not_installed(monkeypatch):
 
 def test_arrays_of_two_devices_do_not_mix():
     plan, q, passes = reached(full(), {"x": rows()})
-    work = InferBlocks(plan.rows, plan.rows.coefficients(statistics_of(plan, q)))
-    block = work.layout(None).move(
-        work.read(passes.source, (0, 60)), libraries.library_of("array_api_strict", "device2")
-    )
-    there = work.on_device(work.layout(None), libraries.library_of("array_api_strict", "device1"), None)
+    layout = layout_of(plan.rows, None)
+    block = layout.move(rows_at(passes.source, (0, 60)), libraries.library_of("array_api_strict", "device2"))
+    coefficients = plan.rows.coefficients(statistics_of(plan, q))
+    there = DevicePass(plan.rows, coefficients, layout, libraries.library_of("array_api_strict", "device1"))
     with pytest.raises((ValueError, TypeError), match="device"):
         there.summarize(block)

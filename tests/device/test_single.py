@@ -8,9 +8,11 @@ from invariants.registry import CASES
 from numpy.testing import assert_allclose
 
 import caviar as cv
+from caviar.engine.device_pass import DevicePass
+from caviar.engine.layout import layout_of
 from caviar.engine.passes import Passes
 from caviar.engine.state import statistics_of
-from caviar.engine.work import InferBlocks
+from caviar.engine.work import InferBlocks, rows_at
 from caviar.execution.array_libraries import library_of
 from device.devices import hard, reached, strict, sums
 
@@ -62,18 +64,19 @@ def rough_sums(plan, q, source, device):
     with device.session():
         passes = Passes(source, device)
         assert passes.is_rough
-        return passes.summarize(plan, plan.rows.coefficients(statistics_of(plan, q)))
+        return passes.summarize(plan.rows, plan.rows.coefficients(statistics_of(plan, q)))
 
 
 def single_block(plan, q, source):
     """Return responsibilities of all rows in float64, those in float32, and the error that is claimed for these."""
     coefficients = plan.rows.coefficients(statistics_of(plan, q))
     work, library = InferBlocks(plan.rows, coefficients), library_of("array_api_strict", "device1")
-    rows = work.read(source, (0, source.n_rows))
+    rows = rows_at(source, (0, source.n_rows))
     (factor,) = plan.rows.factors
     plan.rows.summarize(rows, coefficients, {}, work.scratch)
     exact = work.scratch.array((factor, "natural"), (factor.n_rows, rows.n_rows))
-    there = work.on_device(work.layout(work.sample(source, 500)), library, None)
+    layout = layout_of(plan.rows, rows_at(source, (0, 500), every=True))
+    there = DevicePass(plan.rows, coefficients, layout, library)
     block = there.layout.move(rows, library)
     there.summarize(block)
     claimed = float(library.numpy(there.error(block)))

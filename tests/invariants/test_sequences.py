@@ -178,7 +178,7 @@ def test_blocks_are_whole_sequences(kind, size, monkeypatch):
 def test_there_are_as_many_blocks_as_batches(monkeypatch):
     plan, passes = bound(rows("lengths from one to hundreds", 3_000))
     passes.memoize(12)
-    assert passes.n_batches(plan) == 12
+    assert passes.n_batches(plan.rows) == 12
 
 
 def test_sums_kept_by_batch_are_those_of_all_rows():
@@ -186,10 +186,10 @@ def test_sums_kept_by_batch_are_those_of_all_rows():
     plan, passes = bound(data)
     coefficients = _coefficients(plan)
     with passes.executor.session():
-        whole = passes.summarize(plan, coefficients)
+        whole = passes.summarize(plan.rows, coefficients)
         passes.memoize(5)
-        kept = passes.summarize(plan, coefficients)
-        again = passes.summarize(plan, coefficients, batch=2)
+        kept = passes.summarize(plan.rows, coefficients)
+        again = passes.summarize(plan.rows, coefficients, batch=2)
     for other in (kept, again):
         assert other.entropies[plan.chain] == pytest.approx(whole.entropies[plan.chain], rel=1e-12)
         for key, value in whole.parts.items():
@@ -205,9 +205,9 @@ def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
         coefficients = _coefficients(plan)
         passes.executor = Threads(1)
         with passes.executor.session():
-            passes.summarize(plan, coefficients)
+            passes.summarize(plan.rows, coefficients)
             tracemalloc.start()
-            passes.summarize(plan, coefficients)
+            passes.summarize(plan.rows, coefficients)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]

@@ -168,7 +168,7 @@ def test_bound_and_update_are_those_that_the_compiler_derives(seed: int, point: 
     (topics,) = plan.order
     plan = plan.with_rows(plan.rows.thorough())
     arrays = plan.statistics(topics, fit["topics"])
-    arrays.update(passes.summarize(plan, plan.rows.coefficients(arrays)).parts)
+    arrays.update(passes.summarize(plan.rows, plan.rows.coefficients(arrays)).parts)
     updated = plan.update(topics, arrays)
     np.testing.assert_allclose(updated.mean, further["topics"].mean, rtol=1e-7)
     if not point:

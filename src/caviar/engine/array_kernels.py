@@ -8,13 +8,11 @@ in place, in D/2 products of its rows with the rows before them. Products of a b
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from .features import Feature, FeatureTable, Source
-from .locals import Inferred, LocalFactor
-
-if TYPE_CHECKING:
-    from .scratch import Scratch
+from .kernels import Inferred, Infers
+from .scratch import Scratch
 
 __all__ = ["ArrayKernels", "ArrayLibrary"]
 
@@ -139,7 +137,7 @@ class ArrayKernels:
     def project(self, matrix: Any, table: Any, out: Any) -> None:
         self._apply("matmul", matrix, table, out)
 
-    def infer(self, factor: LocalFactor, natural: Any) -> Inferred:
+    def infer(self, factor: Infers, natural: Any) -> Inferred:
         """Overwrite the logits (E, B) of a Categorical by probabilities."""
         (shape,) = factor.shapes.values()
         return Inferred(self._softmax(self.reshape(natural, (*shape, natural.shape[-1]))), None)

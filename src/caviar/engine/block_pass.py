@@ -7,9 +7,9 @@ from typing import Protocol
 
 from .._typing import Array
 from .chain import ChainFactor
+from .kernels import Workspace
 from .locals import LocalFactor
 from .partial_vectors import PartialVectors
-from .scratch import Scratch
 from .sums import Coefficients, LocalState, Rows, Summary, Sums
 
 __all__ = ["BlockPass"]
@@ -17,6 +17,11 @@ __all__ = ["BlockPass"]
 
 class BlockPass(Protocol):
     """Local factors of a block of rows at their optimum, and the sums that the globals need."""
+
+    @property
+    def factors(self) -> tuple[LocalFactor, ...]:
+        """The local factors, in the order of their updates."""
+        ...
 
     @property
     def block_rows(self) -> int:
@@ -81,28 +86,28 @@ class BlockPass(Protocol):
         rows: Rows,
         coefficients: Coefficients,
         before: LocalState,
-        scratch: Scratch,
+        scratch: Workspace,
         given: LocalState | None = None,
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the local factors at their optimum, and what the next pass starts from."""
         ...
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Scratch) -> Sums:
+    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return the sums over a block for given local statistics; their entropies count as zero."""
         ...
 
-    def sum_static(self, rows: Rows, scratch: Scratch) -> Sums:
+    def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return the sums over a block that no factor enters."""
         ...
 
     def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
+        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
     ) -> Array:
         """Return the natural parameters of a factor that no other depends on."""
         ...
 
     def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
     ) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
         ...

@@ -6,15 +6,15 @@ import numpy as np
 
 from .._typing import Array
 from .compile import LocalTerm, Part
+from .kernels import Workspace
 from .row_pass import RowPass
-from .scratch import Scratch
 from .sums import Arrays, Rows
 from .tallied import add_tallied
 
 __all__ = ["sums_by_row"]
 
 
-def sums_by_row(row_pass: RowPass, static: Arrays, rows: Rows, scratch: Scratch) -> Array:
+def sums_by_row(row_pass: RowPass, static: Arrays, rows: Rows, scratch: Workspace) -> Array:
     """Return the terms of each row that no local variable enters, shape (B,), by the coefficient of each sum."""
     compiled, total = row_pass.compiled, np.zeros(rows.n_rows)
     table = compiled.tables.get(None)
@@ -37,7 +37,7 @@ def sums_by_row(row_pass: RowPass, static: Arrays, rows: Rows, scratch: Scratch)
     return total
 
 
-def _unfused(local: LocalTerm, coefficient: Array, data: Arrays, rows: Rows, scratch: Scratch) -> Array:
+def _unfused(local: LocalTerm, coefficient: Array, data: Arrays, rows: Rows, scratch: Workspace) -> Array:
     """Return each row's share of a sum that is contracted on its own, times its coefficient, shape (B,)."""
     contraction = local.contraction
     if local.sparse is not None:

@@ -268,7 +268,7 @@ def _in_frame(document: Mapping[str, Any], plan: Plan) -> Plan:
     if not centres and not plan.frame.centres:
         return plan
     frame = replace(plan.frame, centres=centres)
-    return Plan(plan.binding, frame, plan.factors, plan.order, plan.point)
+    return plan.measured_from(frame)
 
 
 def _plain_memory(memory: Memory) -> dict[str, Any]:

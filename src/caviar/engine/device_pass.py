@@ -21,10 +21,10 @@ from .._errors import ParameterError
 from .._typing import Array
 from .array_kernels import ArrayKernels, ArrayLibrary
 from .block_pass import BlockPass
+from .kernels import Workspace
 from .layout import BlockOnDevice, Layout, tables_of
 from .locals import CategoricalFactor, LocalFactor
 from .row_pass import RowPass
-from .scratch import Scratch
 from .sums import Coefficients, Rows, Sums
 
 __all__ = ["DevicePass", "refuse_what_no_device_takes"]
@@ -53,13 +53,13 @@ class DevicePass:
         coefficients: Coefficients,
         layout: Layout,
         library: ArrayLibrary,
-        scratch: Scratch | None = None,
+        scratch: Workspace | None = None,
     ) -> None:
         self.rows = rows
         self.layout = layout
         self.library = library
         single = layout.single
-        self.scratch = scratch or Scratch(ArrayKernels(library, single=single, whitened=single))
+        self.scratch = scratch or Workspace(ArrayKernels(library, single=single, whitened=single))
         self._whitened = {
             factor: layout.coefficients(factor, coefficients.matrices[factor]) for factor in tables_of(rows)
         }
@@ -101,8 +101,8 @@ class DevicePass:
         return largest
 
     @cached_property
-    def _exact_scratch(self) -> Scratch:
-        return Scratch(ArrayKernels(self.library, single=False, whitened=self.layout.single))
+    def _exact_scratch(self) -> Workspace:
+        return Workspace(ArrayKernels(self.library, single=False, whitened=self.layout.single))
 
     @cached_property
     def _exact_coefficients(self) -> Coefficients:

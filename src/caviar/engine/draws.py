@@ -32,7 +32,7 @@ def drawn(
     state: LocalState = {}
     coefficients = plan.rows.coefficients(statistics_of(plan, q))
     nested = bool(nested_plates(plan.binding.nodes))
-    blocks = list(passes.natural_parameters(plan, sample, coefficients))
+    blocks = list(passes.natural_parameters(plan.rows, sample, coefficients))
     for factor in plan.factors:
         if nested and isinstance(factor, CategoricalFactor):
             state[factor] = _near_each_other(factor, sample.n_rows, rng)

@@ -101,9 +101,9 @@ def local_distributions(
         paths = {}
         if plan.chain is not None:
             means = _means_of_slots(plan, plan.chain.variables[0], q)
-            paths[plan.chain.name] = passes.path(plan, plan.chain, coefficients, means)
+            paths[plan.chain.name] = passes.path(plan.rows, plan.chain, coefficients, means)
         others = [factor for factor in plan.factors if factor is not plan.chain]
-        for block in passes.natural_parameters(plan, passes.source, coefficients) if others else ():
+        for block in passes.natural_parameters(plan.rows, passes.source, coefficients) if others else ():
             for factor, natural in block.items():
                 if factor is plan.chain:
                     continue
@@ -287,7 +287,7 @@ def _with_given_locals(
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)
     summary = passes.sum_given(
-        plan,
+        plan.rows,
         passes.source,
         lambda rows: {f: v[:, rows.where].copy() for f, v in expected.items()},
         coefficients,

@@ -11,8 +11,6 @@ from .._errors import ModelError, ParameterError
 from ..language import Axis, LinearGaussianChain, MarkovChain, Term, Variable
 from .binding import Binding
 from .chain import check_chains
-from .documents.binding import DocumentBinding
-from .documents.compile import document_factors
 from .linear_gaussian_chain import LinearGaussianChainFactor
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
 from .markov_chain import MarkovChainFactor
@@ -33,8 +31,6 @@ def local_factors(
     joint
         Names of variables to join, a group each; None joins wherever that is tractable.
     """
-    if isinstance(binding, DocumentBinding):
-        return document_factors(binding)
     check_chains(binding)
     data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
     latent = [v for v in binding.latent if binding.is_local(v)]

@@ -55,7 +55,7 @@ class GivenLocals:
             given[factor] = _expected(self._plan, factor, variable, values[rows.where], rows)
         if self.are_all:
             return given
-        found = self._passes.infer(self._plan, rows, self._coefficients, given)
+        found = self._passes.infer(self._plan.rows, rows, self._coefficients, given)
         for factor in found.keys() - given.keys():
             factor.infer(found[factor])
         return {**found, **given}

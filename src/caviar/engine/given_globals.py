@@ -21,11 +21,11 @@ from .by_row import sums_by_row
 from .compile import Part
 from .evaluate import in_frame
 from .impossible import known_zeros, zeros_by_row
+from .kernels import Workspace
 from .passes import Passes
 from .plan import Plan
 from .point import PointMass
 from .row_pass import RowPass
-from .scratch import Scratch
 from .state import begin, ready, statistics_of
 from .sums import Arrays
 from .work import blocks_of, rows_at
@@ -83,10 +83,10 @@ def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -
     q = _points(plan, values)
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
     assert isinstance(plan.rows, RowPass)
-    static, scratch, source = _static_coefficients(plan, arrays), Scratch(), passes.source
+    static, scratch, source = _static_coefficients(plan, arrays), Workspace(), passes.source
     zeros = known_zeros(plan)
     found = []
-    for bounds in blocks_of(plan, source):
+    for bounds in blocks_of(plan.rows, source):
         rows = rows_at(source, bounds, every=True)
         total = sums_by_row(plan.rows, static, rows, scratch)
         for factor, natural in plan.rows.infer(rows, coefficients, scratch).items():

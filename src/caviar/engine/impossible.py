@@ -20,10 +20,10 @@ from .._errors import DataError
 from .._typing import AnyArray, Array
 from .by_row import sums_by_row
 from .compile import GlobalTerm, Part
+from .kernels import Workspace
 from .locals import LocalFactor
 from .plan import Plan
 from .row_pass import RowPass
-from .scratch import Scratch
 from .sums import Arrays, Coefficients, Rows
 from .work import RowSource, rows_at
 
@@ -91,7 +91,7 @@ def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
 
 
 def zeros_by_row(
-    row_pass: RowPass, zeros: Coefficients, static: Arrays, rows: Rows, scratch: Scratch
+    row_pass: RowPass, zeros: Coefficients, static: Arrays, rows: Rows, scratch: Workspace
 ) -> Array:
     """Return how many known probabilities of zero each row meets at the least, shape (B,).
 
@@ -126,7 +126,7 @@ class _Look:
     rows: RowPass
     zeros: Coefficients
     static: Arrays
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Workspace = field(default_factory=Workspace)
 
     @property
     def block_rows(self) -> int:
@@ -171,7 +171,7 @@ def _coefficients(row_pass: RowPass, terms: Iterable[GlobalTerm]) -> tuple[Coeff
 
 def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) -> str:
     """Say which values make a row impossible."""
-    scratch = Scratch()
+    scratch = Workspace()
     every, _ = _coefficients(row_pass, terms)
     ruled_out = [
         factor

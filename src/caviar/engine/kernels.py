@@ -1,37 +1,57 @@
 """Kernels: the operations on the rows of a block, which are all that depends on where the block lies.
 
-A pass asks its scratch for buffers and for these operations, so that one :meth:`RowPass.summarize` serves NumPy arrays
-(here) and arrays of any library of the array API (:mod:`~caviar.engine.array_kernels`).
+A pass asks its workspace for buffers and for these operations, so that one :meth:`RowPass.summarize` serves NumPy
+arrays (here) and arrays of any library of the array API (:mod:`~caviar.engine.array_kernels`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._typing import AnyArray, Array
 from . import products
+from .features import FeatureTable
+from .scratch import HostMemory, Memory, Scratch
 
-if TYPE_CHECKING:
-    from .features import FeatureTable
-    from .locals import Inferred, LocalFactor
-    from .scratch import Scratch
-
-__all__ = ["HOST", "HostKernels", "Kernels"]
+__all__ = ["HostKernels", "Inferred", "Infers", "Kernels", "Workspace"]
 
 
-class Kernels(Protocol):
+@dataclass(frozen=True)
+class Inferred:
+    """What inference gives besides the expected statistics of each row.
+
+    Attributes
+    ----------
+    log_partition
+        Of each repetition of each row's factor, shape (plates..., B).
+    entropy
+        About the base measure, of the same shape; None where it is the log-partition minus <natural, expected> without
+        loss.
+    """
+
+    log_partition: Array
+    entropy: Array | None
+
+
+class Infers(Protocol):
+    """A local factor, as far as kernels ask: natural parameters in, expected statistics out."""
+
+    @property
+    def shapes(self) -> Mapping[Any, tuple[int, ...]]:
+        """Shape of each of its statistics."""
+        ...
+
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters (E, B) by expected statistics."""
+        ...
+
+
+class Kernels(Memory, Protocol):
     """What a pass does with arrays of rows; E local statistics, F features, B rows."""
-
-    def empty(self, size: int) -> Any:
-        """Return ``size`` numbers, their values undefined."""
-        ...
-
-    def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """Return a view of a contiguous array."""
-        ...
 
     def copy(self, array: Any) -> Any:
         """Return a copy."""
@@ -45,7 +65,7 @@ class Kernels(Protocol):
         """Write ``matrix @ table``, (E, F) by (F, B)."""
         ...
 
-    def infer(self, factor: LocalFactor, natural: Any) -> Inferred:
+    def infer(self, factor: Infers, natural: Any) -> Inferred:
         """Overwrite natural parameters (E, B) of a factor by its expected statistics."""
         ...
 
@@ -58,14 +78,8 @@ class Kernels(Protocol):
         ...
 
 
-class HostKernels:
+class HostKernels(HostMemory):
     """NumPy arrays in float64."""
-
-    def empty(self, size: int) -> Array:
-        return np.empty(size)
-
-    def reshape(self, array: Array, shape: tuple[int, ...]) -> Array:
-        return array.reshape(shape)
 
     def copy(self, array: Array) -> Array:
         return array.copy()
@@ -76,7 +90,7 @@ class HostKernels:
     def project(self, matrix: Array, table: Array, out: Array) -> None:
         products.project(matrix, table, out)
 
-    def infer(self, factor: LocalFactor, natural: Array) -> Inferred:
+    def infer(self, factor: Infers, natural: Array) -> Inferred:
         return factor.infer(natural)
 
     def accumulate(self, expected: Array, table: Array, scratch: Scratch, key: Hashable) -> Array:
@@ -88,4 +102,18 @@ class HostKernels:
         return float(values.sum() if weights is None else (values @ weights).sum())
 
 
-HOST = HostKernels()
+_HOST = HostKernels()
+
+
+class Workspace(Scratch):
+    """Buffers of each thread, and the operations on them.
+
+    Parameters
+    ----------
+    kernels
+        Who makes the buffers, and what a pass does with them: float64 arrays of NumPy unless given.
+    """
+
+    def __init__(self, kernels: Kernels = _HOST) -> None:
+        super().__init__(kernels)
+        self.kernels = kernels

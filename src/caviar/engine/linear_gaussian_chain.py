@@ -14,7 +14,8 @@ from ..families.linear_gaussian_chain import StateMoments
 from ..language import Axis, LinearGaussianChain
 from .binding import Binding
 from .chain import ChainFactor, starts_of
-from .locals import FamilyFactor, Inferred
+from .kernels import Inferred
+from .locals import FamilyFactor
 from .sums import Arrays
 
 __all__ = ["LinearGaussianChainFactor"]

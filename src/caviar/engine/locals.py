@@ -20,6 +20,7 @@ from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from ..language import Axis, Variable
 from .binding import Binding
+from .kernels import Inferred
 from .missing import mask_name
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "FamilyFactor",
     "Gated",
     "GatedFactor",
-    "Inferred",
     "Key",
     "LocalFactor",
     "excluded_labels",
@@ -35,23 +35,6 @@ __all__ = [
 ]
 
 Key = tuple[Variable, str]
-
-
-@dataclass(frozen=True)
-class Inferred:
-    """What inference gives besides the expected statistics of each row.
-
-    Attributes
-    ----------
-    log_partition
-        Of each repetition of each row's factor, shape (plates..., B).
-    entropy
-        About the base measure, of the same shape; None where it is the log-partition minus <natural, expected> without
-        loss.
-    """
-
-    log_partition: Array
-    entropy: Array | None
 
 
 class LocalFactor(ABC):

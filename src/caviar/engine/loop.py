@@ -146,7 +146,7 @@ def ascend(
         passes.forget()
         passes.memoize(settings.n_batches)
         moment = resumed
-        passes.go_on(moment.state.plan, moment.kept)
+        passes.go_on(moment.state.plan.rows, moment.kept)
         # whether the earlier one was in float32 still is not known
         passes.refine()
     trace = moment.trace
@@ -166,7 +166,7 @@ def ascend(
             change = (after.elbo - moment.state.elbo) / per_row
             trace.append(after.elbo)
             memory, settled = _judged(settings, memory, change)
-            if settled is not None and passes.settle(after.plan):
+            if settled is not None and passes.settle(after.plan.rows):
                 # local factors that begin anew stop short of their optimum alike in each pass
                 settled = None
             why = stopped or settled
@@ -231,7 +231,7 @@ def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
 
 def _result(moment: Moment, passes: Passes, status: Status) -> Result:
     """Return the result that a moment is: the globals were updated once an iteration, or once for each batch in it."""
-    n_updates = moment.n_iter * max(1, passes.n_batches(moment.state.plan))
+    n_updates = moment.n_iter * max(1, passes.n_batches(moment.state.plan.rows))
     return result_of(moment.state, moment.trace, status, n_updates)
 
 
@@ -341,7 +341,7 @@ def _step_by_batches(
         now = advance_by_batch(before, passes, batch, earlier)
         return now.after, None
 
-    for batch in range(passes.n_batches(state.plan)):
+    for batch in range(passes.n_batches(state.plan.rows)):
         after, _, stopped = _checked(state, lambda state, batch=batch: visit(state, batch))
         if after is None or stopped is not None:
             return after, Visits(now, last_time), stopped

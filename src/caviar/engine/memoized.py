@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .plan import Plan
+from .block_pass import BlockPass
 from .sums import Sums
 
 __all__ = ["Memoized"]
@@ -17,8 +17,8 @@ class Memoized:
     Hughes and Sudderth, "Memoized online variational inference for Dirichlet process mixture models" (2013).
     """
 
-    def __init__(self, plan: Plan, n_batches: int) -> None:
-        self.plan = plan
+    def __init__(self, model: BlockPass, n_batches: int) -> None:
+        self.model = model
         self._first_leaf = 1 << max(n_batches - 1, 0).bit_length()
         self._nodes: list[Sums | None] = [None] * (2 * self._first_leaf)
 

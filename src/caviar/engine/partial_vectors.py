@@ -31,8 +31,8 @@ from .compile import Compiled
 from .conditionals import Conditionals, given_observed, patterns
 from .features import Feature, FeatureTable
 from .gaps import Gaps, entries_name
+from .kernels import Workspace
 from .locals import Key, LocalFactor
-from .scratch import Scratch
 from .sums import Coefficients, Rows
 
 __all__ = ["PartialVectors", "partial_vectors_of"]
@@ -94,7 +94,7 @@ class PartialVectors:
         features: Array,
         centres: Sequence[Centres],
         natural: Array,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> None:
         """Add to the natural parameters (E, B) of a block the gain of integrating out the missing entries."""
         own = natural[self._rows]
@@ -112,7 +112,7 @@ class PartialVectors:
         centres: Sequence[Centres],
         expected: Array,
         total: Array,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> float:
         """Add to sums over a block (E, F) the moments of the missing entries; return their entropy, summed."""
         own, entropy = expected[self._rows], 0.0
@@ -129,7 +129,7 @@ class PartialVectors:
         return entropy
 
     def _views(
-        self, rows: Rows, features: Array, centres: Sequence[Centres], scratch: Scratch
+        self, rows: Rows, features: Array, centres: Sequence[Centres], scratch: Workspace
     ) -> Iterator[tuple[slice, Array]]:
         """Yield x and its products for categories that have one reference point, valid until the next."""
         common = features[self._columns]
@@ -142,7 +142,7 @@ class PartialVectors:
             values = common if found is None else found[1][self._columns_in(found[0])]
             yield slice(category, category + 1), values
 
-    def _conditionals(self, coefficients: Coefficients, rows: Rows, scratch: Scratch) -> list[Conditionals]:
+    def _conditionals(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> list[Conditionals]:
         """Return the conditionals of a block's patterns; those of the thread's last block are kept."""
         return cast(
             list[Conditionals],

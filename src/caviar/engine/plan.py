@@ -7,9 +7,9 @@ A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their op
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,6 @@ from ..families import ExponentialFamily
 from ..language import Axis, Constant, Variable, base_terms_of
 from .binding import Binding
 from .block_pass import BlockPass
-from .by_hand import compiled_rows
-from .centres import Centres, centres_of
 from .chain import ChainFactor
 from .compile import Compiled
 from .contraction import Contraction, Factor
@@ -29,17 +27,25 @@ from .descendants import seen_globals
 from .frame import Frame
 from .locals import LocalFactor
 from .own_terms import own_terms_of
-from .partial_vectors import partial_vectors_of
 from .partly_known import PartlyKnown
 from .point import PointMass
-from .row_pass import RowPass
+from .recentring import Recentring
 from .sums import Arrays, Coefficients
 from .updates import possible, updates_of
 
-__all__ = ["Plan", "extreme_parameter"]
+__all__ = ["Plan", "RowsOfPlan", "extreme_parameter"]
 
 _FAR_FROM_ONE = 20
 """Powers of ten between a parameter and 1 that are very many."""
+
+
+@dataclass(frozen=True)
+class RowsOfPlan:
+    """Compiled terms, the model that summarises rows, and where categories are measured from."""
+
+    compiled: Compiled
+    model: BlockPass
+    recentrings: Mapping[LocalFactor, Sequence[Recentring]]
 
 
 class Plan:
@@ -57,6 +63,8 @@ class Plan:
         Global variables in the order of their updates.
     point
         Variables whose factors are point masses.
+    compile_rows
+        Returns the compiled terms and the model of the rows, for a binding, a frame and local factors.
     """
 
     def __init__(
@@ -66,7 +74,9 @@ class Plan:
         factors: Sequence[LocalFactor],
         order: Sequence[Variable],
         point: frozenset[Variable],
+        compile_rows: Callable[[Binding, Frame, Sequence[LocalFactor]], RowsOfPlan],
     ) -> None:
+        self._compile_rows = compile_rows
         self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
         if any(variable in self.point or variable in binding.beliefs for variable in binding.seen):
             # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
@@ -79,8 +89,8 @@ class Plan:
         self._keys: dict[Variable, list[Hashable]] = {
             variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
         }
-        self.compiled: Compiled
-        self.compiled, by_hand = compiled_rows(binding, frame, self.factors)
+        own_rows = compile_rows(binding, frame, self.factors)
+        self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, binding)
         self.own_terms = own_terms_of(self.order, terms, binding, frame)
@@ -88,9 +98,6 @@ class Plan:
         self.base_terms = {
             variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
         }
-        self.centres: dict[LocalFactor, list[Centres]] = centres_of(self)
-        partial = partial_vectors_of(self.compiled, binding)
-        self.rows: BlockPass = by_hand or RowPass(self.compiled, self.factors, self.centres, partial)
         self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
@@ -102,7 +109,11 @@ class Plan:
     def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Plan:
         """Return this plan with factors of an earlier fit, measured from the user's origin, in the place of priors."""
         binding = replace(self.binding, beliefs=beliefs)
-        return Plan(binding, self.frame, self.factors, self.order, self.point)
+        return Plan(binding, self.frame, self.factors, self.order, self.point, self._compile_rows)
+
+    def measured_from(self, frame: Frame) -> Plan:
+        """Return this plan with other reference points."""
+        return Plan(self.binding, frame, self.factors, self.order, self.point, self._compile_rows)
 
     def updating(self, variables: Sequence[Variable]) -> Plan:
         """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
@@ -110,7 +121,7 @@ class Plan:
             other = copy(self)
             other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
             return other
-        return Plan(self.binding, self.frame, self.factors, variables, self.point)
+        return Plan(self.binding, self.frame, self.factors, variables, self.point, self._compile_rows)
 
     def with_rows(self, rows: BlockPass) -> Plan:
         """Return this plan with another way to summarise its rows."""
@@ -217,12 +228,11 @@ class Plan:
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
-        losses = (
-            centres.worst_loss(self, q, coefficients)
-            for several in self.centres.values()
-            for centres in several
-        )
+        losses = (own.worst_loss(self.frame, q, coefficients) for own in self._every_recentring())
         return max(losses, default=0.0)
+
+    def _every_recentring(self) -> Iterator[Recentring]:
+        return (own for several in self.recentrings.values() for own in several)
 
     def recentred(
         self, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool = False
@@ -235,9 +245,8 @@ class Plan:
             Whether categories whose own point is not needed go back to the common one.
         """
         offsets = {
-            centres: centres.offsets(self, q, coefficients, may_return=may_return)
-            for several in self.centres.values()
-            for centres in several
+            own: own.offsets(self.frame, q, coefficients, may_return=may_return)
+            for own in self._every_recentring()
         }
         return self._displaced(q, offsets)
 
@@ -245,20 +254,19 @@ class Plan:
         self, parts: Mapping[Hashable, Array], q: Mapping[Variable, Any]
     ) -> tuple[Plan, dict[Variable, Any]]:
         """Return the plan and factors with centres on the means of categories whose rows are far out."""
-        every = (centres for several in self.centres.values() for centres in several)
-        return self._displaced(q, {centres: centres.offsets_from(parts) for centres in every})
+        return self._displaced(q, {own: own.offsets_from(parts) for own in self._every_recentring()})
 
     def _displaced(
-        self, q: Mapping[Variable, Any], offsets: Mapping[Centres, Array | None]
+        self, q: Mapping[Variable, Any], offsets: Mapping[Recentring, Array | None]
     ) -> tuple[Plan, dict[Variable, Any]]:
         frame, factors = self.frame, dict(q)
-        for centres, offset in offsets.items():
+        for own, offset in offsets.items():
             if offset is not None:
-                before, frame = frame, frame.displaced(centres.group, centres.factor.variables[0], offset)
-                factors = centres.translated(factors, frame.moved_since(before, centres.group))
+                before, frame = frame, frame.displaced(own.group, own.factor.variables[0], offset)
+                factors = own.translated(factors, frame.moved_since(before, own.group))
         if frame is self.frame:
             return self, factors
-        return Plan(self.binding, frame, self.factors, self.order, self.point), factors
+        return self.measured_from(frame), factors
 
 
 def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:

@@ -8,14 +8,11 @@ map a column of it to one cache set.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._typing import Array
-
-if TYPE_CHECKING:
-    from .scratch import Scratch
+from .scratch import Scratch
 
 __all__ = ["accumulate", "block_rows", "project"]
 

@@ -15,10 +15,10 @@ from .chain import ChainFactor, chain_of
 from .compile import Compiled, GlobalTerm, LocalTerm, Part
 from .contraction import Derivative
 from .features import Feature
+from .kernels import Workspace
 from .locals import CategoricalFactor, FamilyFactor, LocalFactor
 from .partial_vectors import PartialVectors
 from .products import block_rows
-from .scratch import Scratch
 from .sums import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .tallied import add_tallied, tally
 
@@ -196,7 +196,7 @@ class RowPass:
         rows: Rows,
         coefficients: Coefficients,
         before: LocalState,
-        scratch: Scratch,
+        scratch: Workspace,
         given: LocalState | None = None,
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block with the local factors at their optimum, and these factors' statistics.
@@ -226,7 +226,7 @@ class RowPass:
         self._sum_rows(rows, state, data, coefficients, sums, scratch)
         return sums, state if self.keeps_locals else {}
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Scratch) -> Sums:
+    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return the sums over a block of rows for given local statistics; their entropies count as zero.
 
         Only missing entries of vectors depend on the coefficients, and have an entropy.
@@ -237,7 +237,7 @@ class RowPass:
         self._sum_rows(rows, state, self.row_arrays(rows), coefficients, sums, scratch)
         return sums
 
-    def _features(self, factor: LocalFactor, rows: Rows, scratch: Scratch) -> Array | None:
+    def _features(self, factor: LocalFactor, rows: Rows, scratch: Workspace) -> Array | None:
         """Return the features of a factor's matrix product, made anew; None if it has none."""
         table = self.compiled.tables.get(factor)
         if table is None:
@@ -247,14 +247,14 @@ class RowPass:
         return features
 
     def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
+        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
     ) -> Array:
         """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
         data = {} if self.is_fused else self.row_arrays(rows)
         return self._natural(factor, rows, coefficients, {}, data, scratch)
 
     def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
     ) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each.
 
@@ -266,7 +266,7 @@ class RowPass:
         return self._settle(rows, coefficients, dict(given or {}), self.row_arrays(rows), scratch)
 
     def _settle(
-        self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Scratch
+        self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Workspace
     ) -> dict[LocalFactor, Array]:
         """Return the natural parameters of every local factor that is not in the state, and fill it with these."""
         natural: dict[LocalFactor, Array] = {}
@@ -286,7 +286,7 @@ class RowPass:
         coefficients: Coefficients,
         given: LocalState,
         data: Arrays,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> LocalState:
         """Return labels of a row that depend on each other, at their most probable combination; none where few do.
 
@@ -342,7 +342,7 @@ class RowPass:
         coefficients: Coefficients,
         state: LocalState,
         data: Arrays,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> Array:
         natural = scratch.array((factor, "natural"), (factor.n_rows, rows.n_rows))
         features = self._features(factor, rows, scratch)
@@ -370,7 +370,7 @@ class RowPass:
         factor.restrict(natural, rows.columns, zeros)
         return natural
 
-    def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Scratch) -> Array:
+    def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""
         data = {} if self.is_fused else self.row_arrays(rows)
         return self._zeros_met(factor, zeros, self._features(factor, rows, scratch), rows, {}, data, scratch)
@@ -383,7 +383,7 @@ class RowPass:
         rows: Rows,
         state: LocalState,
         data: Arrays,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> Array:
         """Return how many known probabilities of zero each statistic of a factor meets, (E, B), in the scratch."""
         met = scratch.array((factor, "zeros"), (factor.n_rows, rows.n_rows))
@@ -402,7 +402,7 @@ class RowPass:
         state: LocalState,
         data: Arrays,
         sums: Sums,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> None:
         expected = self._natural(factor, rows, coefficients, state, data, scratch)
         natural = expected.copy() if factor in self._explicit else None
@@ -426,7 +426,7 @@ class RowPass:
         coefficients: Coefficients,
         state: LocalState,
         sums: Sums,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> None:
         """Infer a factor whose precision is the same for all rows: of its second moments only the sum is made."""
         matrix, table = coefficients.matrices[factor], self.compiled.tables[factor]
@@ -449,7 +449,7 @@ class RowPass:
         features: Array | None,
         rows: Rows,
         out: Array,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> None:
         """Write ``matrix @ T`` for a block of rows."""
         table = self.compiled.tables[factor]
@@ -465,7 +465,7 @@ class RowPass:
         data: Arrays,
         coefficients: Coefficients,
         sums: Sums,
-        scratch: Scratch,
+        scratch: Workspace,
     ) -> None:
         state = {factor: factor.counted(expected, rows.columns) for factor, expected in state.items()}
         for local in self.compiled.local_terms:
@@ -499,7 +499,7 @@ class RowPass:
             sums.fused[factor] = total
 
     def _sums(
-        self, factor: LocalFactor, expected: Array, features: Array, rows: Rows, scratch: Scratch
+        self, factor: LocalFactor, expected: Array, features: Array, rows: Rows, scratch: Workspace
     ) -> Array:
         """Return ``expected @ T'``, (E, F), of which only what the terms need is computed.
 
@@ -527,7 +527,7 @@ class RowPass:
         """Whether there are parts without local variables: sums that never change."""
         return None in self.compiled.tables or any(term.is_static for term in self.compiled.local_terms)
 
-    def sum_static(self, rows: Rows, scratch: Scratch) -> Sums:
+    def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return the sums over a block that no factor enters."""
         sums = Sums.zero()
         data = self.row_arrays(rows)

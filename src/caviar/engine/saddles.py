@@ -164,7 +164,7 @@ class _Response:
     def __init__(self, state: State, passes: Passes) -> None:
         self._plan, self._arrays, self._natural = state.plan, dict(state.arrays), state.natural
         # sums without local factors never change
-        self._passes = passes.share(state.plan, _ROWS) if state.plan.factors else None
+        self._passes = passes.share(state.plan.rows, _ROWS) if state.plan.factors else None
         self._place = joined(state.plan, self._natural)
         self._expected = self._expected_at(self._place)
         self._carried: Mapping[int, Any] = {}
@@ -179,7 +179,7 @@ class _Response:
 
     def _has_sums_of(self, passes: Passes) -> bool:
         """Return whether the sums of the state are already those of a pass at its factors over the rows used here."""
-        if self._plan.rows.keeps_locals or passes.n_batches(self._plan):
+        if self._plan.rows.keeps_locals or passes.n_batches(self._plan.rows):
             return False
         if self._passes is not None and self._passes.source.n_rows < passes.source.n_rows:
             return False
@@ -229,7 +229,7 @@ class _Response:
         if self._passes is not None:
             self._passes.carried = dict(self._carried) or self._passes.carried
             for _ in range(_ROUNDS if self._plan.rows.keeps_locals else 1):
-                arrays.update(self._passes.summarize(self._plan, coefficients).parts)
+                arrays.update(self._passes.summarize(self._plan.rows, coefficients).parts)
         return joined(self._plan, _updates_at(self._plan, arrays))
 
 

@@ -5,12 +5,38 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from .._typing import Array
-from .kernels import HOST, Kernels
 
-__all__ = ["Scratch"]
+__all__ = ["HostMemory", "Memory", "Scratch"]
+
+
+class Memory(Protocol):
+    """Where buffers are made."""
+
+    def empty(self, size: int) -> Any:
+        """Return ``size`` numbers, their values undefined."""
+        ...
+
+    def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """Return a view of a contiguous array."""
+        ...
+
+
+class HostMemory:
+    """NumPy arrays in float64."""
+
+    def empty(self, size: int) -> Array:
+        return np.empty(size)
+
+    def reshape(self, array: Array, shape: tuple[int, ...]) -> Array:
+        return array.reshape(shape)
+
+
+_HOST = HostMemory()
 
 
 class Scratch:
@@ -18,12 +44,12 @@ class Scratch:
 
     Parameters
     ----------
-    kernels
-        Who makes them, and what a pass does with them: float64 arrays of NumPy unless given.
+    memory
+        Who makes them: float64 arrays of NumPy unless given.
     """
 
-    def __init__(self, kernels: Kernels = HOST) -> None:
-        self.kernels = kernels
+    def __init__(self, memory: Memory = _HOST) -> None:
+        self._memory = memory
         self._own = threading.local()
 
     def array(self, key: Hashable, shape: tuple[int, ...]) -> Array:
@@ -38,10 +64,10 @@ class Scratch:
             buffers = own.setdefault("buffers", {})
             size = math.prod(shape)
             if key not in buffers or buffers[key].shape[0] < size:
-                buffers[key] = self.kernels.empty(size)
+                buffers[key] = self._memory.empty(size)
                 for other in [k for k in views if k[0] == key]:
                     del views[other]
-            view = views[key, shape] = self.kernels.reshape(buffers[key][:size], shape)
+            view = views[key, shape] = self._memory.reshape(buffers[key][:size], shape)
         return view
 
     def kept(self, key: Hashable, of: tuple[object, ...], make: Callable[[], Any]) -> Any:

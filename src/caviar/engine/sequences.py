@@ -20,7 +20,7 @@ from ..families.markov_chain import ImpossiblePathError
 from .block_pass import BlockPass
 from .chain import ChainFactor, Starts
 from .gaps import entries_name, order_of_patterns
-from .scratch import Scratch
+from .kernels import Workspace
 from .sums import Arrays, Coefficients, LocalState, Rows, Sums
 
 __all__ = [
@@ -133,7 +133,7 @@ def summarize_sequences(
     chain: ChainFactor,
     rows: Rows,
     coefficients: Coefficients,
-    scratch: Scratch,
+    scratch: Workspace,
     over: Over = one_by_one,
 ) -> Sums:
     """Return the sums over a block of whole sequences with the local factors at their optimum."""
@@ -157,7 +157,7 @@ def _inferred(
     rows: Rows,
     tiles: list[tuple[slice | AnyArray, Rows]],
     coefficients: Coefficients,
-    scratch: Scratch,
+    scratch: Workspace,
     over: Over,
 ) -> tuple[Array, Arrays, float]:
     """Return the expected statistics (E, B) of the states of a block, the sums over its steps, and their entropy.
@@ -207,7 +207,7 @@ def given_sequences(
     rows: Rows,
     state: LocalState,
     coefficients: Coefficients,
-    scratch: Scratch,
+    scratch: Workspace,
 ) -> Sums:
     """Return the sums over a block of whole sequences for given local statistics; see :meth:`RowPass.sums_of`.
 

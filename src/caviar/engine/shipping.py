@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ..language import Constant
 from .block_pass import BlockPass
-from .scratch import Scratch
+from .kernels import Workspace
 from .sums import Coefficients, Sums
 
 __all__ = ["Shipment"]
@@ -42,7 +42,7 @@ class Shipment:
 
     def __init__(self, rows: BlockPass, keys: tuple[Hashable, ...] | None = None) -> None:
         self.rows = rows
-        self.scratch = Scratch()
+        self.scratch = Workspace()
         self._keys = rows.keys if keys is None else keys
         self._numbers = {key: number for number, key in enumerate(self._keys)}
 

@@ -67,11 +67,11 @@ def _sums(
 ) -> tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]:
     """Return expected statistics and sums over rows, measured from each component's own mean where that is far out."""
     arrays = statistics_of(plan, q)
-    summary = passes.sum_given(plan, source, give, plan.rows.starting_coefficients(arrays))
+    summary = passes.sum_given(plan.rows, source, give, plan.rows.starting_coefficients(arrays))
     moved, q = plan.centred_on(summary.parts, q)
     if moved is not plan:
         plan, arrays = moved, statistics_of(moved, q)
-        summary = passes.sum_given(plan, source, give, plan.rows.starting_coefficients(arrays))
+        summary = passes.sum_given(plan.rows, source, give, plan.rows.starting_coefficients(arrays))
     arrays.update(summary.parts)
     return plan, q, arrays
 

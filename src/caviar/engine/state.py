@@ -13,10 +13,10 @@ from .._typing import Array, Statistics
 from ..language import Variable
 from . import acceleration
 from .acceleration import Memory, Place, accepted, proposal, refused, seen
-from .centres import TOLERATED_LOSS
 from .objective import Objective
 from .passes import Passes
 from .plan import Plan
+from .recentring import TOLERATED_LOSS
 from .sums import Coefficients
 
 __all__ = [
@@ -116,7 +116,7 @@ def _complete(
     plan: Plan, q: Factors, arrays: dict[Hashable, Array], coefficients: Coefficients, passes: Passes
 ) -> State:
     """Return the state of global factors after a pass over the rows."""
-    summary = passes.summarize(plan, coefficients)
+    summary = passes.summarize(plan.rows, coefficients)
     arrays.update(summary.parts)
     objective = Objective(plan)
     objective.set_all(q, arrays, summary)
@@ -153,7 +153,7 @@ class Updated:
 def updated(state: State, passes: Passes) -> Updated:
     """Return the state after each global factor was updated in turn, the sums over rows as they are."""
     # an error of a logit that is tolerated is one of the objective, times the rows
-    slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.centres else 0.0
+    slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.recentrings else 0.0
     if passes.is_rough:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
         slack = np.inf
@@ -217,7 +217,7 @@ def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: Visit) 
     except ImproperError:
         return None
     held = passes.held(batch)
-    summary = passes.summarize(plan, plan.rows.coefficients(arrays), batch)
+    summary = passes.summarize(plan.rows, plan.rows.coefficients(arrays), batch)
     arrays = {**state.arrays, **summary.parts}
     objective = state.objective.copy()
     objective.set_rows(arrays, summary)
@@ -376,7 +376,7 @@ def _update_locals(step: Updated, passes: Passes, batch: int | None = None) -> S
     if plan is state.plan:
         objective = _anew(state, coefficients, passes, batch, arrays)
         if objective is None:
-            summary = passes.summarize(plan, coefficients, batch)
+            summary = passes.summarize(plan.rows, coefficients, batch)
             arrays.update(summary.parts)
             objective = state.objective
             objective.set_rows(arrays, summary)
@@ -397,10 +397,10 @@ def _anew(
 
     Factors that go on from those of the last pass keep to what they preferred when the globals were others.
     """
-    if not passes.begins_anew(state.plan):
+    if not passes.begins_anew(state.plan.rows):
         return None
     held = passes.held(batch)
-    summary = passes.summarize(state.plan, coefficients, batch, anew=True)
+    summary = passes.summarize(state.plan.rows, coefficients, batch, anew=True)
     found, objective = {**arrays, **summary.parts}, state.objective.copy()
     objective.set_rows(found, summary)
     if objective.value < state.elbo:

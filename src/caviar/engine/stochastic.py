@@ -46,7 +46,7 @@ def wander(
     The first natural parameters are those of an update from the subsample, which stands for all rows. Distributions
     that a user gave stay as they are until the first step.
     """
-    executor = getattr(passes.executor, "host", passes.executor)
+    executor = passes.executor.host
     settled = Passes(sample, executor) if plan.chain is None else passes
     passes.forget()
     passes.memoize(0)
@@ -131,7 +131,7 @@ def _batches(plan: Plan, passes: Passes, schedule: Stochastic, rng: np.random.Ge
 
     Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
     """
-    blocks = passes.blocks(plan, schedule.batch_rows)
+    blocks = passes.blocks(plan.rows, schedule.batch_rows)
     size = max(stop - start for start, stop in blocks)
     together = max(1, passes.source.rows_together // size)
     groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
@@ -156,7 +156,7 @@ def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
     if plan is not walk.plan:
         # other reference points: points, which have no natural parameters of their own, take those of this batch whole
         natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
-    summary = passes.summarize_share(plan, coefficients, chunks)
+    summary = passes.summarize_share(plan.rows, coefficients, chunks)
     arrays.update(summary.parts)
     estimate = Objective(plan).set_all(q, arrays, summary)
     q, natural = dict(q), dict(natural)

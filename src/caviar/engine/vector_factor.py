@@ -7,7 +7,8 @@ from typing import Any
 from .._typing import Array
 from ..language import Axis, Variable
 from .binding import Binding
-from .locals import Inferred, LocalFactor
+from .kernels import Inferred
+from .locals import LocalFactor
 
 __all__ = ["WHOLE", "VectorFactor"]
 

@@ -9,13 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._typing import AnyArray, Array
-from .array_kernels import ArrayLibrary
 from .block_pass import BlockPass
-from .device_pass import DevicePass
-from .layout import Layout, layout_of
-from .plan import Plan
-from .row_pass import RowPass
-from .scratch import Scratch
+from .kernels import Workspace
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 from .shipping import Shipment
 from .sums import Coefficients, LocalState, Rows, Sums
@@ -35,9 +30,6 @@ __all__ = [
 
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
-
-_RUNS = 64
-"""Runs of rows in a sample."""
 
 
 class RowSource(Protocol):
@@ -134,7 +126,7 @@ class InferBlocks:
 
     rows: BlockPass
     coefficients: Coefficients
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Workspace = field(default_factory=Workspace)
     over: Over = one_by_one
     exact: bool = True
     """Whether an executor that works in float32 has to work in float64."""
@@ -151,34 +143,6 @@ class InferBlocks:
                 total.add(sums)
             after.append(state)
         return total, after if self.rows.keeps_locals else None
-
-    def read(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
-        """Return a block of rows, without those of weight zero."""
-        return rows_at(source, bounds)
-
-    def zero(self) -> Sums:
-        """Return the sums over no rows."""
-        return Sums.zero()
-
-    def sample(self, source: RowSource, n_rows: int) -> Rows:
-        """Return about so many rows, spread over a source in runs."""
-        if source.n_rows <= n_rows:
-            return rows_at(source, (0, source.n_rows), every=True)
-        run = n_rows // _RUNS
-        starts = np.linspace(0, source.n_rows - run, _RUNS).astype(int).tolist()
-        blocks = [source.read(start, start + run) for start in starts]
-        columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-        return Rows(columns, None, run * _RUNS, slice(0, 0))
-
-    def layout(self, sample: Rows | None) -> Layout:
-        """Return how blocks are prepared for a device: whitened by a ``sample`` for float32, or float64 without."""
-        assert isinstance(self.rows, RowPass)
-        return layout_of(self.rows, sample)
-
-    def on_device(self, layout: Layout, library: ArrayLibrary, scratch: Scratch | None) -> DevicePass:
-        """Return this work for blocks on a device."""
-        assert isinstance(self.rows, RowPass)
-        return DevicePass(self.rows, self.coefficients, layout, library, scratch)
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if self.rows.chain is None:
@@ -204,7 +168,7 @@ class SumStatic:
     """The sums that no local factor enters."""
 
     rows: BlockPass
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Workspace = field(default_factory=Workspace)
 
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
         """Return the sums over a chunk."""
@@ -230,20 +194,22 @@ class SumStatic:
 
 
 def blocks_of(
-    plan: Plan, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
+    model: BlockPass, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
 ) -> list[tuple[int, int]]:
-    """Return where blocks of rows by themselves start and stop; they depend on the plan and the number of rows only.
+    """Return where blocks of rows by themselves start and stop; they depend on the model and the number of rows only.
 
-    They have as many rows as the plan likes best, or ``block_rows`` where an executor likes others, and no more than
+    They have as many rows as the model likes best, or ``block_rows`` where an executor likes others, and no more than
     ``most_rows``.
     """
-    size, total = min(block_rows or plan.rows.block_rows, most_rows or source.n_rows), source.n_rows
+    size, total = min(block_rows or model.block_rows, most_rows or source.n_rows), source.n_rows
     return [(start, min(start + size, total)) for start in range(0, total, size)]
 
 
-def chunks_of(plan: Plan, source: RowSource, fewest: int = 1, block_rows: int | None = None) -> list[Chunk]:
+def chunks_of(
+    model: BlockPass, source: RowSource, fewest: int = 1, block_rows: int | None = None
+) -> list[Chunk]:
     """Return rows by themselves in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
-    return chunked(blocks_of(plan, source, max(1, source.n_rows // fewest), block_rows), fewest)
+    return chunked(blocks_of(model, source, max(1, source.n_rows // fewest), block_rows), fewest)
 
 
 def chunked(bounds: list[tuple[int, int]], fewest: int = 1) -> list[Chunk]:

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 from .._errors import ClusterError, ParameterError
 from .._graph_rows import is_graph
 from .._silence import Patience
+from ..engine.executor import Executor
 from .assembled import Assembled
 from .connection import Connection, is_client
 from .on_worker import Found, Share, end_session, join, sum_share
@@ -35,7 +36,7 @@ _SMALL = 1 << 20
 """Bytes of coefficients up to which they go with each task."""
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Map blocks of rows over the workers of a Dask cluster.
 
     Each chunk of the rows is sent to one worker once, or made there where Dask computes the rows; then only

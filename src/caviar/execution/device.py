@@ -13,6 +13,13 @@ import numpy as np
 
 from .._errors import ParameterError, PrecisionWarning
 from .._pairwise import pairwise_sum
+from ..engine.block_pass import BlockPass
+from ..engine.device_pass import DevicePass, refuse_what_no_device_takes
+from ..engine.executor import Executor
+from ..engine.layout import layout_of
+from ..engine.row_pass import RowPass
+from ..engine.sums import Rows, Sums
+from ..engine.work import Chunk, InferBlocks, RowSource, Work, rows_at
 from .array_libraries import library_of
 from .held_blocks import HeldBlocks
 from .threads import Threads
@@ -37,8 +44,11 @@ _BUFFERS = 0.15
 _SAMPLE = 4096
 """Rows by which blocks in float32 are whitened."""
 
+_RUNS = 64
+"""Runs of rows that these are."""
 
-class Device:
+
+class Device(Executor):
     """Map blocks on a device: data are moved there once, and only sums over the rows come back.
 
     An executor for ``Model.fit(executor=...)``. Rows of the data, their features and local factors are arrays of the
@@ -88,8 +98,6 @@ class Device:
     True
     """
 
-    moves_blocks = True
-
     def __init__(
         self,
         device: str = "cuda",
@@ -109,8 +117,7 @@ class Device:
         self.is_single = dtype == "float32"
         self._own_rows, self._keep = block_rows, keep
         self._arrays = library_of(library, self.device)
-        self.host = Threads()
-        """What runs what no device takes."""
+        self._host = Threads()
         self._forget()
 
     def __repr__(self) -> str:
@@ -119,11 +126,20 @@ class Device:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Keep rows on the device for a while."""
-        with self.host.session(), self._arrays.session():
+        with self._host.session(), self._arrays.session():
             try:
                 yield
             finally:
                 self._forget()
+
+    @property
+    def host(self) -> Threads:
+        """What runs what no device takes."""
+        return self._host
+
+    def check(self, model: BlockPass) -> None:
+        """Check that a device can make the passes of a model."""
+        refuse_what_no_device_takes(model)
 
     def _forget(self) -> None:
         """Forget what belongs to one session."""
@@ -134,28 +150,29 @@ class Device:
 
     def map(self, function: Callable[[int], T], n_tasks: int) -> Iterator[T]:
         """Yield ``function(0), function(1), ...`` in order, computed by threads of this process."""
-        return self.host.map(function, n_tasks)
+        return self._host.map(function, n_tasks)
 
-    def block_rows(self, rows: Any) -> int:
+    def block_rows(self, model: BlockPass) -> int:
         """Return the rows of a block of a plan: as many as an accelerator wants, where there is memory for them."""
         if self._own_rows is not None:
             return self._own_rows
-        width = rows.buffer_rows
+        assert isinstance(model, RowPass)
+        width = model.buffer_rows
         if width not in self._rows:
             free = self._arrays.free_memory
             room = None if free is None else int(_BUFFERS * free) // (8 * width)
             # in a session boundaries stay, however the free memory changes
             self._rows[width] = (
-                rows.block_rows if room is None else min(_ROWS, max(_STRIP, 1 << room.bit_length() - 1))
+                model.block_rows if room is None else min(_ROWS, max(_STRIP, 1 << room.bit_length() - 1))
             )
         return self._rows[width]
 
     def sum(
-        self, work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]
-    ) -> tuple[Any, list[Any]]:
+        self, work: Work, source: RowSource, chunks: Sequence[Chunk], carried: Sequence[Any]
+    ) -> tuple[Sums, list[Any]]:
         """Return the sum of the work over chunks; work that no device takes is done by threads of this process."""
-        if not hasattr(work, "on_device"):
-            return self.host.sum(work, source, chunks, carried)
+        if not isinstance(work, InferBlocks):
+            return self._host.sum(work, source, chunks, carried)
         bounds = [own for chunk in chunks for own in chunk.bounds]
         total = None
         if self.is_single and not work.exact and not self._too_coarse:
@@ -164,9 +181,12 @@ class Device:
             total = self._sum(work, source, bounds, single=False)[0]
         return total, [None] * len(chunks)
 
-    def _sum_single(self, work: Any, source: Any, bounds: Sequence[tuple[int, int]]) -> Any:
+    def _sum_single(
+        self, work: InferBlocks, source: RowSource, bounds: Sequence[tuple[int, int]]
+    ) -> Sums | None:
         """Return the sum in float32 blocks; None where that is too coarse."""
         rows = work.rows
+        assert isinstance(rows, RowPass)
         if rows.has_centres:
             self._refuse_single("components so narrow that they are measured from their own means")
             return None
@@ -192,16 +212,17 @@ class Device:
 
     def _sum(
         self,
-        work: Any,
-        source: Any,
+        work: InferBlocks,
+        source: RowSource,
         bounds: Sequence[tuple[int, int]],
         *,
         single: bool,
         checked: bool = False,
-    ) -> tuple[Any, float]:
+    ) -> tuple[Sums, float]:
         """Return the sum over blocks, and the largest error of a responsibility, zero where that is not ``checked``."""
         held = self._blocks(work, source, single=single)
-        there = work.on_device(held.layout, self._arrays, held.scratch)
+        assert isinstance(work.rows, RowPass)
+        there = DevicePass(work.rows, work.coefficients, held.layout, self._arrays, held.scratch)
         held.scratch = there.scratch
         errors = []
 
@@ -215,20 +236,32 @@ class Device:
         parts = sums()
         first = next(parts, None)
         if first is None:
-            return work.zero(), 0.0
+            return Sums.zero(), 0.0
         total = there.bring_back(pairwise_sum(chain([first], parts)))
         return total, float(np.max([self._arrays.numpy(error) for error in errors], initial=0.0))
 
-    def _blocks(self, work: Any, source: Any, *, single: bool) -> HeldBlocks:
+    def _blocks(self, work: InferBlocks, source: RowSource, *, single: bool) -> HeldBlocks:
         """Return the blocks of a source on the device."""
         known = self._held.get(single)
         if known is not None and known[0] is source and known[1].layout.serves(work.rows):
             return known[1]
         # there is room for one kind of blocks only
         self._held.clear()
-        layout = work.layout(work.sample(source, _SAMPLE) if single else None)
+        assert isinstance(work.rows, RowPass)
+        layout = layout_of(work.rows, _spread_out(source, _SAMPLE) if single else None)
         free = self._arrays.free_memory
         limit = None if free is None else int(self._keep * free)
-        held = HeldBlocks(layout, self._arrays, lambda bounds: work.read(source, bounds), limit)
+        held = HeldBlocks(layout, self._arrays, lambda bounds: rows_at(source, bounds), limit)
         self._held[single] = source, held
         return held
+
+
+def _spread_out(source: RowSource, n_rows: int) -> Rows:
+    """Return about so many rows, spread over a source in runs."""
+    if source.n_rows <= n_rows:
+        return rows_at(source, (0, source.n_rows), every=True)
+    run = n_rows // _RUNS
+    starts = np.linspace(0, source.n_rows - run, _RUNS).astype(int).tolist()
+    blocks = [source.read(start, start + run) for start in starts]
+    columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    return Rows(columns, None, run * _RUNS, slice(0, 0))

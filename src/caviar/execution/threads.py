@@ -8,30 +8,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from .._blas import limit_this_thread, one_blas_thread, see_to_one_thread
-from .._pairwise import Additive, pairwise_sum
+from .._pairwise import pairwise_sum
+from ..engine.executor import Executor
+from ..engine.sums import Sums
+from ..engine.work import Chunk, RowSource, Work
 
 __all__ = ["Threads", "usable_cores"]
 
 T = TypeVar("T")
-A = TypeVar("A", bound=Additive, covariant=True)
 
 
-class Work(Protocol[A]):
-    """What is done with each chunk."""
-
-    def __call__(self, source: Any, chunk: Any, carried: Any, /) -> tuple[A, Any]:
-        """Return a sum, and what is carried over."""
-        ...
-
-    def spread(self, over: Any) -> Work[A]:
-        """Return the same work, parts of it mapped by ``over``, a function like :meth:`Threads.map`."""
-        ...
-
-
-class Threads:
+class Threads(Executor):
     """Map blocks over threads.
 
     Parameters
@@ -88,11 +78,11 @@ class Threads:
 
     def sum(
         self,
-        work: Work[A],
-        source: Any,
-        chunks: Sequence[Any],
+        work: Work,
+        source: RowSource,
+        chunks: Sequence[Chunk],
         carried: Sequence[Any],
-    ) -> tuple[A, list[Any]]:
+    ) -> tuple[Sums, list[Any]]:
         """Return the sum of ``work(source, chunk, carried)[0]`` over chunks, and what each call carries over.
 
         The sum runs along a balanced tree, whatever the number of threads. A chunk that stands alone is spread over
@@ -102,7 +92,7 @@ class Threads:
             work = work.spread(self.map)
         after: list[Any] = [None] * len(chunks)
 
-        def chunk(number: int) -> A:
+        def chunk(number: int) -> Sums:
             value, after[number] = work(source, chunks[number], carried[number])
             return value
 

@@ -12,9 +12,9 @@ from scipy.sparse import csr_array
 
 from ..._typing import Array
 from ..compile import Part
+from ..kernels import Workspace
 from ..locals import LocalFactor
 from ..partial_vectors import PartialVectors
-from ..scratch import Scratch
 from ..sums import Coefficients, LocalState, Rows, Summary, Sums
 from .binding import DocumentBinding
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
@@ -84,6 +84,7 @@ class DocumentPass:
         part: Part,
         effort: Effort | None = None,
     ) -> None:
+        self.factors = tuple(factors)
         self.proportions, self.tokens = factors
         self.prior = binding.prior
         self.effort = effort or Effort()
@@ -151,7 +152,7 @@ class DocumentPass:
         rows: Rows,
         coefficients: Coefficients,
         before: LocalState,
-        scratch: Scratch,
+        scratch: Workspace,
         given: LocalState | None = None,
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block of documents, and the concentrations of their proportions, (B, K)."""
@@ -159,7 +160,7 @@ class DocumentPass:
         found = self._ascend(counts, words, before.get(self.proportions), scratch)
         return self._sums(rows, counts, found), {self.proportions: found.concentration}
 
-    def _ascend(self, counts: Any, words: TopicWords, before: Array | None, scratch: Scratch) -> Found:
+    def _ascend(self, counts: Any, words: TopicWords, before: Array | None, scratch: Workspace) -> Found:
         effort = self.effort
         most, stretch = (effort.next, 1.0) if before is not None else (effort.first, effort.stretch)
         start = self.even(counts) if before is None else before
@@ -179,7 +180,7 @@ class DocumentPass:
         log_normaliser = float(weights @ found.log_normalisers)
         return Sums({}, parts, {self.tokens: log_normaliser}, {self.proportions: float(weights @ bounds)})
 
-    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Scratch) -> Sums:
+    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
         counts: Any = rows.columns[self._word]
         owners = np.repeat(np.arange(rows.n_rows), np.diff(counts.indptr))
@@ -190,18 +191,18 @@ class DocumentPass:
         total = by_word.T @ state[self.tokens]
         return Sums({}, {self._part: total.T}, {}, {self.proportions: 0.0, self.tokens: 0.0})
 
-    def sum_static(self, rows: Rows, scratch: Scratch) -> Sums:
+    def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return no sums: there are none that no factor enters."""
         return Sums.zero()
 
     def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Scratch
+        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
     ) -> Array:
         """Return the natural parameters of one local factor."""
         return self.infer(rows, coefficients, scratch)[factor]
 
     def infer(
-        self, rows: Rows, coefficients: Coefficients, scratch: Scratch, given: LocalState | None = None
+        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
     ) -> dict[LocalFactor, Array]:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
         assert not given, "what is given of documents gives the topics: documents/start.py"

@@ -90,7 +90,7 @@ def objective_of_documents(
         inside[rows.where] = True
         return {tokens: probabilities[inside[owners]]}
 
-    summary = passes.sum_given(plan, passes.source, give, coefficients)
+    summary = passes.sum_given(plan.rows, passes.source, give, coefficients)
     arrays.update(summary.parts)
     return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))
 

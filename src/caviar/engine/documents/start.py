@@ -80,7 +80,7 @@ def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[H
     for step in range(_ROUNDS * n_batches):
         number = step % n_batches
         arrays = statistics_of(plan, q)
-        found = rounds.summarize_share(plan, plan.rows.coefficients(arrays), batches[number]).parts
+        found = rounds.summarize_share(plan.rows, plan.rows.coefficients(arrays), batches[number]).parts
         own = {key: shares[number] * value for key, value in found.items()}
         for key, value in own.items():
             total[key] = total.get(key, 0.0) + (value - kept[number].get(key, 0.0))

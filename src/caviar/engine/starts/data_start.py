@@ -70,7 +70,7 @@ def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generato
     q = prior_start(plan)
     for variable in _multiplied(plan):
         q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
-    host = Passes(sample, getattr(passes.executor, "host", passes.executor))
+    host = Passes(sample, passes.executor.host)
     return Basis(plan, gates, sample, host, q, rng)
 
 

@@ -1,0 +1,64 @@
+"""Assembling: the one place that knows every kind of model, and what its rows and local factors are.
+
+What the compiler derives serves every statement. A pattern with rows of its own, as documents, is one more branch here;
+a test holds each to the derived updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..language import Variable, terms_of
+from .binding import Binding
+from .compile import Compiled, compile_terms
+from .documents.binding import DocumentBinding
+from .documents.compile import compile_documents, document_factors
+from .documents.document_pass import DocumentPass
+from .factorisation import local_factors
+from .frame import Frame, frame_of
+from .locals import LocalFactor
+from .partial_vectors import partial_vectors_of
+from .plan import Plan, RowsOfPlan
+from .recentring import recentrings_of
+from .row_pass import RowPass
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    binding: Binding,
+    order: Sequence[Variable],
+    point: frozenset[Variable],
+    joint: Sequence[Sequence[str]] | None = None,
+) -> Plan:
+    """Return the compiled plan of a model bound to data.
+
+    Parameters
+    ----------
+    order
+        Global variables in the order of their updates.
+    point
+        Those whose factors are point masses.
+    joint
+        Names of local variables to join, a group each; None joins wherever that is tractable.
+    """
+    frame = frame_of(binding)
+    if isinstance(binding, DocumentBinding):
+        return Plan(binding, frame, document_factors(binding), order, point, _documents)
+    terms = [term for node in binding.nodes if isinstance(node, Variable) for term in terms_of(node)]
+    return Plan(binding, frame, local_factors(binding, terms, joint), order, point, _derived)
+
+
+def _derived(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> RowsOfPlan:
+    compiled = compile_terms(binding, frame, factors)
+    recentrings = recentrings_of(factors, binding, frame, compiled)
+    centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
+    rows = RowPass(compiled, factors, centres, partial_vectors_of(compiled, binding))
+    return RowsOfPlan(compiled, rows, recentrings)
+
+
+def _documents(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> RowsOfPlan:
+    assert isinstance(binding, DocumentBinding)
+    compiled: Compiled
+    compiled, part = compile_documents(binding, frame)
+    return RowsOfPlan(compiled, DocumentPass(binding, factors, part), {})
