@@ -36,12 +36,12 @@ from one_pass import make_data
 from threadpoolctl import threadpool_limits
 
 import caviar as cv
-from caviar._model import as_executor, rows_of
 from caviar.engine.binding import bind
 from caviar.engine.given_start import given_start
 from caviar.engine.passes import Passes
 from caviar.engine.state import statistics_of
 from caviar.execution import Threads
+from caviar.fitting.model import as_executor, rows_of
 
 Pass = Callable[[], object]
 

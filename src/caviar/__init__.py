@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from . import plot as plot
     from . import report as report
     from . import testing as testing
-    from ._diagnostics import Diagnosis
     from ._errors import (
         CaviarError,
         CaviarWarning,
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
         PrecisionWarning,
         VerificationError,
     )
-    from ._model import Model
-    from ._posterior import Posterior
-    from ._prediction import Prediction
     from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.schedules import Incremental, Stochastic
@@ -60,6 +56,7 @@ if TYPE_CHECKING:
         load,
     )
     from .execution import DaskExecutor, Device
+    from .fitting.model import Model
     from .language import (
         Bernoulli,
         Beta,
@@ -87,6 +84,9 @@ if TYPE_CHECKING:
         logistic,
         probit,
     )
+    from .posterior.diagnostics import Diagnosis
+    from .posterior.posterior import Posterior
+    from .posterior.prediction import Prediction
 
 _ERRORS = (
     "CaviarError",
@@ -155,11 +155,11 @@ _HOME = {
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
     **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
-    "Model": "._model",
+    "Model": ".fitting.model",
     "LazyTable": ".data",
-    "Diagnosis": "._diagnostics",
-    "Posterior": "._posterior",
-    "Prediction": "._prediction",
+    "Diagnosis": ".posterior.diagnostics",
+    "Posterior": ".posterior.posterior",
+    "Prediction": ".posterior.prediction",
     "scan": ".data",
 }
 _MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")

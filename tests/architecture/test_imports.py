@@ -43,6 +43,13 @@ def test_every_layer_imports_only_what_lies_below():
     )
 
 
+def test_the_root_of_the_package_holds_its_public_face_and_what_all_share():
+    root = ROOT / "src" / "caviar"
+    files = {path.name for path in root.iterdir() if path.is_file()}
+    assert files == {"__init__.py", "__main__.py", "_errors.py", "_typing.py", "_version.py", "py.typed"}
+    assert [path.name for path in root.glob("_*") if path.is_dir() and path.name != "__pycache__"] == []
+
+
 def test_importing_caviar_imports_nothing_heavy():
     loaded = in_a_fresh_process(f"import sys, caviar; print(*(m for m in {HEAVY} if m in sys.modules))")
     assert loaded == "", f"`import caviar` imports {loaded}"

@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import caviar as cv
-from caviar import _checkpointing
 from caviar.estimators.automatic import Problem
+from caviar.fitting import checkpointing
 from checkpoint.comparing import Broken, after, assert_same_bits, broken_off_until_done
 
 RNG = np.random.default_rng(0)
@@ -203,8 +203,8 @@ def test_other_kernels_are_told_and_the_fit_goes_on(tmp_path, monkeypatch):
     undisturbed = fitted(ESTIMATORS[0])
     with pytest.raises(Broken):
         fitted(ESTIMATORS[0], tmp_path / "c", callback=after(4))
-    mine = _checkpointing.arithmetic()
-    monkeypatch.setattr(_checkpointing, "arithmetic", lambda: {**mine, "BLAS": "openblas 0.3.30 Haswell"})
+    mine = checkpointing.arithmetic()
+    monkeypatch.setattr(checkpointing, "arithmetic", lambda: {**mine, "BLAS": "openblas 0.3.30 Haswell"})
     told = rf"begun with BLAS {mine['BLAS']}.*now has BLAS openblas 0.3.30 Haswell.*last digits may differ"
     with pytest.warns(cv.CheckpointWarning, match=told):
         found = fitted(ESTIMATORS[0], tmp_path / "c")

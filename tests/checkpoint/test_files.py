@@ -10,7 +10,9 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar import CheckpointError, CheckpointWarning, DataError, _checkpointing, _files
+from caviar import CheckpointError, CheckpointWarning, DataError
+from caviar.files import whole
+from caviar.fitting import checkpointing
 from caviar.storage import read_checkpoint, write_checkpoint
 from checkpoint.comparing import Broken, after, assert_same_bits
 
@@ -144,7 +146,7 @@ def test_deep_contents_are_refused(standing):
 
 
 def test_checkpoints_of_other_versions_are_refused(standing, monkeypatch):
-    monkeypatch.setattr(_checkpointing, "__version__", "99.0")
+    monkeypatch.setattr(checkpointing, "__version__", "99.0")
     assert "and this is caviar 99.0" in refusal(standing)
 
 
@@ -157,7 +159,7 @@ def test_a_full_disk_is_a_warning_and_the_checkpoint_before_stays(tmp_path, monk
         if len(n_calls) > 12:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(_files.os, "fsync", full)
+    monkeypatch.setattr(whole.os, "fsync", full)
     with pytest.warns(CheckpointWarning, match="No space left on device. The fit goes on"):
         found = fit(path)
     assert_same_bits(found, undisturbed)
@@ -207,10 +209,10 @@ def test_a_path_that_cannot_be_written_is_told_before_the_first_iteration(tmp_pa
 
 def test_seconds_between_writings_are_kept(tmp_path, monkeypatch):
     written, clock = [], [0.0]
-    monkeypatch.setattr(_checkpointing.time, "monotonic", lambda: clock[0])
-    real = _checkpointing.write_checkpoint
+    monkeypatch.setattr(checkpointing.time, "monotonic", lambda: clock[0])
+    real = checkpointing.write_checkpoint
     monkeypatch.setattr(
-        _checkpointing,
+        checkpointing,
         "write_checkpoint",
         lambda path, document: written.append(clock[0]) or real(path, document),
     )
@@ -225,15 +227,15 @@ def test_seconds_between_writings_are_kept(tmp_path, monkeypatch):
 
 def test_writing_that_takes_long_is_done_less_often(tmp_path, monkeypatch):
     written, clock = [], [0.0]
-    monkeypatch.setattr(_checkpointing.time, "monotonic", lambda: clock[0])
-    real = _checkpointing.write_checkpoint
+    monkeypatch.setattr(checkpointing.time, "monotonic", lambda: clock[0])
+    real = checkpointing.write_checkpoint
 
     def slowly(path, document):
         written.append(clock[0])
         real(path, document)
         clock[0] += 0.5
 
-    monkeypatch.setattr(_checkpointing, "write_checkpoint", slowly)
+    monkeypatch.setattr(checkpointing, "write_checkpoint", slowly)
 
     def tick(event):
         clock[0] += 1.0

@@ -100,12 +100,12 @@ def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_reference_points_that_moved_are_kept(schedule, tmp_path, monkeypatch):
-    from caviar import _checkpointing
+    from caviar.fitting import checkpointing
 
     moved = []
-    real = _checkpointing.plain_moment
+    real = checkpointing.plain_moment
     monkeypatch.setattr(
-        _checkpointing,
+        checkpointing,
         "plain_moment",
         lambda moment: moved.append(bool(real(moment)["centres"])) or real(moment),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from caviar._termination import terminating
+from caviar.fitting.termination import terminating
 
 PROGRAM = Path(__file__).with_name("fit_that_is_killed.py")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

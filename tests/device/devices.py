@@ -3,13 +3,13 @@
 import numpy as np
 
 import caviar as cv
-from caviar._model import rows_of
 from caviar.engine.binding import bind
 from caviar.engine.loop import Settings
 from caviar.engine.passes import Passes
 from caviar.engine.schedules import Batch
 from caviar.engine.state import statistics_of
 from caviar.execution import Threads
+from caviar.fitting.model import rows_of
 
 __all__ = ["hard", "reached", "strict", "sums", "uneven_weights"]
 

@@ -8,7 +8,7 @@ import caviar as cv
 
 pytest.importorskip("arviz")
 
-from caviar._diagnostics.arviz import smoothed
+from caviar.posterior.diagnostics.arviz import smoothed
 
 
 def exact_regression():

@@ -11,7 +11,7 @@ import caviar as cv
 
 pytest.importorskip("arviz")
 
-from caviar._diagnostics.tail import log_mean_and_error, log_mean_of, tail_of
+from caviar.posterior.diagnostics.tail import log_mean_and_error, log_mean_of, tail_of
 
 
 @pytest.mark.parametrize("k", [0.2, 0.6, 1.0])

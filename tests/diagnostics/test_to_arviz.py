@@ -12,7 +12,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)
     az = pytest.importorskip("arviz")
 
-from caviar._diagnostics.dimensions import dimensions_of
+from caviar.posterior.diagnostics.dimensions import dimensions_of
 
 BEFORE_1 = hasattr(az, "InferenceData")
 

@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 
 import caviar as cv
-from caviar import _block_map
-from caviar._graph_rows import Packer, unpacked
 from caviar._version import versions
 from caviar.data import ArrayRows, as_rows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
 from caviar.engine.sample import sample_of
 from caviar.execution import Threads
+from caviar.lazy import block_map
+from caviar.lazy.graph_rows import Packer, unpacked
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -217,8 +217,8 @@ def test_an_estimator_reads_no_row_here(client, rows, decoded):
 
 @pytest.mark.parametrize("unit", [1, 3])
 def test_a_sample_is_that_of_arrays_wherever_it_is_cut(client, counts, unit, monkeypatch):
-    monkeypatch.setattr(_block_map, "_FEWEST_BLOCKS", unit)
-    monkeypatch.setattr(_block_map, "_RUNS", 2)
+    monkeypatch.setattr(block_map, "_FEWEST_BLOCKS", unit)
+    monkeypatch.setattr(block_map, "_RUNS", 2)
     few = np.nan_to_num(counts)
     weights = np.random.default_rng(7).choice([0.0, 0.7, 2.6], N)
     there = ArrayRows(
@@ -226,7 +226,7 @@ def test_a_sample_is_that_of_arrays_wherever_it_is_cut(client, counts, unit, mon
         N,
         dask_rows(client.persist(da.from_array(weights, chunks=4_321))),
     )
-    assert _block_map.is_cut(there)
+    assert block_map.is_cut(there)
     for largest in (20, 100_000):
         ours = sample_of(there, largest)
         expected = sample_of(ArrayRows({"x": few}, N, weights), largest)
@@ -264,12 +264,12 @@ def test_numbers_off_the_support_and_wrong_weights(client, counts, decoded):
 
 
 def test_workers_of_another_version_do_not_look_at_rows(client, rows, decoded, monkeypatch):
-    monkeypatch.setattr(_block_map, "_alike", WeakSet())
-    monkeypatch.setattr(_block_map, "versions", _older)
+    monkeypatch.setattr(block_map, "_alike", WeakSet())
+    monkeypatch.setattr(block_map, "versions", _older)
     value = dask_rows(client.persist(da.from_array(rows, chunks=(3_000, D))))
     # of this process only
     monkeypatch.setenv("CAVIAR_TEST", "1")
-    assert _block_map.total_of(value) == _block_map.total_of(rows)
+    assert block_map.total_of(value) == block_map.total_of(rows)
     assert len(decoded) == 7
 
 
@@ -313,12 +313,12 @@ def test_a_chunk_of_another_shape_than_planned(client, rows):
 def test_arrays_beside_few_numbers_of_a_cluster_are_not_sent_for_a_look(client, rows, tmp_path):
     weights = np.random.default_rng(9).choice([0.0, 0.7, 2.5], N)
     held = dask_rows(client.persist(da.from_array(weights, chunks=4_321)))
-    assert not _block_map.is_cut(ArrayRows({"x": rows}, N, held))
+    assert not block_map.is_cut(ArrayRows({"x": rows}, N, held))
     file = tmp_path / "few.npy"
     np.save(file, weights)
     there = dask_rows(client.persist(da.from_array(rows, chunks=(3_000, D))))
-    assert _block_map.is_cut(ArrayRows({"x": there}, N, weights))
-    assert not _block_map.is_cut(ArrayRows({"x": there}, N, as_rows(np.load(file, mmap_mode="r"))))
+    assert block_map.is_cut(ArrayRows({"x": there}, N, weights))
+    assert not block_map.is_cut(ArrayRows({"x": there}, N, as_rows(np.load(file, mmap_mode="r"))))
     model = cv.models.normal_wishart_mixture(D, 2)
     found = settle(model, {"x": rows}, sample_weight=held, executor=client)
     assert_same_bits(found, settle(model, {"x": rows}, sample_weight=weights, executor=1))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar._silence import Patience, Watch
+from caviar.lazy.silence import Patience, Watch
 
 pytest.importorskip("distributed")
 pytestmark = [
@@ -199,7 +199,7 @@ def test_workers_of_this_machine_that_fall_silent_are_ended(tmp_path):
 
 def test_workers_with_other_kernels_are_told(tmp_path):
     """OpenBLAS with the kernels of an older processor gives other last digits, and so the fit says."""
-    from caviar._blas import arithmetic
+    from caviar.numerics.blas import arithmetic
 
     if "SkylakeX" not in arithmetic()["BLAS"]:
         pytest.skip("needs a processor that has other kernels than Haswell's")

@@ -10,9 +10,9 @@ import scipy.linalg.blas  # noqa: F401 (its library is to be found)
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import caviar as cv
-from caviar import _blas
-from caviar._blas import one_blas_thread
 from caviar.execution import Threads
+from caviar.numerics import blas
+from caviar.numerics.blas import one_blas_thread
 
 _LIBRARIES = ThreadpoolController().select(user_api="blas")
 
@@ -176,7 +176,7 @@ def test_a_generator_that_nobody_finishes():
 @pytest.mark.parametrize("at", ["hold", "renew", "release", "_put_back"])
 def test_ctrl_c_in_the_middle_of_the_count(at, monkeypatch):
     """An interrupt on the way in or out leaves the number of threads as it was."""
-    before, real, came = threadpool_info(), getattr(_blas._limit, at), []
+    before, real, came = threadpool_info(), getattr(blas._limit, at), []
 
     def interrupted(*arguments):
         real(*arguments) if at == "hold" else None
@@ -185,7 +185,7 @@ def test_ctrl_c_in_the_middle_of_the_count(at, monkeypatch):
             raise KeyboardInterrupt
         return None if at == "hold" else real(*arguments)
 
-    monkeypatch.setattr(_blas._limit, at, interrupted)
+    monkeypatch.setattr(blas._limit, at, interrupted)
     with pytest.raises(KeyboardInterrupt), one_blas_thread():
         pass
     monkeypatch.undo()
@@ -226,7 +226,7 @@ def test_limits_of_others_that_began_before_and_end_within():
     holding = one_blas_thread()
     holding.__enter__()
     other.restore_original_limits()
-    _blas.see_to_one_thread()
+    blas.see_to_one_thread()
     assert blas_threads() == {1}
     holding.__exit__(None, None, None)
     assert blas_threads() == {3}
@@ -288,7 +288,7 @@ class _OfThread:
 def test_libraries_whose_number_belongs_to_a_thread(monkeypatch):
     """Each thread of a fit has one, until the end of its own; the others keep theirs."""
     library = _OfThread()
-    monkeypatch.setattr(_blas, "_libraries", lambda: (library,))
+    monkeypatch.setattr(blas, "_libraries", lambda: (library,))
     threads, begun, done = Threads(2), threading.Event(), threading.Event()
 
     def other():

@@ -8,8 +8,8 @@ import pytest
 from checkpoint.comparing import after, assert_same_bits, broken_off_until_done
 
 import caviar as cv
-from caviar import _model
 from caviar.engine import loop, saddles
+from caviar.fitting import model as model_module
 from invariants.registry import CASES
 
 Array = np.ndarray
@@ -185,7 +185,7 @@ def test_a_maximum_is_left_as_it_is(name, monkeypatch):
     beyond = loop.beyond_saddle
     monkeypatch.setattr(loop, "beyond_saddle", counted)
     found = case.fit(data, seed=0, max_iter=300, tol=1e-7)
-    monkeypatch.setattr(_model, "_MOST_SADDLES", 0)
+    monkeypatch.setattr(model_module, "_MOST_SADDLES", 0)
     plain = case.fit(data, seed=0, max_iter=300, tol=1e-7)
     if any(own is not None for own in n_left):
         assert found.elbo > plain.elbo

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar._linalg import inverse
+from caviar.numerics.linalg import inverse
 
 UNITS = (1e-25, 1.0, 1e25)
 

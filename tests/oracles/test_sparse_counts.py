@@ -273,7 +273,7 @@ def test_a_fit_writes_out_no_rows_but_the_sample_of_a_start(most, counts, monkey
             written.add(self.shape)
         return sparse.coo_array(self).toarray()
 
-    monkeypatch.setattr("caviar._model.sample_of", partial(sample_of, largest=100))
+    monkeypatch.setattr("caviar.fitting.model.sample_of", partial(sample_of, largest=100))
     monkeypatch.setattr(points, "_MOST_NUMBERS", most)
     words = sparse.csr_array(counts)
     monkeypatch.setattr(sparse.csr_array, "toarray", spied)

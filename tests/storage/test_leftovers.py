@@ -7,16 +7,16 @@ import sys
 
 import pytest
 
-from caviar._files import replacing
-from caviar._leftovers import sweep_once
 from caviar.data.raw_file import Workspace
+from caviar.files.leftovers import sweep_once
+from caviar.files.whole import replacing
 
 pytestmark = pytest.mark.posix
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from caviar._files import replacing
+from caviar.files.whole import replacing
 from caviar.data.raw_file import Workspace
 
 folder = Path(sys.argv[1])

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from caviar import DataError, _files
-from caviar._files import replacing
+from caviar import DataError
+from caviar.files import whole
+from caviar.files.whole import replacing
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_a_full_disk_is_an_error_in_words(old):
 def test_the_old_file_stays_when_the_program_is_killed(old):
     program = """
 import sys
-from caviar._files import replacing
+from caviar.files.whole import replacing
 with replacing(sys.argv[1]) as file:
     file.write(b"ne")
     file.flush()
@@ -98,7 +99,7 @@ def test_a_file_that_somebody_reads_for_a_moment_is_replaced_on_windows(old, mon
             raise PermissionError(13, os.strerror(13))
         really(source, target)
 
-    monkeypatch.setattr(_files, "os", WindowsLike(replace))
+    monkeypatch.setattr(whole, "os", WindowsLike(replace))
     with replacing(old) as file:
         file.write(b"new")
     assert len(attempts) == 3
@@ -109,8 +110,8 @@ def test_a_file_that_is_held_open_stays_on_windows(old, monkeypatch):
     def refuse(source, target):
         raise PermissionError(13, os.strerror(13))
 
-    monkeypatch.setattr(_files, "os", WindowsLike(refuse))
-    monkeypatch.setattr(_files, "_WAITS", (0.0, 0.0))
+    monkeypatch.setattr(whole, "os", WindowsLike(refuse))
+    monkeypatch.setattr(whole, "_WAITS", (0.0, 0.0))
     with pytest.raises(DataError, match=r"cannot write .*: Permission denied"), replacing(old) as file:
         file.write(b"new")
     assert old.read_bytes() == b"old"
@@ -126,7 +127,7 @@ def test_a_folder_that_cannot_be_flushed_has_the_new_file(old, monkeypatch):
             raise OSError(22, os.strerror(22))
         really(descriptor)
 
-    monkeypatch.setattr(_files.os, "fsync", fsync)
+    monkeypatch.setattr(whole.os, "fsync", fsync)
     with replacing(old) as file:
         file.write(b"new")
     assert old.read_bytes() == b"new"

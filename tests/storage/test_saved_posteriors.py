@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar._documents.shapes import PARAMETER_LETTERS
 from caviar.families import FAMILIES
+from caviar.posterior.documents.shapes import PARAMETER_LETTERS
 from caviar.storage import read
 
 from .likeness import assert_same_model, assert_same_posterior, same

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import load_npz
 
 import caviar as cv
-from caviar._naming import listed
+from caviar.files.naming import listed
 
 from .speaking import complain, counted
 from .tables import read_for

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 import caviar as cv
-from caviar._naming import listed
+from caviar.files.naming import listed
 
 from .ending import end_told
 from .files import require_writable

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import caviar as cv
-from caviar._naming import listed
+from caviar.files.naming import listed
 
 from .speaking import say, standard_error
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import caviar as cv
-from caviar._naming import listed
+from caviar.files.naming import listed
 
 from .files import require_writable
 from .non_numeric import same_numbers

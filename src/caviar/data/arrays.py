@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._block_map import total_of
-from .._lazy import LazyRows
 from .._typing import AnyArray, Array
+from ..lazy.block_map import total_of
+from ..lazy.rows import LazyRows
 
 __all__ = ["ArrayRows"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
-from .._naming import named
 from .._typing import AnyArray
+from ..files.naming import named
 from .arrow_numbers import fill_columns, number_type
 from .pieces import PieceRows
 from .table_numbers import not_numeric_message

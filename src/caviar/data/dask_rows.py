@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
-from .._graph_rows import GraphRows
 from .._typing import AnyArray
+from ..lazy.graph_rows import GraphRows
 from .pieces import PieceRows
 
 __all__ = ["DaskRows", "dask_rows"]

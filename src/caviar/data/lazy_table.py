@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import numpy as np
 
 from .._errors import DataError, ParameterError
-from .._naming import listed, named
 from .._typing import AnyArray
+from ..files.naming import listed, named
 from .arrow_numbers import number_type
 from .copied_pieces import CopiedPieces, Copy
 from .parquet_pieces import ParquetPieces, read_footer

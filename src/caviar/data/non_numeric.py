@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._errors import DataError, ParameterError
-from .._naming import listed, named
+from ..files.naming import listed, named
 from .table_files import find_files, identifier, literal
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
 from .tables import connected, reading, relation_of, tables_extra

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .._lazy import LazyRows
 from .._typing import AnyArray
+from ..lazy.rows import LazyRows
 
 __all__ = ["PieceRows", "Pieces"]
 

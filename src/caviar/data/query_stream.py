@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
-from .._naming import named
 from .._typing import AnyArray
+from ..files.naming import named
 from .arrow_numbers import fill_columns
 from .raw_file import RawFile, Workspace, write_raw
 from .table_files import TableFiles, as_number, identifier

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._errors import DataError
-from .._leftovers import hold, remove_if_abandoned, sweep_once
 from .._typing import AnyArray
+from ..files.leftovers import hold, remove_if_abandoned, sweep_once
 
 __all__ = ["RawFile", "Workspace", "default_directory", "piece_rows_of", "write_raw"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
-from .._lazy import LazyRows, StoredRows
+from ..lazy.rows import LazyRows, StoredRows
 from .arrow_rows import arrow_rows
 from .dask_rows import dask_rows
 from .lazy_table import LazyTable

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .._errors import DataError
-from .._naming import listed, named
+from ..files.naming import listed, named
 from .csv_dialect import LONGEST_LINE, MISSING, CsvDialect, dialect_of, line_of
 from .csv_line_ends import ends_alike, write_with_one_end
 from .raw_file import Workspace

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError, ParameterError
-from .._naming import listed, named
 from .._typing import Array
+from ..files.naming import listed, named
 from .table_files import as_number, identifier, refuse_twins
 
 __all__ = [

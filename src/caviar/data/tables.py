@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import DataError, ParameterError
-from .._files import replacing
 from .._typing import AnyArray
+from ..files.whole import replacing
 from .parquet_pieces import read_footer
 from .table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
 from .table_numbers import Rows, Table, numbers_of, reads_as_numbers

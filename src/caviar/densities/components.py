@@ -1,19 +1,16 @@
-"""What every kind of components has to say, so that all that is asked of a mixture can be answered."""
+"""Weighted densities of rows: what every kind of components says of its weights, centres and scales."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import numpy as np
 
 from .._errors import ImproperError, ParameterError
 from .._typing import AnyArray, Array
 from .parameters import as_names
-
-if TYPE_CHECKING:
-    from .conditioning import Regression
 
 __all__ = ["Components"]
 
@@ -88,19 +85,8 @@ class Components(ABC):
         """Return draws of x - m_k of the component of each label, (n,) -> (n, D)."""
 
     @abstractmethod
-    def regression(self, observed: AnyArray, wanted: AnyArray) -> Regression:
-        """Return the distribution of wanted columns as a function of the values of observed ones."""
-
-    @abstractmethod
     def stretched(self, factors: Array) -> Self:
         """Return the mixture with the scales of its components multiplied by positive factors, (K,)."""
-
-    def select(self, columns: AnyArray) -> Self:
-        """Return the distribution of some columns by number, (C,)."""
-        if np.array_equal(columns, np.arange(self.n_features)):
-            return self
-        part: Any = self.regression(np.array([], dtype=np.intp), columns).rest
-        return part
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, AnyArray]:
         """Return independent rows, (n, D), and the components that they come from, (n,)."""

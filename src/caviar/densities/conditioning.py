@@ -1,18 +1,36 @@
-"""Distributions of some columns given the values of others, for many rows at a time."""
+"""Distributions of some columns given the values of others, and the mixtures that have them."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from .._typing import AnyArray, Array
 from .components import Components
-from .evaluation import joint_log_densities, normalised
 from .quantiles import Univariate
+from .responsibilities import joint_log_densities, normalised
 from .student_t import conditional_stretch
 
-__all__ = ["ConditionalRows", "Regression"]
+__all__ = ["Conditionable", "ConditionalRows", "Regression"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Conditionable(Components):
+    """Components whose marginals and conditionals are mixtures of the same kind."""
+
+    @abstractmethod
+    def regression(self, observed: AnyArray, wanted: AnyArray) -> Regression:
+        """Return the distribution of wanted columns as a function of the values of observed ones."""
+
+    def select(self, columns: AnyArray) -> Self:
+        """Return the distribution of some columns by number, (C,)."""
+        if np.array_equal(columns, np.arange(self.n_features)):
+            return self
+        part: Any = self.regression(np.array([], dtype=np.intp), columns).rest
+        return part
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._randomness import generator
 from .._typing import AnyArray, Array
+from ..numerics.randomness import generator
 from .columns import Columns, column_numbers, given_values, others
-from .components import Components
+from .conditioning import Conditionable
 from .evaluation import log_densities, shares
 from .parameters import require_share, require_whole
 from .quantiles import Univariate
@@ -23,7 +23,7 @@ __all__ = ["Distribution"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Distribution(Components):
+class Distribution(Conditionable):
     """What follows from the components alone.
 
     Attributes

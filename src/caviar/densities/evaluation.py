@@ -8,13 +8,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .._typing import AnyArray, Array
-from .components import Components
+from .conditioning import Conditionable
+from .responsibilities import joint_log_densities, normalised
 from .rows import blocks, patterns
 
-__all__ = ["joint_log_densities", "log_densities", "normalised", "shares"]
+__all__ = ["log_densities", "shares"]
 
 
-def log_densities(mixture: Components, X: AnyArray) -> Array:
+def log_densities(mixture: Conditionable, X: AnyArray) -> Array:
     """Return the log density of the observed entries of rows, (N, D) -> (N,)."""
     result = np.zeros(len(X))
     for part, rows, block in _observed_parts(mixture, X):
@@ -23,7 +24,7 @@ def log_densities(mixture: Components, X: AnyArray) -> Array:
     return result
 
 
-def shares(mixture: Components, X: AnyArray) -> Array:
+def shares(mixture: Conditionable, X: AnyArray) -> Array:
     """Return the responsibilities of rows, (N, D) -> (N, K)."""
     result = np.tile(mixture.weights / mixture.weights.sum(), (len(X), 1))
     for part, rows, block in _observed_parts(mixture, X):
@@ -31,26 +32,7 @@ def shares(mixture: Components, X: AnyArray) -> Array:
     return result
 
 
-def joint_log_densities(mixture: Components, X: Array) -> Array:
-    """Return :math:`log w_k f_k` of rows, (B, D) -> (K, B)."""
-    with np.errstate(divide="ignore"):
-        return np.log(mixture.weights)[:, None] + mixture.component_log_densities(X)
-
-
-def normalised(mixture: Components, X: Array, joint: Array) -> Array:
-    """Return the responsibilities, (K, B), of rows with these joint log densities."""
-    top = joint.max(axis=0)
-    lost = np.isneginf(top)
-    result = np.exp(joint - np.where(lost, 0.0, top))
-    if lost.any():
-        # all densities are below the range of logarithms: the limit is the nearest component
-        distances = np.where(mixture.weights[:, None] > 0, mixture.distances(X[lost]), np.inf)
-        nearest = distances == distances.min(axis=0)
-        result[:, lost] = np.where(nearest, mixture.weights[:, None], 0.0)
-    return result / result.sum(axis=0)
-
-
-def _observed_parts(mixture: Components, X: AnyArray) -> Iterator[tuple[Components, AnyArray, Array]]:
+def _observed_parts(mixture: Conditionable, X: AnyArray) -> Iterator[tuple[Conditionable, AnyArray, Array]]:
     """Yield distributions, numbers of rows, and what of these was observed, as the distribution takes it."""
     if X.dtype.kind != "f" or mixture.separable or not np.isnan(X).any():
         for rows in blocks(len(X), mixture.n_components + 3 * mixture.n_features):

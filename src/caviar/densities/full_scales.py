@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._linalg import log_determinant
 from .._typing import AnyArray, Array
+from ..numerics.linalg import log_determinant
 from .scales import Scales
 from .whitening import inverse_of_triangular
 

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._typing import AnyArray, Array
-from .components import Components
-from .conditioning import ConditionalRows
+from .conditioning import Conditionable, ConditionalRows
 from .evaluation import shares
 from .rows import blocks, patterns
 
 __all__ = ["draws", "means"]
 
 
-def means(mixture: Components, X: AnyArray) -> Array:
+def means(mixture: Conditionable, X: AnyArray) -> Array:
     """Return rows, (N, D), with conditional means in place of NaN."""
     result = np.array(X, dtype=np.float64)
     if mixture.separable and mixture.has_moments(1):
@@ -29,7 +28,7 @@ def means(mixture: Components, X: AnyArray) -> Array:
     return result
 
 
-def draws(mixture: Components, X: AnyArray, n_draws: int, rng: np.random.Generator) -> Array:
+def draws(mixture: Conditionable, X: AnyArray, n_draws: int, rng: np.random.Generator) -> Array:
     """Return rows with draws in place of NaN, (n_draws, N, D)."""
     result = np.repeat(np.asarray(X, dtype=np.float64)[None], n_draws, axis=0)
     for absent, rows, given in _conditional_parts(mixture, X, entries_per_row=n_draws):
@@ -38,7 +37,7 @@ def draws(mixture: Components, X: AnyArray, n_draws: int, rng: np.random.Generat
 
 
 def _conditional_parts(
-    mixture: Components, X: AnyArray, entries_per_row: int
+    mixture: Conditionable, X: AnyArray, entries_per_row: int
 ) -> Iterator[tuple[AnyArray, AnyArray, ConditionalRows]]:
     """Yield missing columns, rows that lack just these, and their distributions."""
     for observed, absent, rows in patterns(np.isnan(X)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from .._linalg import cholesky
 from .._typing import Array
+from ..numerics.linalg import cholesky
 from .components import Components
 
 __all__ = ["measured_log_density"]

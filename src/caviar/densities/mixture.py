@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._randomness import generator
 from .._typing import AnyArray, Array
+from ..numerics.randomness import generator
 from . import imputation, outliers
 from .columns import Columns, column_numbers, others
 from .distribution import Distribution

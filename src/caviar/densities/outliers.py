@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from .components import Components
+from .conditioning import Conditionable
 from .evaluation import log_densities
 from .parameters import require_share, require_whole
 from .rows import patterns
@@ -39,7 +39,9 @@ class OutlierThreshold:
     standard_error: float
 
 
-def threshold(mixture: Components, rate: float, rng: np.random.Generator, n_draws: int) -> OutlierThreshold:
+def threshold(
+    mixture: Conditionable, rate: float, rng: np.random.Generator, n_draws: int
+) -> OutlierThreshold:
     """Return the threshold of complete rows, from draws."""
     rows, _ = mixture.draw(_enough(rate, n_draws), rng)
     found = _exceeded_by(-log_densities(mixture, rows), rate)
@@ -47,7 +49,7 @@ def threshold(mixture: Components, rate: float, rng: np.random.Generator, n_draw
 
 
 def flagged(
-    mixture: Components, X: AnyArray, rate: float, rng: np.random.Generator, n_draws: int
+    mixture: Conditionable, X: AnyArray, rate: float, rng: np.random.Generator, n_draws: int
 ) -> AnyArray:
     """Return which rows exceed the threshold of their pattern of missing entries, (N, D) -> (N,)."""
     drawn, _ = mixture.draw(_enough(rate, n_draws), rng)

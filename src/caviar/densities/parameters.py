@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._linalg import is_symmetric, positive_definite, symmetric_part
 from .._typing import Array
+from ..numerics.linalg import is_symmetric, positive_definite, symmetric_part
 from .whitening import whitening_of_shapes
 
 __all__ = [

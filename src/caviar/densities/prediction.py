@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import AnyArray, Array
-from .components import Components
+from .conditioning import Conditionable
 from .rows import blocks, patterns
 
 __all__ = ["ConditionalPrediction", "predicted"]
@@ -62,7 +62,7 @@ class ConditionalPrediction:
 
 
 def predicted(
-    mixture: Components, X: AnyArray, known: AnyArray, wanted: AnyArray, level: float
+    mixture: Conditionable, X: AnyArray, known: AnyArray, wanted: AnyArray, level: float
 ) -> ConditionalPrediction:
     """Return the prediction of wanted columns given rows of known ones, (N, O), with NaN where not observed."""
     arrays = np.empty((4, len(X), len(wanted)))

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from .._gamma_function import log_rising_factorial
 from .._typing import Array
+from ..numerics.gamma_function import log_rising_factorial
 
 __all__ = [
     "conditional_stretch",

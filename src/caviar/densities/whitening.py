@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._errors import ImproperError
-from .._linalg import cholesky
 from .._typing import Array
+from ..numerics.linalg import cholesky
 
 __all__ = ["inverse_of_triangular", "whitening_of_precisions", "whitening_of_shapes"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .._block_map import any_of, map_blocks
 from .._errors import DataError, PlateError
-from .._lazy import Computed, LazyRows, in_memory
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from ..language import Axis, Constant, Data, Indexed, Node, Plate, Variable
 from ..language.roles import PRECISION, PRECISION_MATRIX, labels_of
+from ..lazy.block_map import any_of, map_blocks
+from ..lazy.rows import Computed, LazyRows, in_memory
 from .descendants import seen_globals
 from .gaps import Gaps, gaps_of, observed_entries, with_column_means
 from .known_repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of

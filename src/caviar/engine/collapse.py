@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._block_map import largest_of
-from .._linalg import inverse
 from .._typing import AnyArray, Array
 from ..language import Indexed, Slot, Variable
+from ..lazy.block_map import largest_of
+from ..numerics.linalg import inverse
 
 if TYPE_CHECKING:
     from .plan import Plan

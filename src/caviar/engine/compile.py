@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from .._block_map import map_blocks
 from .._typing import Array
 from ..language import (
     Axis,
@@ -32,6 +31,7 @@ from ..language import (
     terms_of,
     zero_terms_of,
 )
+from ..lazy.block_map import map_blocks
 from .binding import Binding
 from .contraction import Contraction, Derivative, Factor
 from .features import CONSTANT, Feature, FeatureTable, Source, feature_key

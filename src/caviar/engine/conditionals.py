@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._linalg import cholesky, inverse, inverse_from_factor
 from .._typing import AnyArray, Array
+from ..numerics.linalg import cholesky, inverse, inverse_from_factor
 from .features import Feature
 
 __all__ = ["Conditionals", "given_observed", "patterns"]

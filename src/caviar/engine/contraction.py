@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._cached import cached_property
 from .._typing import Array
 from ..language import Axis
+from ..numerics.cached import cached_property
 
 __all__ = ["Contraction", "Factor"]
 

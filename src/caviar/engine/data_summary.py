@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._block_map import total_of
-from .._lazy import LazyRows
 from .._typing import AnyArray, Array
 from ..language import Constant, Node, Variable
+from ..lazy.block_map import total_of
+from ..lazy.rows import LazyRows
 from .binding import Binding
 
 __all__ = ["summary_of_data"]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._block_map import map_blocks
 from .._typing import AnyArray
 from ..language import Indexed, Node, Plate, Variable
+from ..lazy.block_map import map_blocks
 from .missing import rows_first
 
 if TYPE_CHECKING:

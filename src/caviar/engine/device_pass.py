@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .._cached import cached_property
 from .._errors import ParameterError
 from .._typing import Array
+from ..numerics.cached import cached_property
 from .array_kernels import ArrayKernels, ArrayLibrary
 from .block_pass import BlockPass
 from .kernels import Workspace

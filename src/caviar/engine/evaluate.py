@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError, ParameterError
-from .._lazy import in_memory
 from .._typing import AnyArray, Array
 from ..language import Variable
+from ..lazy.rows import in_memory
 from .documents.binding import DocumentBinding
 from .documents.evaluate import by_token, densities_of_words, objective_of_documents, thorough
 from .frame import Frame, frame_about

@@ -15,10 +15,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from .._cached import cached_property
 from .._typing import AnyArray, Array
 from ..language import Node, Variable
 from ..language.roles import Role
+from ..numerics.cached import cached_property
 from .gaps import entries_name
 from .missing import OBSERVED, mask_name
 from .scratch import Scratch

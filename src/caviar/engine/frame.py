@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from .._block_map import total_of
-from .._cached import cached_property
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
+from ..lazy.block_map import total_of
+from ..numerics.cached import cached_property
 from .binding import Binding
 from .moments import medians, moments
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._block_map import map_runs
 from .._errors import DataError
 from .._typing import AnyArray, Array
+from ..lazy.block_map import map_runs
 from .by_row import sums_by_row
 from .compile import GlobalTerm, Part
 from .kernels import Workspace

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._block_map import map_blocks
 from .._errors import DataError, PlateError
-from .._lazy import Computed, LazyRows
 from .._typing import AnyArray, Array
 from ..language import MultivariateNormal, Node, Plate, Variable
+from ..lazy.block_map import map_blocks
+from ..lazy.rows import Computed, LazyRows
 from .missing import mean_of_observed, refuse_known_missing, refuse_partial, weighted_means
 
 __all__ = ["LazyValues", "lazy_values", "lazy_weights", "rows_first"]

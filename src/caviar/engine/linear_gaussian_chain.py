@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from .. import families
-from .._linalg import outer, symmetric_part
 from .._typing import AnyArray, Array
 from ..families.linear_gaussian_chain import StateMoments
 from ..language import Axis, LinearGaussianChain
+from ..numerics.linalg import outer, symmetric_part
 from .binding import Binding
 from .chain import ChainFactor, starts_of
 from .kernels import Inferred

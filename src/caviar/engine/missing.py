@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._block_map import all_of, largest_of, map_blocks
 from .._errors import DataError
-from .._lazy import Computed, LazyRows, in_memory
 from .._typing import AnyArray, Array
 from ..language import Data, Node, Plate, Variable
+from ..lazy.block_map import all_of, largest_of, map_blocks
+from ..lazy.rows import Computed, LazyRows, in_memory
 
 __all__ = [
     "OBSERVED",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._blas import one_blas_thread
-from .._block_map import map_blocks, total_of
 from .._typing import Array
+from ..lazy.block_map import map_blocks, total_of
+from ..numerics.blas import one_blas_thread
 
 __all__ = ["Moments", "medians", "moments"]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from .._cached import cached_property
 from .._errors import ImproperError, ParameterError
 from .._typing import Array
 from ..families import ExponentialFamily
 from ..language import Variable
+from ..numerics.cached import cached_property
 from .binding import Binding
 from .compile import GlobalTerm
 from .frame import Frame

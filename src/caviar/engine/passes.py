@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._pairwise import pairwise_sum
 from .._typing import Array
+from ..numerics.pairwise import pairwise_sum
 from .block_pass import BlockPass
 from .chain import ChainFactor
 from .executor import Executor

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._cached import cached_property
 from .._typing import Statistics
 from ..families import Categorical, ExponentialFamily
 from ..language import Variable
+from ..numerics.cached import cached_property
 
 __all__ = ["PointMass"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._block_map import map_runs
 from .._typing import AnyArray
+from ..lazy.block_map import map_runs
 from .gaps import entries_name
 from .missing import mask_name
 from .sample import hash_rows, mix

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from .._block_map import is_cut, map_runs
 from .._typing import AnyArray, Array
+from ..lazy.block_map import is_cut, map_runs
 from .gaps import entries_name, order_of_patterns
 from .missing import is_mask_name, mask_name
 from .work import RowSource

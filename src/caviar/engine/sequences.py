@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from .._errors import ImproperError
-from .._pairwise import pairwise_sum
 from .._typing import AnyArray, Array
 from ..families.markov_chain import ImpossiblePathError
+from ..numerics.pairwise import pairwise_sum
 from .block_pass import BlockPass
 from .chain import ChainFactor, Starts
 from .gaps import entries_name, order_of_patterns

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .._block_map import any_of
 from .._errors import DataError
-from .._lazy import Computed, LazyRows, in_memory
 from .._typing import AnyArray, Array
 from ..language import Node, Plate, Variable
+from ..lazy.block_map import any_of
+from ..lazy.rows import Computed, LazyRows, in_memory
 from .missing import any_observed, is_above
 
 __all__ = ["counted_steps", "refuse_weights", "rows_that_count", "up_to_the_last"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import ParameterError
-from .._linalg import is_symmetric, symmetric_part
 from .._typing import Array
+from ..numerics.linalg import is_symmetric, symmetric_part
 
 __all__ = [
     "as_array",

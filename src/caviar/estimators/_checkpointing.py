@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from .._checkpointing import SeveralFits, check_seconds
 from .._errors import ParameterError
-from .._termination import terminating
+from ..fitting.checkpointing import SeveralFits, check_seconds
+from ..fitting.termination import terminating
 
 __all__ = ["Checkpointing", "NextFit"]
 

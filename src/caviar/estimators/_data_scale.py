@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._blas import one_blas_thread
-from .._block_map import map_blocks
 from .._errors import DataError
 from .._typing import AnyArray, Array
+from ..lazy.block_map import map_blocks
+from ..numerics.blas import one_blas_thread
 
 __all__ = ["DataScale", "scale_of"]
 

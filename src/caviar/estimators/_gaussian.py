@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
-from .._lazy import in_memory
-from .._model import Model
-from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..data import as_rows
 from ..densities import MixtureDensity
 from ..engine.point import PointMass
+from ..fitting.model import Model
 from ..language import Categorical, Plate
+from ..lazy.rows import in_memory
+from ..posterior.posterior import Posterior
 from ._arguments import require_choice
 from ._checkpointing import Checkpointing
 from ._data_scale import DataScale

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .._block_map import map_blocks
 from .._errors import DataError
-from .._lazy import Computed, LazyRows, in_memory
 from .._typing import AnyArray
 from ..data import as_rows, column_names
 from ..engine.binding import as_weights
+from ..lazy.block_map import map_blocks
+from ..lazy.rows import Computed, LazyRows, in_memory
 
 __all__ = ["as_column", "checked_rows", "checked_weights", "is_all_missing", "lazy_rows", "whole"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._posterior import Posterior
 from ..language import Gamma
+from ..posterior.posterior import Posterior
 
 __all__ = ["GivenMeanPrecision", "LearntMeanPrecision", "MeanPrecisionPrior", "learnt_mean_precision"]
 

@@ -15,15 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _errors as errors
-from .._block_map import map_blocks
 from .._errors import DataError
-from .._model import Model
-from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.loop import Progress
 from ..engine.status import Status
+from ..fitting.model import Model
+from ..lazy.block_map import map_blocks
+from ..posterior.posterior import Posterior
 from ._arguments import as_generator, executor_of, require_number, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._fitted import Fitted, keep

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import ParameterError
-from .._linalg import inverse
 from .._typing import AnyArray, Array
 from ..language import Categorical, Data, MultivariateNormal, Normal, Plate, Variable, diagonal
+from ..numerics.linalg import inverse
 from ._arguments import as_positive, as_positive_definite
 from ._structure import CovarianceStructure
 

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
-from .._lazy import in_memory
-from .._posterior import Posterior
 from .._typing import AnyArray, Array
 from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
+from ..lazy.rows import in_memory
+from ..posterior.posterior import Posterior
 from ._arguments import as_generator, require_whole
 from ._fitted import Fitted
 from ._mixture import REMEDY, MixtureEstimator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .._lazy import BLOCK_ROWS
 from .._typing import AnyArray
+from ..lazy.rows import BLOCK_ROWS
 
 __all__ = ["filled", "row_blocks"]
 

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._documents import document_of_posterior
 from .._errors import ParameterError
-from .._loading import posterior_of_document
-from .._posterior import Posterior
+from ..fitting.loading import posterior_of_document
+from ..posterior.documents import document_of_posterior
+from ..posterior.posterior import Posterior
 from ..storage import write_saved
 from ._fitted import Fitted, keep
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError
-from .._loading import model_of_document, posterior_of_document
-from .._posterior import Posterior
 from .._typing import AnyArray
+from ..fitting.loading import model_of_document, posterior_of_document
+from ..posterior.posterior import Posterior
 from ..storage import read, unpack, upgraded
 from ._saveable import Saveable
 from .bayesian_gaussian_mixture import BayesianGaussianMixture

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from .._posterior import Posterior
 from .._typing import Array
 from ..language import Constant, Gamma, Plate, diagonal
+from ..posterior.posterior import Posterior
 
 __all__ = [
     "EMPIRICAL",

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._errors import ParameterError
-from .._posterior import Posterior
 from .._typing import Array
 from ..language import Dirichlet, StickBreaking
 from ..language.nodes import Expression
+from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, require_choice, require_number
 
 __all__ = ["WeightPrior", "weight_prior"]

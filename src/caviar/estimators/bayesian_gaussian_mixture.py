@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._lazy import in_memory
-from .._model import Model
-from .._posterior import Posterior
-from .._progress import lines
 from .._typing import AnyArray, Array
 from ..engine.status import Status
+from ..fitting.model import Model
+from ..fitting.progress import lines
+from ..lazy.rows import in_memory
+from ..posterior.posterior import Posterior
 from ._arguments import executor_of, require_choice, require_number
 from ._checkpointing import NextFit
 from ._component_prior import component_prior

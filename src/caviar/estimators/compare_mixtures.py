@@ -17,10 +17,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 from .._errors import DataError, ParameterError
-from .._progress import lines
 from .._typing import AnyArray, Array
 from ..engine.loop import Progress
 from ..engine.status import Status
+from ..fitting.progress import lines
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing
 from ._lazy_rows import checked_weights, lazy_rows, whole

@@ -11,11 +11,11 @@ from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError, ParameterError
-from .._lazy import in_memory
-from .._model import Model
 from .._typing import Array
 from ..densities import measured_log_density
+from ..fitting.model import Model
 from ..language import Variable
+from ..lazy.rows import in_memory
 from ._arguments import (
     as_array,
     as_generator,

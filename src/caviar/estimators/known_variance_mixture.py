@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import DataError
-from .._posterior import Posterior
 from .._typing import AnyArray
 from ..data import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
+from ..posterior.posterior import Posterior
 from ._arguments import as_array, as_weights, require_number
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows

@@ -14,9 +14,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._errors import DataError, ParameterError
-from .._model import Model, _Evaluator
-from .._posterior import Posterior
-from .._progress import reporter
 from .._typing import Array
 from ..data import on_host, refuse_unmade
 from ..engine.evaluate import objective_at
@@ -25,7 +22,10 @@ from ..engine.schedules import Schedule, as_schedule
 from ..engine.schedules import Stochastic as StochasticSteps
 from ..engine.status import Status
 from ..families import Dirichlet
+from ..fitting.model import Model, _Evaluator
+from ..fitting.progress import reporter
 from ..models import latent_dirichlet_allocation
+from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
 from ._checkpointing import Checkpointing
 from ._fitted import Fitted, keep

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._errors import DataError
-from .._graph_rows import Packer, explained
+from ..lazy.graph_rows import Packer, explained
 from .connection import Connection
 from .on_worker import assemble
 from .placement import Lost, Placed, Placement, Slot, piece_of, whereabouts

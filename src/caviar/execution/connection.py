@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from .._blas import arithmetic
 from .._errors import CaviarError, ClusterError, ClusterWarning, ParameterError
-from .._silence import Patience, Watch
+from ..lazy.silence import Patience, Watch
+from ..numerics.blas import arithmetic
 from .on_worker import versions
 
 __all__ = ["Connection", "is_client"]

@@ -13,9 +13,9 @@ from itertools import count
 from typing import Any, Self, TypeVar
 
 from .._errors import ClusterError, ParameterError
-from .._graph_rows import is_graph
-from .._silence import Patience
 from ..engine.executor import Executor
+from ..lazy.graph_rows import is_graph
+from ..lazy.silence import Patience
 from .assembled import Assembled
 from .connection import Connection, is_client
 from .on_worker import Found, Share, end_session, join, sum_share

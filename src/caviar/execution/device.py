@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._errors import ParameterError, PrecisionWarning
-from .._pairwise import pairwise_sum
 from ..engine.block_pass import BlockPass
 from ..engine.device_pass import DevicePass, refuse_what_no_device_takes
 from ..engine.executor import Executor
@@ -20,6 +19,7 @@ from ..engine.layout import layout_of
 from ..engine.row_pass import RowPass
 from ..engine.sums import Rows, Sums
 from ..engine.work import Chunk, InferBlocks, RowSource, Work, rows_at
+from ..numerics.pairwise import pairwise_sum
 from .array_libraries import library_of
 from .held_blocks import HeldBlocks
 from .threads import Threads

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._blas import one_blas_thread
 from .._errors import CaviarError
-from .._graph_rows import unpacked
-from .._pairwise import subtree_sums
 from .._version import versions
+from ..lazy.graph_rows import unpacked
+from ..numerics.blas import one_blas_thread
+from ..numerics.pairwise import subtree_sums
 
 __all__ = ["Found", "Piece", "Share", "assemble", "end_session", "join", "sum_share", "versions"]
 

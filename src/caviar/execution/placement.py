@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._silence import Watch
+from ..lazy.silence import Watch
 from .connection import Connection
 from .on_worker import Piece
 

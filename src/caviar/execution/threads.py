@@ -10,11 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from .._blas import limit_this_thread, one_blas_thread, see_to_one_thread
-from .._pairwise import pairwise_sum
 from ..engine.executor import Executor
 from ..engine.sums import Sums
 from ..engine.work import Chunk, RowSource, Work
+from ..numerics.blas import limit_this_thread, one_blas_thread, see_to_one_thread
+from ..numerics.pairwise import pairwise_sum
 
 __all__ = ["Threads", "usable_cores"]
 

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._cached import cached_property
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
+from caviar.numerics.cached import cached_property
 
 Size: TypeAlias = int | tuple[int, ...] | None
 """How many draws: none for one draw without an extra axis."""

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError, ParameterError
-from caviar._linalg import eigenvalues, positive_definite, symmetric_part
 from caviar._typing import AnyArray, Array
+from caviar.numerics.linalg import eigenvalues, positive_definite, symmetric_part
 
 
 def read_parameters(

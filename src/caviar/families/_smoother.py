@@ -17,7 +17,8 @@ from typing import TypeAlias
 import numpy as np
 
 from caviar._errors import ImproperError
-from caviar._linalg import (
+from caviar._typing import AnyArray, Array
+from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
@@ -25,7 +26,6 @@ from caviar._linalg import (
     symmetric_part,
     times_vector,
 )
-from caviar._typing import AnyArray, Array
 
 __all__ = ["Kernels", "backward_kernels", "filtered", "smoothed"]
 

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, expit, logit
 
-from caviar._cached import cached_property
-from caviar._gamma_function import relative_entropy
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import relative_entropy
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr
 
-from caviar._cached import cached_property
 from caviar._errors import ParameterError
-from caviar._gamma_function import relative_entropy
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import relative_entropy
 
 
 @dataclass(frozen=True, eq=False, repr=False)

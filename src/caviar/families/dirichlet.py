@@ -8,9 +8,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import xlogy
 
-from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
-from caviar._gamma_function import (
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import (
     bregman_remainder,
     bregman_remainder_step,
     entropy_remainder,
@@ -20,9 +23,6 @@ from caviar._gamma_function import (
     relative_entropy,
     stirling_remainder,
 )
-from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._parameters import read_parameters, refuse_improper, require
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
-from caviar._cached import cached_property
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size
 from caviar.families.markov_chain import MarkovChain
+from caviar.numerics.cached import cached_property
 
 __all__ = ["ForecastMarkovChain"]
 

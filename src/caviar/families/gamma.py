@@ -7,12 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln, xlogy
 
-from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
-from caviar._gamma_function import bregman_remainder, entropy_remainder, relative_entropy, stirling_remainder
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import (
+    bregman_remainder,
+    entropy_remainder,
+    relative_entropy,
+    stirling_remainder,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

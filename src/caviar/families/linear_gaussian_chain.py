@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from caviar._cached import cached_property
-from caviar._linalg import cholesky, log_determinant, outer, times_vector
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, as_value, draw_shape
 from caviar.families._smoother import Kernels, backward_kernels, filtered, smoothed
+from caviar.numerics.cached import cached_property
+from caviar.numerics.linalg import cholesky, log_determinant, outer, times_vector
 
 __all__ = ["LinearGaussianChain", "StateMoments"]
 

@@ -15,10 +15,10 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from scipy.special import logsumexp
 
-from caviar._cached import cached_property
 from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape
+from caviar.numerics.cached import cached_property
 
 __all__ = ["ImpossiblePathError", "MarkovChain", "Smoothing", "smooth"]
 

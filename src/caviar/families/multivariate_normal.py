@@ -7,10 +7,13 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._cached import cached_property
 from caviar._errors import ParameterError
-from caviar._gamma_function import ratio_excess
-from caviar._linalg import (
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require_positive_definite
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import ratio_excess
+from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
@@ -20,9 +23,6 @@ from caviar._linalg import (
     relative_spectrum,
     times_vector,
 )
-from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._parameters import read_parameters, refuse_improper, require_positive_definite
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 

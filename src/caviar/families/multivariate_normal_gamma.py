@@ -7,19 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
-from caviar._gamma_function import ratio_excess
-from caviar._linalg import (
-    cholesky,
-    inverse,
-    inverse_from_factor,
-    log_determinant,
-    outer,
-    positive_definite,
-    relative_spectrum,
-    times_vector,
-)
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._parameters import (
@@ -29,6 +17,18 @@ from caviar.families._parameters import (
     require_positive_definite,
 )
 from caviar.families.gamma import Gamma
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import ratio_excess
+from caviar.numerics.linalg import (
+    cholesky,
+    inverse,
+    inverse_from_factor,
+    log_determinant,
+    outer,
+    positive_definite,
+    relative_spectrum,
+    times_vector,
+)
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 

@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._cached import cached_property
-from caviar._gamma_function import ratio_excess
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import ratio_excess
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
-from caviar._gamma_function import ratio_excess
-from caviar._linalg import cholesky, outer, times_vector
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.wishart import Wishart
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import ratio_excess
+from caviar.numerics.linalg import cholesky, outer, times_vector
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 

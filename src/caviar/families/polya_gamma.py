@@ -6,12 +6,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._bregman import NEAR, near_divergence
-from caviar._cached import cached_property
-from caviar._polya_gamma import draw_polya_gamma, tanh_excess
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.bregman import NEAR, near_divergence
+from caviar.numerics.cached import cached_property
+from caviar.numerics.polya_gamma import draw_polya_gamma, tanh_excess
 
 _ROUNDING = 1e-3
 """A natural parameter above zero by no more than this is taken for zero that was rounded."""

@@ -6,12 +6,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.dirichlet import Dirichlet, dirichlet_draws
+from caviar.numerics.cached import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError
-from caviar._gamma_function import ratio_excess
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
 from caviar.families.gamma import Gamma
 from caviar.families.normal_gamma import NormalGamma
+from caviar.numerics.gamma_function import ratio_excess
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 

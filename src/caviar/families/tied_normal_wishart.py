@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._errors import ImproperError, ParameterError
-from caviar._gamma_function import ratio_excess
-from caviar._linalg import cholesky
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
 from caviar.families.normal_wishart import NormalWishart
 from caviar.families.wishart import Wishart
+from caviar.numerics.gamma_function import ratio_excess
+from caviar.numerics.linalg import cholesky
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
-from caviar._bregman import NEAR, near_divergence
-from caviar._cached import cached_property
-from caviar._gamma_function import ratio_excess
-from caviar._normal_tail import hazard, log_tail_ratio, moment_ratios
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.numerics.bregman import NEAR, near_divergence
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import ratio_excess
+from caviar.numerics.normal_tail import hazard, log_tail_ratio, moment_ratios
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 

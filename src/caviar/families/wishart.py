@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln
 
-from caviar._cached import cached_property
 from caviar._errors import ImproperError, ParameterError
-from caviar._gamma_function import (
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
+from caviar.numerics.cached import cached_property
+from caviar.numerics.gamma_function import (
     bregman_remainder,
     entropy_remainder,
     ratio_excess,
     relative_entropy,
     stirling_remainder,
 )
-from caviar._linalg import (
+from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
@@ -27,9 +30,6 @@ from caviar._linalg import (
     relative_spectrum,
     singular_values,
 )
-from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
 
 _LOG_TWO = math.log(2.0)
 _LOG_PI = math.log(math.pi)

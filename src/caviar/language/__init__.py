@@ -2,14 +2,14 @@
 
 from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .chains import MarkovChain
+from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import logistic, probit
-from .nodes import Constant, Data, Indexed, Node
+from .nodes import Data, Indexed, Label, Node, Part
 from .normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
 from .normal_wisharts import NormalWishart, TiedNormalWishart
 from .normals import MultivariateNormal, Normal
-from .parts import Part
 from .plates import Plate
 from .positive import Gamma, Wishart
 from .simplex import Beta, Dirichlet, StickBreaking
@@ -38,6 +38,7 @@ __all__ = [
     "Dirichlet",
     "Gamma",
     "Indexed",
+    "Label",
     "LinearGaussianChain",
     "Link",
     "MarkovChain",

@@ -10,7 +10,8 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
-from .nodes import Constant, Expression, Indexed, Node, as_known
+from .constants import Constant, as_known
+from .nodes import Expression, Indexed, Label, Node
 from .paths import Paths
 from .plates import Plate
 from .roles import BEGINNING, PROBABILITIES, one_hot
@@ -20,7 +21,7 @@ from .variable import Variable
 __all__ = ["MarkovChain"]
 
 
-class MarkovChain(Variable):
+class MarkovChain(Variable, Label):
     r"""A sequence of hidden states, 0 to K - 1, one for each row along a plate.
 
     .. math::
@@ -105,11 +106,6 @@ class MarkovChain(Variable):
         if value.shape != (size, size):
             raise PlateError(f"{where} must be a {size} x {size} matrix, not of shape {value.shape}")
         return Constant(f"{self.name}.transition", value, plates=Plate(f"{self.name}.from", size))[self]
-
-    @property
-    def categories(self) -> int | None:
-        """Number of states."""
-        return self.dimension
 
     @property
     def density_plates(self) -> tuple[Plate, ...]:

@@ -12,11 +12,12 @@ from scipy.special import gammaln
 
 from .. import families
 from .._errors import ConjugacyError, ModelError
-from .._gamma_function import stirling_remainder
 from .._typing import AnyArray, Array
+from ..numerics.gamma_function import stirling_remainder
 from .algebra import Link
+from .constants import as_known
 from .links import Hidden, hidden_of
-from .nodes import Expression, Node, as_known
+from .nodes import Expression, Label, Node
 from .plates import Plates
 from .roles import AUGMENTING, LOCATION, PROBABILITIES, PROBABILITY, RATE, one_hot
 from .tallies import Tallies
@@ -26,7 +27,7 @@ from .variable import Variable
 __all__ = ["Bernoulli", "Categorical", "Multinomial", "Poisson"]
 
 
-class Categorical(Variable):
+class Categorical(Variable, Label):
     r"""One of K categories, 0 to K - 1.
 
     .. math:: \log \mathrm{Cat}(z \mid p) = \sum_k [z = k] \log p_k
@@ -55,11 +56,6 @@ class Categorical(Variable):
 
     def __init__(self, name: str, probabilities: Expression, *, plates: Plates = ()) -> None:
         self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
-
-    @property
-    def categories(self) -> int | None:
-        """Number of categories."""
-        return self.dimension
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the labels one-hot."""

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .algebra import Addend, Diagonal, Predictor, as_predictor
+from .constants import Constant, as_known
 from .joining import joined
-from .nodes import Constant, Data, Indexed, Node, as_known, placed
-from .parts import Part
+from .nodes import Data, Indexed, Node, Part, placed
 from .plates import Plate
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, Role
 from .slots import Slot, agreed_dimension, parts_remedy
+from .stated import Stated
 from .templates import Density, Factor, Summand
-
-if TYPE_CHECKING:
-    from .variable import Variable
 
 __all__ = ["Expansion", "expand"]
 
@@ -54,7 +52,7 @@ class Expansion:
     letter_sizes: dict[str, int] = field(default_factory=dict)
 
 
-def expand(owner: Variable, density: Density, stated: Mapping[str, Predictor | Diagonal]) -> Expansion:
+def expand(owner: Stated, density: Density, stated: Mapping[str, Predictor | Diagonal]) -> Expansion:
     """Return the slots and the density that a variable has with sums or products in some of its slots.
 
     Raises
@@ -105,7 +103,7 @@ def _rewritten(density: Density, slot: str, writer: _LocationSum | _PrecisionPro
 class _Operands:
     """The distinct operands of a sum, each a slot of its own."""
 
-    def __init__(self, owner: Variable, name: str) -> None:
+    def __init__(self, owner: Stated, name: str) -> None:
         self.owner = owner
         self.name = name
         self.slots: dict[str, Slot] = {}
@@ -142,7 +140,7 @@ class _Operands:
 class _LocationSum:
     """A sum in the slot of a location: ``x`` and ``xx`` of it, written out."""
 
-    def __init__(self, owner: Variable, name: str, predictor: Predictor, letters: Iterator[str]) -> None:
+    def __init__(self, owner: Stated, name: str, predictor: Predictor, letters: Iterator[str]) -> None:
         if owner.value_rank:
             raise ModelError(
                 f"'{name}' of {type(owner).__name__} '{owner.name}' takes no sum or product: state a Normal for each "
@@ -283,7 +281,7 @@ class _PrecisionProduct:
 
     def __init__(
         self,
-        owner: Variable,
+        owner: Stated,
         name: str,
         predictor: Predictor,
         letters: Iterator[str],
@@ -394,7 +392,7 @@ def _is_known(addend: Addend) -> bool:
 
 
 def _expand_diagonal(
-    owner: Variable, expansion: Expansion, name: str, stated: Diagonal, letters: Iterator[str]
+    owner: Stated, expansion: Expansion, name: str, stated: Diagonal, letters: Iterator[str]
 ) -> None:
     node = stated.node
     where = f"'{name}' of {type(owner).__name__} '{owner.name}'"

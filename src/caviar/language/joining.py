@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors import ConjugacyError
-from .parts import Part
+from .nodes import Part
 from .roles import JOINT_LINEAR, JOINT_LINEAR_VECTOR
 from .slots import Slot, parts_remedy
+from .stated import Stated
 from .templates import Density, Factor, Summand
-
-if TYPE_CHECKING:
-    from .variable import Variable
 
 __all__ = ["joined", "whole_if_together"]
 
@@ -33,7 +31,7 @@ def whole_if_together(mean: Any, precision: Any, rank: int) -> tuple[Any, Any]:
     return (mean.whole, None) if fit else (mean, precision)
 
 
-def joined(owner: Variable, slots: Mapping[str, Slot], density: Density) -> tuple[dict[str, Slot], Density]:
+def joined(owner: Stated, slots: Mapping[str, Slot], density: Density) -> tuple[dict[str, Slot], Density]:
     """Return slots and density with the two parts of a joint factor as one operand.
 
     Raises
@@ -55,7 +53,7 @@ def joined(owner: Variable, slots: Mapping[str, Slot], density: Density) -> tupl
 
 
 def _one_pair(
-    owner: Variable, slots: Mapping[str, Slot], means: list[str], precisions: list[str]
+    owner: Stated, slots: Mapping[str, Slot], means: list[str], precisions: list[str]
 ) -> tuple[str, str]:
     stated = [slots[key].part for key in (*means, *precisions)]
     where = f"{type(owner).__name__} '{owner.name}'"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._errors import PlateError
-from .parts import Part
+from .nodes import Part
 from .plates import Plate, Plates, as_plates
 from .variable import Variable
 

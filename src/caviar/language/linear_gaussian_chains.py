@@ -11,7 +11,8 @@ from .. import families
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
 from .algebra import Diagonal
-from .nodes import Constant, Expression, Indexed, Node, as_known
+from .constants import Constant, as_known
+from .nodes import Expression, Indexed, Node
 from .normals import MultivariateNormal
 from .paths import StatePaths
 from .plates import Plate

@@ -1,32 +1,14 @@
-"""Nodes: what a model is stated with. Variables, known values, and the indexing of a plate."""
+"""Nodes: what a model is stated with. Names, the indexing of a plate, and the parts of a joint factor."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
-
-import numpy as np
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from .._errors import ModelError, ParameterError, PlateError
-from .._typing import Array
-from .algebra import Algebra, Link, Predictor
-from .parts import Part
+from .algebra import Algebra, Predictor
 from .plates import Plate, Plates, as_plates
 
-if TYPE_CHECKING:
-    from .chains import MarkovChain
-    from .discrete import Categorical
-
-__all__ = [
-    "Constant",
-    "Data",
-    "Expression",
-    "Indexed",
-    "Node",
-    "as_known",
-    "membership",
-    "placed",
-    "refuse_link",
-]
+__all__ = ["Data", "Expression", "Indexed", "Label", "Node", "Part", "membership", "placed"]
 
 
 class Node(Algebra):
@@ -63,7 +45,7 @@ class Node(Algebra):
         """Return the plates along which one of its statistics is repeated."""
         return self.plates
 
-    def __getitem__(self, index: Categorical | MarkovChain | Data) -> Indexed:
+    def __getitem__(self, index: Label | Data) -> Indexed:
         """Return this node with one of its plates chosen by a Categorical or by known labels: ``mean[z]``."""
         return Indexed(self, index)
 
@@ -72,99 +54,13 @@ class Node(Algebra):
         return f"{type(self).__name__}({self.name!r}{plates})"
 
 
-def as_known(value: Any, owner: str) -> Array:
-    """Return a number or an array as float64.
+class Label(Node):
+    """A node whose value is one of some categories, and chooses from a plate."""
 
-    Raises
-    ------
-    ModelError
-        If it is neither: the message says where it stands.
-    """
-    refuse_link(value, owner)
-    try:
-        if not isinstance(value, (float, int)) and np.asarray(value).dtype.kind == "c":
-            raise TypeError("complex")
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(
-            f"{owner} takes a number, an array or a caviar variable; got {value!r} of type {type(value).__name__}"
-        ) from None
-    array.flags.writeable = False
-    return array
-
-
-def refuse_link(value: Any, owner: str) -> None:
-    """Refuse the probability of a Bernoulli where it cannot stand.
-
-    Raises
-    ------
-    ModelError
-        If it is one: the message says where it stands, and where it belongs.
-    """
-    if isinstance(value, Link):
-        raise ModelError(
-            f"{owner} takes no link: {value!r} is the probability of an observed yes or no, as in "
-            f"Bernoulli('y', {value!r})"
-        )
-
-
-class Constant(Node):
-    """A known array, which can be indexed like a variable.
-
-    Parameters
-    ----------
-    name
-        Unique within the model.
-    value
-        Shape (sizes of the plates..., event shape...).
-    plates
-        The plates that its leading axes run over.
-
-    Raises
-    ------
-    PlateError
-        If the value has fewer axes than plates, or an axis differs from its plate's size.
-
-    Examples
-    --------
-    >>> component = Plate("component", 2)
-    >>> Constant("means", [0.0, 5.0], plates=component)
-    Constant('means', plates=(component))
-    """
-
-    is_known = True
-
-    def __init__(self, name: str, value: Any, *, plates: Plates = ()) -> None:
-        self._identify(name, plates)
-        self._take(as_known(value, f"Constant '{name}'"))
-
-    @classmethod
-    def of_known(cls, name: str, value: Array, plates: tuple[Plate, ...]) -> Constant:
-        """Return the constant of an array that is known to be one, and nobody else's; it is not copied."""
-        constant = cls.__new__(cls)
-        constant.name, constant.plates = name, plates
-        value.flags.writeable = False
-        constant._take(value)
-        return constant
-
-    def _take(self, value: Array) -> None:
-        self.value = value
-        if self.value.ndim < len(self.plates):
-            raise PlateError(
-                f"Constant '{self.name}' has {len(self.plates)} plates but its value has only {self.value.ndim} axes"
-            )
-        for plate, size in zip(self.plates, self.value.shape, strict=False):
-            if plate.size is not None and plate.size != size:
-                raise PlateError(
-                    f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{self.name}'"
-                )
-        event = self.value.shape[len(self.plates) :]
-        if len(set(event)) > 1:
-            raise PlateError(
-                f"Constant '{self.name}' must be numbers, vectors or square matrices; got event shape {event}"
-            )
-        self.event_rank = len(event)
-        self.dimension = event[0] if event else 1
+    @property
+    def categories(self) -> int | None:
+        """Number of categories; None if unknown."""
+        return self.dimension
 
 
 class Data(Node):
@@ -206,8 +102,8 @@ class Indexed(Algebra):
         the one that the variable in whose slot this stands does not have; see :meth:`within`.
     """
 
-    def __init__(self, node: Node, by: Categorical | MarkovChain | Data) -> None:
-        categories = getattr(by, "categories", None)
+    def __init__(self, node: Node, by: Label | Data) -> None:
+        categories = by.categories if isinstance(by, Label) else None
         if categories is None and not isinstance(by, Data):
             raise ModelError(
                 f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z], or by known labels, "
@@ -226,7 +122,7 @@ class Indexed(Algebra):
         # of nested plates the data say how many there are
         nested = [plate.within for plate in self.by.plates]
         if len(self.candidates) == 1 and self.plate.size is None and self.plate not in nested:
-            categories = getattr(self.by, "categories", None) or "number of groups"
+            categories = self.by.categories if isinstance(self.by, Label) else "number of groups"
             raise PlateError(
                 f"plate '{self.plate.name}' of '{self.node.name}' is indexed by '{self.by.name}' and needs a size: "
                 f"Plate('{self.plate.name}', {categories})"
@@ -289,6 +185,53 @@ class Indexed(Algebra):
         return f"{self.node.name}[{self.by.name}]"
 
 
+class Part(Algebra):
+    """One of the two values that a joint factor covers, where a mean or a precision may stand.
+
+    Attributes
+    ----------
+    whole
+        The joint factor, or the choice among its repetitions.
+    which
+        ``"mean"`` or ``"precision"``.
+    """
+
+    def __init__(self, whole: Node | Indexed, which: Literal["mean", "precision"]) -> None:
+        self.whole = whole
+        self.which = which
+
+    @property
+    def node(self) -> Any:
+        """The joint factor, without its index."""
+        return self.whole.node if isinstance(self.whole, Indexed) else self.whole
+
+    @property
+    def by(self) -> Any:
+        """What chooses among the repetitions of the joint factor; None where nothing does."""
+        return self.whole.by if isinstance(self.whole, Indexed) else None
+
+    @property
+    def event_rank(self) -> int:
+        """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
+        return self.node.value_rank if self.which == "mean" else self.node.precision_rank
+
+    @property
+    def whole_name(self) -> str:
+        """How the joint factor, or the choice among its repetitions, is written."""
+        return self.node.name if self.by is None else repr(self.whole)
+
+    def belongs_with(self, other: Part) -> bool:
+        """Whether both are parts of the same repetitions of the same joint factor."""
+        return self.node is other.node and self.by is other.by
+
+    def __getitem__(self, index: Any) -> Part:
+        """Return this part with a plate chosen: ``theta.mean[z]`` is ``theta[z].mean``."""
+        return Part(self.whole[index], self.which)  # type: ignore[index]
+
+    def __repr__(self) -> str:
+        return f"{self.whole_name}.{self.which}"
+
+
 def placed(expression: Node | Indexed, owner: Node) -> Node | Indexed:
     """Return an expression as it stands in a slot of ``owner``: its plates chosen where the statement leaves that open.
 
@@ -312,7 +255,7 @@ def membership(plate: Plate) -> Data:
     return labels
 
 
-def _why_not_indexable(node: Node, by: Categorical | MarkovChain | Data, own: list[Plate]) -> str:
+def _why_not_indexable(node: Node, by: Label | Data, own: list[Plate]) -> str:
     if isinstance(by, Data):
         return f"'{node.name}' has no plate that '{by.name}' could choose from; give it plates=Plate('group', size)"
     if not own:

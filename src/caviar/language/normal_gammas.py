@@ -11,8 +11,7 @@ from .. import families
 from .._errors import ModelError
 from .algebra import Diagonal, Predictor
 from .joint_normals import Joint, checked_tie, is_value, is_zero
-from .nodes import Expression, Indexed, Node
-from .parts import Part
+from .nodes import Expression, Indexed, Node, Part
 from .plates import Plate, Plates, as_plates
 from .roles import LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX, SHAPE, shape_with_vector
 from .templates import LOG_2PI, once, template

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import families
-from .._cached import cached_property
 from .._typing import AnyArray, Array
+from ..numerics.cached import cached_property
 
 __all__ = ["Paths", "StatePaths"]
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from .nodes import Expression, as_known
+from .constants import as_known
+from .nodes import Expression
 from .plates import Plates
 from .roles import PRECISION, PRECISION_MATRIX, SHAPE, degrees_of_freedom
 from .templates import template

@@ -15,9 +15,9 @@ from functools import cache, partial
 import numpy as np
 from scipy.special import gammaln
 
-from .._gamma_function import log_beta
-from .._linalg import is_symmetric, symmetric_part
 from .._typing import AnyArray, Array
+from ..numerics.gamma_function import log_beta
+from ..numerics.linalg import is_symmetric, symmetric_part
 
 __all__ = [
     "AUGMENTING",

@@ -11,7 +11,8 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
-from .nodes import Constant, Data, Expression, Indexed, Node, as_known
+from .constants import Constant, as_known
+from .nodes import Data, Expression, Indexed, Node
 from .plates import Plate, Plates
 from .roles import CONCENTRATION, RATE, SHAPE, STICKS, TWO_SHAPES
 from .slots import Slot, as_expression, check_slot, slot_of

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
 from .algebra import Diagonal, Predictor, as_predictor
-from .nodes import Constant, Data, Expression, Indexed, Node, as_known, placed, refuse_link
-from .parts import Part
+from .constants import Constant, as_known, refuse_link
+from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
 from .plates import Plate
 from .roles import (
     LOCATION,
@@ -24,10 +24,8 @@ from .roles import (
     PROBABILITY,
     Role,
 )
+from .stated import Stated
 from .templates import Summand
-
-if TYPE_CHECKING:
-    from .variable import Variable
 
 __all__ = [
     "RoleOfDimension",
@@ -62,7 +60,7 @@ class Slot:
     """The part of a joint factor that was stated here."""
     node: Node = field(init=False, repr=False, compare=False)
     """The node itself, without its index."""
-    index: Variable | Data | None = field(init=False, repr=False, compare=False)
+    index: Label | Data | None = field(init=False, repr=False, compare=False)
     """The Categorical, or the known labels, that choose the node's plate, if any."""
 
     def __post_init__(self) -> None:
@@ -72,12 +70,12 @@ class Slot:
         vars(self).update(node=node, index=index)
 
 
-def _where(owner: Variable, slot: str) -> str:
+def _where(owner: Stated, slot: str) -> str:
     return f"'{slot}' of {type(owner).__name__} '{owner.name}'"
 
 
 def as_expression(
-    owner: Variable, slot: str, value: Expression, role: Role | RoleOfDimension
+    owner: Stated, slot: str, value: Expression, role: Role | RoleOfDimension
 ) -> Node | Indexed | Predictor | Diagonal | Array:
     """Return what was passed as a node, an indexed node, a sum or product, or an array.
 
@@ -130,7 +128,7 @@ def parts_remedy(part: Part) -> str:
 
 
 def agreed_dimension(
-    owner: Variable, slot: str, expression: Node | Indexed | Array, role: Role | RoleOfDimension
+    owner: Stated, slot: str, expression: Node | Indexed | Array, role: Role | RoleOfDimension
 ) -> int | None:
     """Return the dimension that the owner has once this slot is known.
 
@@ -142,7 +140,7 @@ def agreed_dimension(
     if not isinstance(role, Role) or role.rank == 0:
         return owner.dimension
     node = expression.node if isinstance(expression, Indexed) else expression
-    if getattr(node, "value_rank", role.rank) != role.rank:
+    if isinstance(node, Stated) and node.value_rank != role.rank:
         # a variable of the wrong kind: its size is beside the point
         _check_statistics(owner, Slot(slot, expression, role), node)  # type: ignore[arg-type]
     if isinstance(expression, np.ndarray):
@@ -156,7 +154,7 @@ def agreed_dimension(
     )
 
 
-def resolve_role(owner: Variable, slot: str, role: Role | RoleOfDimension) -> Role:
+def resolve_role(owner: Stated, slot: str, role: Role | RoleOfDimension) -> Role:
     """Return the role of a slot, for those that depend on the dimension."""
     if isinstance(role, Role):
         return role
@@ -168,7 +166,7 @@ def resolve_role(owner: Variable, slot: str, role: Role | RoleOfDimension) -> Ro
     return role(owner.dimension)
 
 
-def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role: Role) -> Slot:
+def slot_of(owner: Stated, name: str, expression: Node | Indexed | Array, role: Role) -> Slot:
     """Return the slot; an anonymous array becomes a constant over the last plates of the owner.
 
     Raises
@@ -204,7 +202,7 @@ def slot_of(owner: Variable, name: str, expression: Node | Indexed | Array, role
     return Slot(name, Constant.of_known(constant, value, tuple(plate for plate, _ in kept)), role)
 
 
-def _of_full_rank(owner: Variable, slot: str, value: Array, role: Role) -> Array:
+def _of_full_rank(owner: Stated, slot: str, value: Array, role: Role) -> Array:
     if value.ndim >= role.rank:
         return value
     if owner.dimension is None:
@@ -223,7 +221,7 @@ def _of_full_rank(owner: Variable, slot: str, value: Array, role: Role) -> Array
     )
 
 
-def check_slot(owner: Variable, slot: Slot) -> None:
+def check_slot(owner: Stated, slot: Slot) -> None:
     """Check that what stands in a slot has the plates, the rank and the statistics that its place needs.
 
     Raises
@@ -242,11 +240,11 @@ def check_slot(owner: Variable, slot: Slot) -> None:
         if problem:
             value = np.array2string(node.value, threshold=8)
             raise ModelError(f"{_where(owner, slot.name)} {problem}; got {value}")
-    elif not isinstance(node, Data):
-        _check_statistics(owner, slot, node)  # type: ignore[arg-type]
+    elif isinstance(node, Stated):
+        _check_statistics(owner, slot, node)
 
 
-def _check_plates(owner: Variable, slot: Slot) -> None:
+def _check_plates(owner: Stated, slot: Slot) -> None:
     chosen = slot.expression.plate if isinstance(slot.expression, Indexed) else None
     needed = [plate for plate in slot.node.plates if plate is not chosen and plate is not slot.along]
     if slot.index is not None:
@@ -269,7 +267,7 @@ def _check_plates(owner: Variable, slot: Slot) -> None:
         )
 
 
-def _check_statistics(owner: Variable, slot: Slot, node: Variable) -> None:
+def _check_statistics(owner: Stated, slot: Slot, node: Stated) -> None:
     missing = slot.role.statistics.keys() - node.family.statistics
     if not missing and node.value_rank == slot.role.rank:
         return

@@ -240,9 +240,9 @@ def _known_choices(slots: Sequence[Slot]) -> list[Operand]:
 
 def _category(indexed: Indexed) -> Axis:
     """Return the axis of what is chosen from: of a Categorical its categories, of known labels the plate itself."""
-    if isinstance(indexed.by, Data):
-        return Axis(indexed.plate, indexed.by.name)
-    return Axis(indexed.by, "k")
+    if isinstance(indexed.by, Variable):
+        return Axis(indexed.by, "k")
+    return Axis(indexed.plate, indexed.by.name)
 
 
 def _axes(plates: Iterable[Plate]) -> tuple[Axis, ...]:

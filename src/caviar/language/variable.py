@@ -10,17 +10,19 @@ from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
 from .algebra import Diagonal, Predictor
+from .constants import Constant
 from .expansion import expand
-from .nodes import Constant, Data, Expression, Indexed, Node
+from .nodes import Expression, Indexed, Node
 from .plates import Plate, Plates
 from .roles import Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
+from .stated import Stated
 from .templates import Density
 
 __all__ = ["Variable"]
 
 
-class Variable(Node):
+class Variable(Stated):
     """A random variable: a node with a distribution whose slots hold its parents.
 
     Attributes
@@ -33,26 +35,16 @@ class Variable(Node):
         Whether it has the flat, improper prior density 1.
     """
 
-    family: ClassVar[type[ExponentialFamily]]
-    density: ClassVar[Density]
     base: ClassVar[Density] = ()
     """Logarithm of the base measure, as statistics of itself: log h = sum of base. ``log_carrier`` is one of them."""
     zeros: ClassVar[Density] = ()
     """How often its density holds a known probability of zero, in statistics that are nowhere negative: where that is
     not 0, the density is zero. Its ``density`` takes the logarithm of such a probability as 0."""
-    value_rank: ClassVar[int] = 0
-    """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
     letters: ClassVar[dict[str, str]]
     """Event letters of each of its own statistics."""
 
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
-
-    tied: Plate | None = None
-    """The last of its plates, if what is repeated along it shares some statistics, as locations one precision."""
-
-    shared_slots: ClassVar[tuple[str, ...]] = ()
-    """Slots of what is shared along the tied plate: they are not repeated over it."""
 
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
@@ -128,18 +120,9 @@ class Variable(Node):
         """Plates over which its log density is a sum of that of each repetition."""
         return self.plates
 
-    @property
-    def batch_plates(self) -> tuple[Plate, ...]:
-        """Plates along which its factor is a batch of members of its family; a tied plate lies inside of one."""
-        return tuple(plate for plate in self.plates if plate is not self.tied)
-
     def plates_of(self, statistic: str) -> tuple[Plate, ...]:
         """Return the plates along which one of its statistics is repeated."""
         return self.plates if self._is_along_tie(statistic) else self.batch_plates
-
-    def plates_of_slot(self, slot: str) -> tuple[Plate, ...]:
-        """Return the plates along which what stands in a slot may be repeated."""
-        return self.batch_plates if slot in self.shared_slots else self.plates
 
     def _is_along_tie(self, statistic: str) -> bool:
         """Whether a statistic is repeated along the tied plate."""
@@ -148,8 +131,8 @@ class Variable(Node):
     @property
     def indices(self) -> tuple[Variable, ...]:
         """The Categoricals that choose among its parents, each once."""
-        chosen = (s.index for s in self.slots.values() if s.index is not None)
-        return tuple({id(by): by for by in chosen if not isinstance(by, Data)}.values())
+        chosen = (slot.index for slot in self.slots.values())
+        return tuple({id(by): by for by in chosen if isinstance(by, Variable)}.values())
 
     def known(self, slot: str) -> Array | None:
         """Return the value of a slot if it is a constant; of a sum or product there is no such slot."""

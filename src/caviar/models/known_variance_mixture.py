@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._model import Model
+from ..fitting.model import Model
 from ..language import Categorical, Normal, Plate
 
 __all__ = ["known_variance_mixture"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from .._model import Model
+from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
 from ._broadcast import as_vector
 

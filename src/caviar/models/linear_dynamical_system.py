@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._model import Model
+from ..fitting.model import Model
 from ..language import (
     Data,
     Gamma,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._model import Model
+from ..fitting.model import Model
 from .gaussian_mixture import gaussian_mixture
 
 __all__ = ["POINT", "maximum_likelihood_mixture"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
-from .._model import Model
+from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Gamma, Normal, NormalGamma, Plate, Poisson, Variable
 from ._broadcast import as_vector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._model import Model
+from ..fitting.model import Model
 from ..language import Gamma, Plate
 from .factor_analysis import state_factors
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._model import Model
+from ..fitting.model import Model
 from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
 
 __all__ = ["relevance_regression"]

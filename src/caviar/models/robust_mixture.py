@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from .._model import Model
+from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Gamma, MultivariateNormal, Plate, Wishart
 from ._broadcast import as_matrix, as_vector
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import ParameterError
-from .._posterior import Posterior
-from .._summary import marginals
 from .._typing import Array
+from ..posterior.posterior import Posterior
+from ..posterior.summary import marginals
 
 __all__ = ["Figures", "check_level", "figures_of", "names_along", "posterior_of"]
 

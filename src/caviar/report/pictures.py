@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._errors import DataError
-from .._files import replacing
 from .._typing import Array
 from ..estimators._components import column_names
+from ..files.whole import replacing
 
 try:
     from matplotlib import rc_context

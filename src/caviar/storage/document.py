@@ -23,9 +23,9 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 
 from .._errors import DataError
-from .._files import replacing
 from .._typing import AnyArray
 from .._version import __version__
+from ..files.whole import replacing
 
 __all__ = ["read", "write"]
 

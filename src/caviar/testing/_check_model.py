@@ -17,8 +17,8 @@ from caviar.testing._saddle import rise_when_moved
 from caviar.testing._stationarity import elbo_slopes
 
 if TYPE_CHECKING:
-    from caviar._model import Model
-    from caviar._posterior import Posterior
+    from caviar.fitting.model import Model
+    from caviar.posterior.posterior import Posterior
 
 __all__ = ["check_model"]
 

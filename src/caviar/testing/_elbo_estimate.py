@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caviar._errors import ParameterError
-from caviar._simulation import log_joint
 from caviar._typing import AnyArray
 from caviar.families import Categorical
+from caviar.posterior.simulation import log_joint
 
 if TYPE_CHECKING:
-    from caviar._posterior import Posterior
+    from caviar.posterior.posterior import Posterior
 
 __all__ = ["ElboEstimate", "elbo_estimate"]
 

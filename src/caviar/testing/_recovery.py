@@ -11,7 +11,7 @@ from caviar._typing import Array
 from caviar.families import Categorical, ExponentialFamily
 
 if TYPE_CHECKING:
-    from caviar._model import Model
+    from caviar.fitting.model import Model
 
 __all__ = ["coverage"]
 

@@ -14,7 +14,7 @@ from caviar.families import Categorical, ExponentialFamily
 from caviar.testing._gradients import numerical_gradient
 
 if TYPE_CHECKING:
-    from caviar._posterior import Posterior
+    from caviar.posterior.posterior import Posterior
 
 __all__ = ["elbo_slopes", "learnt", "scales_of", "with_learnt"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._block_map import map_runs
-from ..._lazy import in_memory
 from ..._typing import AnyArray
+from ...lazy.block_map import map_runs
+from ...lazy.rows import in_memory
 from ..chain import Starts
 from ..sample import Sample, read_blocks
 from ..work import RowSource

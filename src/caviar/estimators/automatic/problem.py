@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._model import Model
-from ..._posterior import Posterior
 from ..._typing import AnyArray, Array
 from ...data import ArrayRows
 from ...engine.loop import Progress
 from ...engine.sample import sample_of
 from ...engine.status import Status
+from ...fitting.model import Model
+from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit
 
 __all__ = ["Problem", "factors_of"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._posterior import Posterior
 from ..._typing import AnyArray, Array
+from ...posterior.posterior import Posterior
 from .halves import halves
 from .problem import Problem
 

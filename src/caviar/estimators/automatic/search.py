@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..._posterior import Posterior
 from ..._typing import Array
 from ...engine.status import Status
+from ...posterior.posterior import Posterior
 from .memory import Memory
 from .move import Move
 from .problem import Problem, Starts, factors_of

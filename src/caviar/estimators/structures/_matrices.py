@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._linalg import cholesky, inverse
 from ..._typing import Array
 from ...densities import (
     MixtureDensity,
@@ -19,6 +18,7 @@ from ...densities import (
 )
 from ...engine.point import PointMass
 from ...language import Categorical, MultivariateNormal, NormalWishart, Plate, Variable, Wishart
+from ...numerics.linalg import cholesky, inverse
 from .._arguments import as_broadcast, as_positive_definite, require_number
 from .._data_scale import DataScale
 from .._known import NORMAL_DF, of_each

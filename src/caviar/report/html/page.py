@@ -13,8 +13,8 @@ from string import Template
 from typing import Any
 
 from ..._errors import DataError, ParameterError
-from ..._files import replacing
-from ..._posterior import Posterior
+from ...files.whole import replacing
+from ...posterior.posterior import Posterior
 from . import mixture, stated
 from .layout import Layout
 from .sections import header, title

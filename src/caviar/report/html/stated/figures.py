@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...._summary import marginals
 from ...._typing import Array
 from ....language import Data, MarkovChain
 from ....language.algebra import Diagonal, Predictor
+from ....posterior.summary import marginals
 from .subject import Subject
 
 __all__ = ["LEVEL", "SIMPLEX", "Figures", "figures_of"]

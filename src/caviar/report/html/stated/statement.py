@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...._posterior import Posterior
 from ....language import Constant, Data, Variable
+from ....posterior.posterior import Posterior
 
 __all__ = ["plate_sizes", "statement_of"]
 

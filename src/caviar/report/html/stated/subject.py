@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._errors import DataError, ParameterError
-from ...._posterior import Posterior
 from ....language import Data, MarkovChain
+from ....posterior.posterior import Posterior
 from ...tables import column_names
 from ..seen import Seen, seen_of
 

@@ -1,0 +1,1 @@
+"""Files written whole or not at all, what killed processes leave, and names from files in messages."""

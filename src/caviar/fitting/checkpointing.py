@@ -1,0 +1,573 @@
+"""Checkpoints of a fit: when one is written, what it belongs to, and how a fit goes on from it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._errors import CheckpointError, CheckpointWarning, DataError, ParameterError
+from .._version import __version__
+from ..engine.checkpoint import plain_moment, plain_result, restored_moment, restored_result
+from ..engine.ends import Ends
+from ..engine.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
+from ..engine.loop import Settings
+from ..engine.moment import Moment, Walk
+from ..engine.passes import Passes
+from ..engine.plan import Plan
+from ..engine.schedules import Schedule
+from ..language import Node
+from ..numerics.blas import arithmetic
+from ..storage import read_checkpoint, write_checkpoint
+from ..storage.checkpoint import REMEDY
+
+__all__ = ["Keeper", "Place", "SeveralFits", "check_seconds", "fingerprints", "flushing", "keeper_of"]
+
+log = logging.getLogger("caviar.checkpoint")
+
+_LARGEST_SHARE = 0.05
+"""Of the time, that writing takes; then checkpoints are written less often than they were asked for."""
+
+_MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
+"""What putting together values that do not belong together can raise."""
+
+
+class Keeper(Protocol):
+    """Keeps where a fit stands."""
+
+    ends: Ends
+    """Of the starts that have ended."""
+
+    moment: Moment | Walk | None
+    """Where the present start goes on; None if it begins."""
+
+    seed: Any
+    """Of the starts."""
+
+    def record(self, moment: Moment | Walk) -> None:
+        """Keep where the present start stands."""
+        ...
+
+    def end(self, ends: Ends) -> None:
+        """Keep that one more start has ended."""
+        ...
+
+    def flush(self) -> None:
+        """Write what is not written yet."""
+        ...
+
+
+@dataclass
+class NoKeeper:
+    """Keeps nothing."""
+
+    seed: Any
+    ends: Ends = field(default_factory=Ends)
+    moment: Moment | Walk | None = None
+
+    def record(self, moment: Moment | Walk) -> None:
+        """Keep nothing."""
+
+    def end(self, ends: Ends) -> None:
+        """Keep the ends for the next start only."""
+        self.ends = ends
+
+    def flush(self) -> None:
+        """Write nothing."""
+
+
+class Place(Protocol):
+    """Where a fit keeps what it goes on from: a file, or a part of one."""
+
+    path: str | os.PathLike[str]
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what an earlier call has kept; None if there is nothing.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is damaged or something else.
+        """
+        ...
+
+    def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
+        """Keep what a fit begins with.
+
+        Raises
+        ------
+        DataError
+            If that cannot be written.
+        """
+        ...
+
+    def keep(self, document: Callable[[], Mapping[str, Any]]) -> bool:
+        """Write where the fit stands if that is due; return whether it was written."""
+        ...
+
+    def end(self, document: Callable[[], Mapping[str, Any]]) -> bool:
+        """Keep where the fit stands when it ends or is broken off; return whether it was written."""
+        ...
+
+    def tell(self, text: str) -> None:
+        """Log where the fit goes on."""
+        ...
+
+
+class CheckpointFile:
+    """A file that is written now and then: seldom enough to cost little, and without harm where it cannot be.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    every
+        Seconds between two writings.
+
+    Raises
+    ------
+    ParameterError
+        If one of the two is impossible.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ParameterError(f"checkpoint is the path of a file; got {path!r}")
+        check_seconds(every)
+        self.path = path
+        self._every = float(every)
+        self._next = 0.0
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Write the file.
+
+        Raises
+        ------
+        DataError
+            If it cannot be written.
+        """
+        start = time.monotonic()
+        write_checkpoint(self.path, document)
+        now = time.monotonic()
+        self._next = now + (max(self._every, (now - start) / _LARGEST_SHARE) if self._every else 0.0)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the time has come to write it again."""
+        return time.monotonic() >= self._next
+
+    def try_to_write(self, document: Mapping[str, Any]) -> bool:
+        """Write, or warn that it was not possible: the fit is worth more than its checkpoint."""
+        try:
+            self.write(document)
+        except DataError as error:
+            self._next = time.monotonic() + self._every
+            warnings.warn(
+                f"{error}. The fit goes on, and the checkpoint before is as it was",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+            return False
+        return True
+
+
+class OneFit:
+    """A file with where one fit stands."""
+
+    def __init__(self, path: str | os.PathLike[str], every: float) -> None:
+        self._file = CheckpointFile(path, every)
+        self.path = path
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what an earlier call has kept."""
+        document = read_checkpoint(self.path)
+        if document is not None and "fits" in document:
+            raise CheckpointError(
+                f"{self.path} is a checkpoint of several fits, as an estimator or compare_mixtures makes them, and "
+                f"this is one fit. {REMEDY}"
+            )
+        return document
+
+    def tell(self, text: str) -> None:
+        """Log where the fit goes on."""
+        log.info("%s: %s", self.path, text)
+
+    def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
+        """Write what the fit begins with: a path that cannot be written is told before the work."""
+        self._file.write(document())
+
+    def keep(self, document: Callable[[], Mapping[str, Any]]) -> bool:
+        """Write where the fit stands if that is due."""
+        return self._file.is_due and self._file.try_to_write(document())
+
+    def end(self, document: Callable[[], Mapping[str, Any]]) -> bool:
+        """Write where the fit stands."""
+        return self._file.try_to_write(document())
+
+
+class SeveralFits:
+    """A file with where several fits stand that are made one after another: the ends of some, and the present one.
+
+    Whoever makes the same fits in the same order goes on from there: those that have ended are not made again.
+
+    Parameters
+    ----------
+    path
+        Of the file; what is there is gone on from.
+    every
+        Seconds between two writings.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is damaged or something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float) -> None:
+        self._file = CheckpointFile(path, every)
+        self.path = path
+        document = read_checkpoint(path)
+        found = [] if document is None else document.get("fits")
+        if not isinstance(found, list):
+            raise CheckpointError(
+                f"{path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call makes several. "
+                f"{REMEDY}"
+            )
+        self._fits: list[Any] = found
+        self._n_begun = 0
+        self._is_written = document is not None
+
+    def next(self) -> Place:
+        """Return the place of the next fit."""
+        self._n_begun += 1
+        return _PlaceOfOne(self, self._n_begun - 1)
+
+    def read(self, number: int) -> dict[str, Any] | None:
+        """Return what an earlier call has kept of a fit."""
+        if number >= len(self._fits):
+            return None
+        if not isinstance(self._fits[number], dict):
+            raise CheckpointError(f"{self.path} is a damaged checkpoint: fit {number + 1} is none. {REMEDY}")
+        return self._fits[number]
+
+    def tell(self, number: int, text: str) -> None:
+        """Log where the last of the fits goes on; of those before nobody needs to hear."""
+        if number == len(self._fits) - 1:
+            log.info("%s: %s%s", self.path, f"fit {number + 1}: " if number else "", text)
+
+    def begin(self, number: int, document: Mapping[str, Any]) -> None:
+        """Keep what a fit begins with; with the first, the file is written.
+
+        Raises
+        ------
+        DataError
+            If it cannot be.
+        """
+        self._put(number, document)
+        if number == 0:
+            self._file.write({"fits": self._fits})
+            self._is_written = True
+
+    def keep(self, number: int, document: Callable[[], Mapping[str, Any]]) -> None:
+        """Write where a fit stands if that is due."""
+        if self._file.is_due:
+            self._put(number, document())
+            self.flush()
+
+    def end(self, number: int, document: Mapping[str, Any]) -> None:
+        """Keep where a fit stands when it ends or is broken off; write it if that is due."""
+        self._put(number, document)
+        if self._file.is_due:
+            self.flush()
+
+    def _put(self, number: int, document: Mapping[str, Any]) -> None:
+        # what follows this fit in the file was made after another end of it
+        self._fits = [*self._fits[:number], document]
+        self._is_written = False
+
+    def flush(self) -> None:
+        """Write what is not written yet."""
+        if not self._is_written:
+            self._is_written = self._file.try_to_write({"fits": self._fits})
+
+
+class _PlaceOfOne:
+    """The place of one of several fits."""
+
+    def __init__(self, several: SeveralFits, number: int) -> None:
+        self._several, self._number = several, number
+        self.path = several.path
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what an earlier call has kept."""
+        return self._several.read(self._number)
+
+    def tell(self, text: str) -> None:
+        """Log where the fit goes on."""
+        self._several.tell(self._number, text)
+
+    def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
+        """Keep what the fit begins with."""
+        self._several.begin(self._number, document())
+
+    def keep(self, document: Callable[[], Mapping[str, Any]]) -> bool:
+        """Write where the fit stands if that is due; at its end it is kept in any case."""
+        self._several.keep(self._number, document)
+        return False
+
+    def end(self, document: Callable[[], Mapping[str, Any]]) -> bool:
+        """Keep where the fit stands."""
+        self._several.end(self._number, document())
+        return True
+
+
+class FileKeeper:
+    """Keeps where a fit stands in a file, or a part of one.
+
+    Parameters
+    ----------
+    place
+        Of what is kept; what is there is gone on from.
+    belongs
+        What tells this fit from others, in words and fingerprints.
+    plan
+        Of its model and data.
+    seed
+        Of the starts, or None: then that of the file, or a new one, which the file keeps.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is damaged, no checkpoint, or that of another fit.
+    DataError
+        If it cannot be written.
+    """
+
+    def __init__(self, place: Place, belongs: Mapping[str, Any], plan: Plan, seed: Any) -> None:
+        self._place, self._path, self._belongs = place, place.path, dict(belongs)
+        self.ends = Ends()
+        self.moment: Moment | Walk | None = None
+        document = place.read()
+        found = _fresh_entropy() if document is None else self._matched(document)["entropy"]
+        self._entropy = found if seed is None else None
+        self.seed = found if seed is None else seed
+        self._is_written = document is not None
+        if document is None:
+            # so that a seed of chance is known
+            place.begin(self._document)
+            self._is_written = True
+        else:
+            self._go_on(document, plan)
+
+    def _matched(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a checkpoint if it belongs to this fit."""
+        try:
+            written_by, theirs, entropy = document["caviar"], document["belongs"], document["entropy"]
+            if not (entropy is None or (isinstance(entropy, int) and entropy >= 0)):
+                raise ValueError("its seed is no number")
+            differing = [name for name in self._belongs if theirs[name] != self._belongs[name]]
+        except _MISFITS as error:
+            raise CheckpointError(f"{self._path} is a damaged checkpoint: {error!r}. {REMEDY}") from error
+        if written_by != __version__:
+            raise CheckpointError(
+                f"{self._path} is a checkpoint of caviar {written_by!s:.40}, and this is caviar {__version__}, whose "
+                f"fits may differ from it in their last digits. Go on with that version. {REMEDY}"
+            )
+        if differing:
+            told = " and ".join(_difference(name, theirs[name], self._belongs[name]) for name in differing)
+            raise CheckpointError(
+                f"{self._path} is the checkpoint of another fit: {told}. Make the same call to go on from it. {REMEDY}"
+            )
+        self._tell_other_arithmetic(document.get("computed_with"))
+        return document
+
+    def _tell_other_arithmetic(self, theirs: Any) -> None:
+        """Say that bits may differ where the fit was begun with other matrix products or logarithms."""
+        mine = arithmetic()
+        theirs = theirs if isinstance(theirs, dict) else {}
+        differing = [
+            f"{name} {theirs[name]!s:.80}, and now has {name} {own}"
+            for name, own in mine.items()
+            if name in theirs and theirs[name] != own
+        ]
+        if differing:
+            warnings.warn(
+                f"{self._path}: this fit was begun with {'; '.join(differing)}. It goes on, and its last digits may "
+                f"differ from those of a fit on one machine",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+
+    def _go_on(self, document: Mapping[str, Any], plan: Plan) -> None:
+        try:
+            ends, best = document["ends"], document["ends"]["best"]
+            self.ends = Ends(
+                int(ends["n_ended"]),
+                None if best is None else restored_result(best, plan),
+                tuple(float(elbo) for elbo in ends["elbos"]),
+                str(ends["failure"]),
+                tuple(np.asarray(trace, dtype=np.float64) for trace in ends.get("traces", ())),
+            )
+            if document["moment"] is not None:
+                self.moment = restored_moment(document["moment"], plan)
+        except _MISFITS as error:
+            raise CheckpointError(
+                f"{self._path} is a damaged checkpoint: {type(error).__name__}: {error}. {REMEDY}"
+            ) from error
+        n_restarts = self._belongs["n_restarts"]
+        if self.ends.n_ended == n_restarts:
+            self._place.tell("this fit has ended; its result is taken from there")
+        else:
+            n_iter = 0 if self.moment is None else self.moment.n_iter
+            self._place.tell(f"goes on from start {self.ends.n_ended + 1}/{n_restarts}, iteration {n_iter}")
+
+    def record(self, moment: Moment | Walk) -> None:
+        """Keep where the present start stands; write it if that is due."""
+        self._is_written = self._is_written and moment is self.moment
+        self.moment = moment
+        self._keep()
+
+    def end(self, ends: Ends) -> None:
+        """Keep that one more start has ended; write it if that is due."""
+        # one assignment of both: a signal between two would pair an end with a moment before it
+        vars(self).update(ends=ends, moment=None, _is_written=False)
+        self._keep()
+
+    def flush(self) -> None:
+        """Write what is not written yet."""
+        if not self._is_written:
+            self._is_written = self._place.end(self._document)
+
+    def _keep(self) -> None:
+        if not self._is_written:
+            self._is_written = self._place.keep(self._document)
+
+    def _document(self) -> dict[str, Any]:
+        """Return where the fit stands as plain values."""
+        moment, ends = self.moment, self.ends
+        return {
+            "caviar": __version__,
+            "computed_with": arithmetic(),
+            "belongs": self._belongs,
+            "entropy": self._entropy,
+            "ends": {
+                "n_ended": ends.n_ended,
+                "best": None if ends.best is None else plain_result(ends.best),
+                "elbos": np.array(ends.elbos),
+                "failure": ends.failure,
+                "traces": list(ends.traces),
+            },
+            "moment": None if moment is None else plain_moment(moment),
+        }
+
+
+def keeper_of(
+    path: str | os.PathLike[str] | _PlaceOfOne | None,
+    every: float,
+    belongs: Mapping[str, Any],
+    plan: Plan,
+    seed: Any,
+) -> Keeper:
+    """Return what keeps where a fit stands: a file at ``path``, the place of one of several fits, or nothing.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is impossible.
+    CheckpointError, DataError
+        As :class:`FileKeeper` raises them.
+    """
+    check_seconds(every)
+    if path is None:
+        return NoKeeper(seed)
+    place = path if isinstance(path, _PlaceOfOne) else OneFit(path, every)
+    return FileKeeper(place, belongs, plan, seed)
+
+
+def check_seconds(every: float) -> None:
+    """Check the seconds between two writings.
+
+    Raises
+    ------
+    ParameterError
+        If they are impossible.
+    """
+    if isinstance(every, bool) or not isinstance(every, Real) or not every >= 0:
+        raise ParameterError(f"checkpoint_every is a number of seconds, 0 for every iteration; got {every!r}")
+
+
+@contextmanager
+def flushing(keeper: Keeper) -> Iterator[None]:
+    """At the end, and where anything breaks it off, write what is not written yet."""
+    try:
+        yield
+    finally:
+        keeper.flush()
+
+
+def fingerprints(
+    nodes: Sequence[Node],
+    plan: Plan,
+    passes: Passes,
+    init: Any,
+    seed: Any,
+    settings: Settings,
+    schedule: Schedule,
+    path: object,
+) -> dict[str, Any]:
+    """Return what tells a fit from others: model, data and settings; nothing without a path.
+
+    Raises
+    ------
+    ParameterError
+        If ``init`` or ``seed`` holds something without a lasting value.
+    """
+    if path is None:
+        return {}
+    plate = plan.binding.data_plate
+    beliefs = {variable.name: factor for variable, factor in plan.binding.beliefs.items()}
+    return {
+        "model": fingerprint_of_model(nodes),
+        "data": fingerprint_of_data(plan, passes.source),
+        "data_plate": None if plate is None else plate.name,
+        "prior": fingerprint(beliefs) if beliefs else None,
+        "init": init if isinstance(init, str) else fingerprint(init),
+        "seed": _described_seed(seed),
+        "max_iter": int(settings.max_iter),
+        "tol": float(settings.tol),
+        "n_restarts": int(settings.n_restarts),
+        "accelerate": bool(settings.accelerate),
+        "schedule": repr(schedule),
+    }
+
+
+def _described_seed(seed: Any) -> str | int | None:
+    """Return what tells a seed from others; of a generator, what its next children follow from."""
+    if seed is None or isinstance(seed, int):
+        return seed
+    if isinstance(seed, np.random.Generator):
+        source: Any = seed.bit_generator.seed_seq
+        known = (source.entropy, source.spawn_key, source.n_children_spawned)
+        return f"Generator {fingerprint(known)}"
+    return f"{type(seed).__name__} {fingerprint(seed)}"
+
+
+def _fresh_entropy() -> int:
+    entropy = np.random.SeedSequence().entropy
+    assert isinstance(entropy, int)
+    return entropy
+
+
+def _difference(name: str, theirs: Any, ours: Any) -> str:
+    is_fingerprint = name == "seed" and (isinstance(theirs, str) or isinstance(ours, str))
+    if is_fingerprint or name in ("model", "data", "init", "prior"):
+        return f"its {name} was another"
+    return f"it had {name}={theirs!r}, and this call has {name}={ours!r}"

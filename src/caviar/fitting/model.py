@@ -1,0 +1,663 @@
+"""Model: language, engine, execution and data put together; what a user calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._errors import DataError, ImproperError, ModelError, ParameterError
+from ..data import ArrayRows, as_rows
+from ..engine.assemble import assemble
+from ..engine.beliefs import Beliefs
+from ..engine.binding import Binding
+from ..engine.data_summary import summary_of_data
+from ..engine.documents.binding import DocumentBinding, bind_rows
+from ..engine.ends import Ends
+from ..engine.executor import Executor
+from ..engine.gaps import entries_name, order_of_patterns
+from ..engine.given_start import given_start
+from ..engine.impossible import refuse_impossible
+from ..engine.loop import Progress, Result, Settings, ascend
+from ..engine.missing import mask_name
+from ..engine.moment import Moment, Walk
+from ..engine.passes import Passes
+from ..engine.plan import Plan, extreme_parameter
+from ..engine.priors import prior_start
+from ..engine.row_marks import RowMarks, marks_of
+from ..engine.sample import Sample, sample_of
+from ..engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
+from ..engine.sequences import ImpossibleSequenceError
+from ..engine.starts.chance import chance_start, drawn_start
+from ..engine.starts.data_start import data_start
+from ..engine.status import Status
+from ..engine.stochastic import wander, wander_on
+from ..engine.trials import Start
+from ..execution import DaskExecutor, Threads, is_client
+from ..families import ExponentialFamily
+from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from ..numerics.randomness import generator
+from ..posterior.posterior import Posterior
+from ..posterior.simulation import log_joint, simulate
+from ..storage import document_of_statement, write_saved
+from .checkpointing import Keeper, fingerprints, flushing, keeper_of
+from .progress import reporter
+from .termination import terminating
+from .warnings import warn_about
+
+__all__ = ["Model"]
+
+_MAX_ITER = 500
+"""Iterations of each start where a user does not say."""
+_MAX_PASSES = 10
+"""The same of the stochastic schedule."""
+_MOST_RESTARTS = 1_000_000
+_MOST_SADDLES = 20
+"""Saddle points that a start leaves behind at most."""
+
+
+class Model:
+    """A conditionally conjugate model: observed variables and everything above them.
+
+    Parameters
+    ----------
+    *leaves
+        The observed variables; their parents are found.
+
+    Raises
+    ------
+    ConjugacyError
+        If a variable has no update inside its family. The message names the variable, the term, and a
+        family that would do.
+    ModelError
+        If two parts of the model share a name.
+
+    Examples
+    --------
+    >>> import numpy as np, caviar as cv
+    >>> obs = cv.Plate("obs")
+    >>> p = cv.Dirichlet("p", concentration=np.ones(4))
+    >>> model = cv.Model(cv.Categorical("x", p, plates=obs))
+    >>> posterior = model.fit({"x": [2]})
+    >>> print(round(posterior.elbo, 6), posterior["p"].concentration)
+    -1.386294 [1. 1. 2. 1.]
+    """
+
+    def __init__(self, *leaves: Variable) -> None:
+        if not leaves:
+            raise ModelError("a model needs at least one observed variable: Model(x)")
+        for leaf in leaves:
+            if isinstance(leaf, list | tuple):
+                raise ModelError(
+                    "Model takes observed variables one by one: Model(*leaves) instead of Model(leaves)"
+                )
+            if not isinstance(leaf, Variable):
+                raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
+        self.leaves = leaves
+        self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
+        prove_conjugate(self.nodes)
+
+    def __repr__(self) -> str:
+        leaves = ", ".join(leaf.name for leaf in self.leaves)
+        above = ", ".join(name for name in self.variables if name not in {leaf.name for leaf in self.leaves})
+        return f"Model({leaves}; above: {above})" if above else f"Model({leaves})"
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The random variables by name, a variable before its parents."""
+        return {node.name: node for node in self.nodes if isinstance(node, Variable)}
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of the log joint density."""
+        return tuple(term for variable in self.variables.values() for term in terms_of(variable))
+
+    def fit(
+        self,
+        data: Mapping[str, Any],
+        *,
+        seed: int | np.random.Generator | None = None,
+        max_iter: int | None = None,
+        tol: float = 1e-8,
+        n_restarts: int = 1,
+        point: Sequence[str] = (),
+        factors: Sequence[Sequence[str]] | None = None,
+        order: Sequence[str] | None = None,
+        init: str | Mapping[str, Any] = "auto",
+        sample_weight: Any = None,
+        data_plate: Plate | str | None = None,
+        schedule: str | Schedule = "auto",
+        prior: Posterior | None = None,
+        executor: Executor | int | str | Any = None,
+        progress: bool | Callable[[Progress], object] = False,
+        accelerate: bool = True,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Posterior:
+        """Return the best mean-field posterior that coordinate ascent finds.
+
+        Where the ascent settles at a saddle point, as where all components are equal, it goes on from there; only the
+        stochastic schedule, which never stands still, is not looked at.
+
+        Parameters
+        ----------
+        data
+            Name of each observed variable -> array of shape (sizes of its plates..., event shape...); NaN and masked
+            entries are missing. A variable above the observed ones may be given too: it is then known. Where some of
+            its repetitions are NaN, these are learnt and the others stay at their values, as in
+            ``{"x": X, "mean": [[0, 0], [nan, nan]]}``; values of a joint factor are a pair (mean, precision).
+        seed
+            Of the starts; the same seed gives the same bits.
+        max_iter
+            Largest number of iterations for each start; by default 500, with a warning where they do not suffice. Of
+            the stochastic schedule, passes over the rows; by default 10.
+        tol
+            Stop when the objective (nats) changes by less than this per row, or per unit of weight.
+        n_restarts
+            Number of starts; the best end is kept, a collapsed one only if all are. The first is that of a fit without
+            restarts. Each of the others begins at a guess from chance: labels of clusters, of the rows nearest to a few
+            of them, or random ones; with ``init="prior"`` at draws from the priors; with given values, these as they
+            are. ``posterior.summary()`` says how many distinct ends there were, and how often the best was reached.
+        point
+            Names of global variables whose factors are point masses: EM and MAP-EM.
+        factors
+            Groups of local variables that share one factor; by default every Categorical with what it gates.
+        order
+            Names of global variables in the order of their updates; by default that of the statement.
+        init
+            ``"auto"``: from the data. ``"prior"``: globals at their priors. A mapping: values (or distributions) of
+            globals, and labels (N,), probabilities (N, K) or values of local variables. They are held while everything
+            else is brought near them. What is not given begins at its prior, or from the data where nothing that is
+            given tells the categories of a label apart.
+        sample_weight
+            Weight of each row; 2 is the row twice.
+        data_plate
+            The plate that runs over rows; by default the data's plate without a declared size, or else the largest.
+        schedule
+            When the globals are updated: ``"batch"``, once a pass over the rows; ``"incremental"`` or
+            :class:`Incremental`, after each of several batches of them, with the exact ELBO all the same;
+            ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another. ``"auto"`` is
+            incremental for large tables and batch for others.
+        prior
+            The posterior of this model given other rows, that takes the place of the priors of its globals: streaming.
+            The start is there, too. Where no variable of the rows is hidden and one factor holds all globals that they
+            depend on, all rows at once have the same posterior, and the ELBOs sum to theirs. Elsewhere hidden variables
+            of the earlier rows stay as they were found, and what globals know of each other is lost from step to step:
+            the order of the rows matters. The ELBO is that of the new rows.
+        executor
+            Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
+            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
+            those of :class:`caviar.Device`, a GPU, agree to rounding.
+        progress
+            True for a line an iteration, or a function that is called with each :class:`Progress`; where that returns
+            True the start ends there, with the status ``"stopped"``.
+        accelerate
+            Whether an iteration may move the globals beyond their updates where that raises the objective further.
+            It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
+            is batch).
+        checkpoint
+            Path of a file that says where the fit stands. The same call again, after an interruption or a crash, goes
+            on from there and ends with the same bits as without one; after the end it returns at once. The file stays:
+            delete it to fit anew. While the fit runs, SIGTERM stops it as Ctrl-C does.
+        checkpoint_every
+            Seconds between two writings of the checkpoint; 0 writes it after every iteration. Where writing takes long
+            it is written less often, so that it takes no more than a twentieth of the time.
+
+        Raises
+        ------
+        DataError, PlateError, ParameterError
+            If the data do not fit the model, known probabilities of zero leave them no possibility, or an argument is
+            impossible.
+        CheckpointError
+            If the checkpoint is damaged, or that of another fit: another model, other data or other arguments.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the objective did not settle within the default number of iterations.
+        CollapseWarning
+            If every start ended with a component on (almost) no data.
+        LostDigitsWarning
+            If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats, or columns
+            are collinear to double precision.
+        CheckpointWarning
+            If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
+        """
+        _check_settings(max_iter, tol, n_restarts)
+        named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
+        binding = _bound(self, data, sample_weight, data_plate, factors, named)
+        plan = self._plan(binding, point, factors, order)
+        if prior is not None:
+            plan = plan.believing(self._beliefs(prior, plan))
+            init = "prior" if isinstance(init, str) and init == "auto" else init
+        passes = Passes(rows_of(binding), as_executor(executor))
+        passes.check(plan.rows)
+        refuse_impossible(plan, passes.source)
+        schedule = as_schedule(schedule)
+        settings = Settings(
+            _max_iter(max_iter, schedule),
+            tol,
+            n_restarts=n_restarts,
+            accelerate=accelerate,
+            n_batches=n_batches_of(schedule, plan, passes.source.n_rows, accelerate=accelerate),
+            most_saddles=_MOST_SADDLES,
+        )
+        belongs = {
+            **fingerprints(self.nodes, plan, passes, init, seed, settings, schedule, checkpoint),
+            "point": list(point),
+            "factors": None if factors is None else [list(group) for group in factors],
+            "order": None if order is None else list(order),
+        }
+        with terminating(checkpoint):
+            keeper = keeper_of(checkpoint, checkpoint_every, belongs, plan, seed)
+            ends = self._restarts(plan, passes, init, keeper, settings, progress, schedule)
+        best = ends.best
+        assert best is not None
+        if best.impossible:
+            raise DataError(_why_impossible(best.impossible))
+        if not np.isfinite(best.elbo):
+            raise ImproperError(_why_not_finite(best))
+        warn_about(
+            best,
+            self.nodes,
+            settings,
+            default_length=max_iter is None and not isinstance(schedule, Stochastic),
+        )
+        return Posterior(
+            self,
+            best,
+            _Evaluator(
+                self, tuple(point), factors, binding.data_plate, None if prior is None else prior.beliefs
+            ),
+            ends.elbos,
+            ends.traces,
+            summary_of_data(binding, data),
+            self._marks(passes, prior),
+        )
+
+    def _marks(self, passes: Passes, prior: Posterior | None) -> RowMarks | None:
+        """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
+        found = marks_of(self._row_names, passes.source)
+        if prior is None or found is None:
+            return found
+        return None if prior.row_marks is None else prior.row_marks.and_those_of(found)
+
+    @property
+    def _row_names(self) -> list[str]:
+        """Names of what makes a row of data: what is observed of it, and what is known."""
+        known = [node for node in self.nodes if isinstance(node, Data)]
+        return [node.name for node in (*self.leaves, *known)]
+
+    def simulate(
+        self,
+        seed: int | np.random.Generator | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        data: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return a draw of every variable, latent and observed, from the prior: parents first, children given them.
+
+        Parameters
+        ----------
+        seed
+            Of the draws; the same seed gives the same values.
+        sizes
+            Name of a plate -> its size, for plates that neither their declaration nor an array settles.
+        data
+            Name of each known array (``Data``) of the model -> its values.
+        given
+            Name of a variable -> values that it is held at; a pair (mean, precision) for a joint factor.
+
+        Returns
+        -------
+        dict
+            Name -> array of shape (plates..., event...); for a joint factor a named pair (mean, precision) of these.
+
+        Raises
+        ------
+        ImproperError
+            If a prior is improper (flat): the message names its variable.
+        PlateError
+            If the size of a plate is unknown, or two disagree.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> tau = cv.Gamma("tau", 2, 1)
+        >>> model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 1), tau, plates=cv.Plate("obs")))
+        >>> draw = model.simulate(0, sizes={"obs": 5})
+        >>> list(draw), draw["x"].shape
+        (['x', 'mean', 'tau'], (5,))
+        """
+        rng = generator(seed)
+        stated = ({} if value is None else value for value in (sizes, data, given))
+        return simulate(self.nodes, rng, *stated)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the statement to one file, which :func:`caviar.load` reads; whole or not at all.
+
+        It is data, never code, as that of :meth:`Posterior.save`.
+
+        Parameters
+        ----------
+        path
+            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        ModelError
+            If the model has a variable of a class of your own, or is too large to be stated again.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import caviar as cv
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "coin.caviar"
+        >>> cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1), plates=cv.Plate("obs"))).save(path)
+        >>> cv.load(path)
+        Model(x; above: p)
+        """
+        write_saved(path, "Model", {"model": document_of_statement(self.nodes, self.leaves)})
+
+    def log_joint(self, values: Mapping[str, Any]) -> float:
+        """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
+
+        Parameters
+        ----------
+        values
+            Name -> values, as :meth:`simulate` returns them, and those of the known arrays (``Data``). A flat prior
+            counts as density 1.
+        """
+        return log_joint(self.nodes, values)
+
+    def _plan(
+        self,
+        binding: Binding,
+        point: Sequence[str],
+        factors: Sequence[Sequence[str]] | None,
+        order: Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the compiled plan of this model for bound data."""
+        globals_ = {v.name: v for v in binding.latent if not binding.is_local(v)}
+        masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
+        for variable in globals_.values():
+            if variable.floor is not None and variable not in masses:
+                remedy = f"its factor must be a point mass: point=['{variable.name}']"
+                raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
+        return assemble(binding, _ordered(globals_, order), masses, factors)
+
+    def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
+        if not isinstance(prior, Posterior):
+            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
+        return prior.beliefs.about(plan)
+
+    def _restarts(
+        self,
+        plan: Plan,
+        passes: Passes,
+        init: str | Mapping[str, Any],
+        keeper: Keeper,
+        settings: Settings,
+        progress: bool | Callable[[Progress], object],
+        schedule: Schedule,
+    ) -> Ends:
+        """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
+        ends = keeper.ends
+        with passes.executor.session(), reporter(progress) as callback, flushing(keeper):
+            passes.reach()
+            for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
+                if number < ends.n_ended:
+                    continue
+                own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
+                try:
+                    result = self._ascend(plan, passes, init, own_seed, own, schedule, keeper.moment)
+                except ImpossibleSequenceError as error:
+                    raise DataError(str(error)) from error
+                except ImproperError as error:
+                    ends = ends.with_failure(error)
+                except KeyboardInterrupt:
+                    # while the start was made, or its first objective: earlier ones may have ended
+                    if ends.best is None:
+                        raise
+                    ends = ends.interrupted()
+                    break
+                else:
+                    ends = ends.with_end(result)
+                    if result.status is Status.INTERRUPTED:
+                        break
+                keeper.end(ends)
+        if ends.best is None:
+            raise ImproperError(ends.failure)
+        return ends
+
+    def _ascend(
+        self,
+        plan: Plan,
+        passes: Passes,
+        init: str | Mapping[str, Any],
+        seed: np.random.Generator | np.random.SeedSequence,
+        settings: Settings,
+        schedule: Schedule,
+        moment: Moment | Walk | None,
+    ) -> Result:
+        rng = np.random.default_rng(seed)
+
+        def from_data(plan: Plan) -> Start:
+            # the first start is the likeliest to lead far; the others are there to end elsewhere
+            start = chance_start if settings.restart else data_start
+            return start(plan, _sample(passes), passes, rng)
+
+        if isinstance(moment, Walk) and isinstance(schedule, Stochastic):
+            return wander_on(settings, schedule, moment, passes, rng)
+        if isinstance(moment, Moment):
+            return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
+        if isinstance(init, Mapping):
+            plan, q = given_start(plan, init, passes, lambda: from_data(plan))
+        elif isinstance(init, str) and init == "prior":
+            q = drawn_start(plan, rng) if settings.restart else prior_start(plan)
+        elif isinstance(init, str) and init == "auto":
+            plan, q = from_data(plan)
+        else:
+            raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
+        if isinstance(schedule, Stochastic) and plan.factors:
+            given = [v for v in plan.order if isinstance(init, Mapping) and v.name in init]
+            return wander(settings, schedule, plan, q, passes, _sample(passes), rng, given)
+        return ascend(settings, plan, q, passes)
+
+
+@dataclass(frozen=True)
+class _Evaluator:
+    """Binds a fitted model to other data with the same choice of factors; what a posterior needs of its model."""
+
+    model: Model
+    point: tuple[str, ...]
+    factors: Sequence[Sequence[str]] | None
+    data_plate: Plate | None = None
+    prior: Beliefs | None = None
+
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for other data, and its passes."""
+        binding = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
+        plan = self.model._plan(binding, self.point, self.factors)
+        if self.prior is not None:
+            plan = plan.believing(self.prior.about(plan))
+        return plan, Passes(rows_of(binding), Threads())
+
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for data with every global a point mass, and its passes."""
+        names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
+        return replace(self, point=tuple(names)).bind(data, sample_weight)
+
+    def above(self, leaves: Sequence[Variable]) -> _Evaluator:
+        """Return the same for the part of the model above some of its leaves."""
+        model = Model(*leaves)
+        names = model.variables
+        point = tuple(name for name in self.point if name in names)
+        groups = [[name for name in group if name in names] for group in self.factors or ()]
+        factors = None if self.factors is None else [group for group in groups if group]
+        plates = [plate for node in model.nodes for plate in node.plates]
+        return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
+
+
+def _bound(
+    model: Model,
+    data: Any,
+    sample_weight: Any,
+    data_plate: Plate | str | None,
+    factors: Sequence[Sequence[str]] | None,
+    named: Sequence[str],
+) -> Binding:
+    """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
+    if isinstance(data, Mapping):
+        data = {name: as_rows(value) for name, value in data.items()}
+    weight = as_rows(sample_weight)
+    return bind_rows(
+        model.nodes,
+        model.leaves,
+        data,
+        data_plate=data_plate,
+        sample_weight=weight,
+        factors=factors,
+        named=named,
+    )
+
+
+def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
+    if max_iter is not None:
+        return max_iter
+    return _MAX_PASSES if isinstance(schedule, Stochastic) else _MAX_ITER
+
+
+def _sample(passes: Passes) -> Sample:
+    return sample_of(passes.source) if passes.source.n_rows else Sample({}, np.empty(0))
+
+
+def rows_of(binding: Binding) -> ArrayRows:
+    """Return the rows of bound data: every known array along the data plate, with that plate first."""
+    if binding.data_plate is None:
+        return ArrayRows({}, 0, None)
+    if isinstance(binding, DocumentBinding):
+        return ArrayRows({binding.pattern.word.name: binding.counts}, binding.n_rows, binding.row_weights)
+    known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
+    masks = (*binding.masks.items(), *binding.seen.items())
+    known += [(node, mask_name(node.name), mask) for node, mask in masks]
+    known += [(node, entries_name(node.name), own.seen) for node, own in binding.gaps.items()]
+    columns = {
+        name: _rows_first(value, node.plates.index(binding.data_plate))
+        for node, name, value in known
+        if binding.data_plate in node.plates
+    }
+    rows = ArrayRows(columns, binding.n_rows, binding.row_weights)
+    partial = [own.seen for node, own in binding.gaps.items() if binding.data_plate in node.plates]
+    if any(variable.summed for variable in binding.latent if binding.is_local(variable)):
+        # successive rows stay so; those of a block are sorted where it is summed
+        return rows
+    return rows.in_order(order_of_patterns(partial)) if partial else rows
+
+
+def _rows_first(value: Any, axis: int) -> Any:
+    """Return an array with this axis as its first; a sparse matrix has it there."""
+    return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
+
+
+def as_executor(executor: Any) -> Executor:
+    """Return an executor: threads of this process unless one is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+    """
+    if is_client(executor) or (isinstance(executor, str) and ":" in executor):
+        return DaskExecutor(executor)
+    if executor is None:
+        return Threads()
+    if isinstance(executor, Integral) and int(executor) >= 1:
+        return Threads(int(executor))
+    if not isinstance(executor, Executor):
+        raise ParameterError(
+            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
+            f"scheduler; got {executor!r}"
+        )
+    return executor
+
+
+def _why_not_finite(best: Result) -> str:
+    """Say why no start led to a finite objective."""
+    if any(best.plan.binding.is_flat(variable) for variable in best.plan.order):
+        return (
+            f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
+            f"give a proper one"
+        )
+    wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
+    nodes = [node for node in best.plan.binding.nodes if isinstance(node, Variable)]
+    extremes = [(node.name, extreme_parameter(node)) for node in nodes]
+    said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
+    because = f" ({said})" if said else ""
+    return (
+        f"no start led to a finite objective: the terms of {' and '.join(map(repr, wrong))} leave the range of double "
+        f"precision{because}. Give priors and data sizes that are nearer to each other and to 1"
+    )
+
+
+def _why_impossible(name: str) -> str:
+    return (
+        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the data are "
+        f"impossible, or factors that depend on each other have excluded what is possible together. Give what may "
+        f"happen a probability above 0"
+    )
+
+
+def _seeds(
+    seed: int | np.random.Generator | None, n_restarts: int
+) -> Sequence[np.random.Generator | np.random.SeedSequence]:
+    """Return independent seeds, one for each start; the first does not depend on how many there are."""
+    if isinstance(seed, np.random.Generator):
+        return seed.spawn(n_restarts)
+    try:
+        return np.random.SeedSequence(seed).spawn(n_restarts)
+    except (TypeError, ValueError):
+        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
+
+
+def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
+    if isinstance(names, str):
+        raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
+    if not isinstance(names, Iterable):
+        raise ParameterError(f"{argument} is a list of names of global latent variables; got {names!r}")
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise ParameterError(
+                f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
+            )
+    return names
+
+
+def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
+    first = [known[name] for name in _known_names("order", () if order is None else order, known)]
+    return first + [variable for variable in known.values() if variable not in first]
+
+
+def _check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
+    max_iter = _MAX_ITER if max_iter is None else max_iter
+    for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
+        if not isinstance(value, Integral):
+            raise ParameterError(f"{name} must be a whole number; got {value!r}")
+    if not isinstance(tol, Real):
+        raise ParameterError(f"tol must be a number; got {tol!r}")
+    if max_iter < 0:
+        raise ParameterError(f"max_iter must not be negative; got {max_iter}")
+    if not tol >= 0:
+        raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
+    if n_restarts < 1:
+        raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
+    if n_restarts > _MOST_RESTARTS:
+        raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")

@@ -1,0 +1,75 @@
+"""What a user is warned of at the end of a fit."""
+
+from __future__ import annotations
+
+import warnings
+
+from .._errors import CollapseWarning, ConvergenceWarning, LostDigitsWarning
+from ..engine.conditioning import nearly_singular
+from ..engine.loop import Result, Settings
+from ..engine.status import Status
+from ..language import Node
+
+__all__ = ["warn_about"]
+
+_OF_THE_ELBO = 1e-14
+"""Rounding error relative to the ELBO that is its own, and no sign of numbers that cancel."""
+
+_CALLER = 3
+"""Frames from here to the call of ``fit``."""
+
+
+def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, default_length: bool) -> None:
+    """Warn where the kept end of a fit has collapsed, has not settled, or has lost digits.
+
+    Parameters
+    ----------
+    best
+        The kept end.
+    nodes
+        Of the model.
+    settings
+        That the fit was made with.
+    default_length
+        Whether the number of iterations is the default: who says how many there are to be knows that they may not do.
+    """
+    if best.status is Status.COLLAPSED:
+        warnings.warn(
+            f"the fit collapsed (in every one of {settings.n_restarts} starts): {best.status.explanation}.",
+            CollapseWarning,
+            stacklevel=_CALLER,
+        )
+        # that its numbers have no digits is no news
+        return
+    if best.status is Status.MAX_ITER and default_length:
+        warnings.warn(
+            f"the fit has not converged after {settings.max_iter} iterations; the last changed the ELBO by "
+            f"{best.trace[-1] - best.trace[-2]:.2g} nats. Raise max_iter, or tol (a change per row, now "
+            f"{settings.tol:g}); max_iter={settings.max_iter} accepts this end without a warning.",
+            ConvergenceWarning,
+            stacklevel=_CALLER,
+        )
+    if best.lost_in and best.lost <= _OF_THE_ELBO * abs(best.elbo):
+        warnings.warn(
+            f"the ELBO is {best.elbo:.3g} nats, of which double precision keeps sixteen digits: it is known to about "
+            f"{best.lost:.1g} nats, and fits whose ELBOs differ by no more are as good as each other.",
+            LostDigitsWarning,
+            stacklevel=_CALLER,
+        )
+    elif best.lost_in:
+        warnings.warn(
+            f"the numbers that '{best.lost_in}' is told from are so large that their rounding alone is about "
+            f"{best.lost:.1g} nats of the ELBO, and what is told from their difference, such as a noise level, may be "
+            f"wrong. Centre and scale the data and the known columns that '{best.lost_in}' depends on, and its prior "
+            f"with them.",
+            LostDigitsWarning,
+            stacklevel=_CALLER,
+        )
+    if collinear := nearly_singular(nodes, best.q):
+        warnings.warn(
+            f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
+            f"is lost beside them, and the ELBO may be wrong by a nat or so. Leave one of them out, or tighten the "
+            f"prior.",
+            LostDigitsWarning,
+            stacklevel=_CALLER,
+        )

@@ -1,0 +1,110 @@
+"""Known values: numbers and arrays that are part of the statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError, PlateError
+from .._typing import Array
+from .algebra import Link
+from .nodes import Node
+from .plates import Plate, Plates
+
+__all__ = ["Constant", "as_known", "refuse_link"]
+
+
+def as_known(value: Any, owner: str) -> Array:
+    """Return a number or an array as float64.
+
+    Raises
+    ------
+    ModelError
+        If it is neither: the message says where it stands.
+    """
+    refuse_link(value, owner)
+    try:
+        if not isinstance(value, (float, int)) and np.asarray(value).dtype.kind == "c":
+            raise TypeError("complex")
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(
+            f"{owner} takes a number, an array or a caviar variable; got {value!r} of type {type(value).__name__}"
+        ) from None
+    array.flags.writeable = False
+    return array
+
+
+def refuse_link(value: Any, owner: str) -> None:
+    """Refuse the probability of a Bernoulli where it cannot stand.
+
+    Raises
+    ------
+    ModelError
+        If it is one: the message says where it stands, and where it belongs.
+    """
+    if isinstance(value, Link):
+        raise ModelError(
+            f"{owner} takes no link: {value!r} is the probability of an observed yes or no, as in "
+            f"Bernoulli('y', {value!r})"
+        )
+
+
+class Constant(Node):
+    """A known array, which can be indexed like a variable.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    value
+        Shape (sizes of the plates..., event shape...).
+    plates
+        The plates that its leading axes run over.
+
+    Raises
+    ------
+    PlateError
+        If the value has fewer axes than plates, or an axis differs from its plate's size.
+
+    Examples
+    --------
+    >>> component = Plate("component", 2)
+    >>> Constant("means", [0.0, 5.0], plates=component)
+    Constant('means', plates=(component))
+    """
+
+    is_known = True
+
+    def __init__(self, name: str, value: Any, *, plates: Plates = ()) -> None:
+        self._identify(name, plates)
+        self._take(as_known(value, f"Constant '{name}'"))
+
+    @classmethod
+    def of_known(cls, name: str, value: Array, plates: tuple[Plate, ...]) -> Constant:
+        """Return the constant of an array that is known to be one, and nobody else's; it is not copied."""
+        constant = cls.__new__(cls)
+        constant.name, constant.plates = name, plates
+        value.flags.writeable = False
+        constant._take(value)
+        return constant
+
+    def _take(self, value: Array) -> None:
+        self.value = value
+        if self.value.ndim < len(self.plates):
+            raise PlateError(
+                f"Constant '{self.name}' has {len(self.plates)} plates but its value has only {self.value.ndim} axes"
+            )
+        for plate, size in zip(self.plates, self.value.shape, strict=False):
+            if plate.size is not None and plate.size != size:
+                raise PlateError(
+                    f"plate '{plate.name}' has size {plate.size}, but {size} rows in Constant '{self.name}'"
+                )
+        event = self.value.shape[len(self.plates) :]
+        if len(set(event)) > 1:
+            raise PlateError(
+                f"Constant '{self.name}' must be numbers, vectors or square matrices; got event shape {event}"
+            )
+        self.event_rank = len(event)
+        self.dimension = event[0] if event else 1

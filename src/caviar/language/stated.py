@@ -1,0 +1,36 @@
+"""What the slots of a variable need to know of it while they are filled, and of the variables that are put in them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..families import ExponentialFamily
+from .nodes import Node
+from .plates import Plate
+from .templates import Density
+
+__all__ = ["Stated"]
+
+
+class Stated(Node):
+    """A node with a density, of a family, whose slots are filled by what is passed to it."""
+
+    family: ClassVar[type[ExponentialFamily]]
+    density: ClassVar[Density]
+    value_rank: ClassVar[int] = 0
+    """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
+
+    tied: Plate | None = None
+    """The last of its plates, if what is repeated along it shares some statistics, as locations one precision."""
+
+    shared_slots: ClassVar[tuple[str, ...]] = ()
+    """Slots of what is shared along the tied plate: they are not repeated over it."""
+
+    @property
+    def batch_plates(self) -> tuple[Plate, ...]:
+        """Plates along which its factor is a batch of members of its family; a tied plate lies inside of one."""
+        return tuple(plate for plate in self.plates if plate is not self.tied)
+
+    def plates_of_slot(self, slot: str) -> tuple[Plate, ...]:
+        """Return the plates along which what stands in a slot may be repeated."""
+        return self.batch_plates if slot in self.shared_slots else self.plates

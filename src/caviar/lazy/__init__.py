@@ -1,0 +1,1 @@
+"""Rows that need not be in memory, and looks at all of them where they lie."""

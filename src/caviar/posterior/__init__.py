@@ -1,0 +1,1 @@
+"""Posterior: what a fit gives back, and what is asked of it."""

@@ -1,0 +1,90 @@
+"""ArviZ: the one place that knows it, before version 1 (InferenceData) and since (DataTree)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+
+__all__ = ["as_inference_data", "smoothed"]
+
+
+def _loaded(*names: str) -> Any:
+    """Return the first of several modules that is there.
+
+    Raises
+    ------
+    ImportError
+        If none is; the message says how to install them.
+    """
+    with warnings.catch_warnings():
+        # the last versions before 1 announce it at every import
+        warnings.simplefilter("ignore", FutureWarning)
+        for name in names:
+            try:
+                return import_module(name)
+            except ModuleNotFoundError:
+                continue
+    message = f'diagnostics need ArviZ (no module {names[0]!r}); install it by pip install "caviar[arviz]"'
+    raise ImportError(message)
+
+
+def smoothed(log_weights: Array) -> tuple[Array, float]:
+    """Return Pareto-smoothed, normalised log weights and the estimated shape k of their tail.
+
+    Parameters
+    ----------
+    log_weights
+        Of each draw, shape (draws,), up to a common constant.
+    """
+    library = _loaded("arviz_stats.base", "arviz")
+    if hasattr(library, "array_stats"):
+        # it takes log-likelihoods, whose inverses are the weights of leave-one-out
+        weights, k = library.array_stats.psislw(-log_weights)
+    else:
+        weights, k = library.psislw(np.array(log_weights))
+    weights = np.asarray(weights)
+    return weights - np.logaddexp.reduce(weights), float(k)
+
+
+def as_inference_data(
+    groups: Mapping[str, Mapping[str, AnyArray]],
+    dims: Mapping[str, Sequence[str]],
+    coords: Mapping[str, AnyArray],
+    attrs: Mapping[str, Any],
+) -> Any:
+    """Return groups of arrays as what the installed ArviZ works on.
+
+    Parameters
+    ----------
+    groups
+        Name of the group -> name of the variable -> array; those of draws have the axes (1, draws) first.
+    dims
+        Name of a variable -> names of its axes, without those of the draws.
+    coords
+        Name of an axis -> its labels.
+    attrs
+        Of the whole.
+    """
+    named = {name: list(own) for name, own in dims.items()}
+    library = _loaded("arviz", "arviz_base")
+    if hasattr(library, "InferenceData"):
+        own = {f"{name}_attrs": dict(attrs) for name in groups if name == "posterior"}
+        return library.from_dict(
+            **{name: dict(arrays) for name, arrays in groups.items()},
+            dims=named,
+            coords=dict(coords),
+            attrs=dict(attrs),
+            **own,
+        )
+    return library.from_dict(
+        {name: dict(arrays) for name, arrays in groups.items()},
+        dims=named,
+        coords=dict(coords),
+        attrs={"/": dict(attrs), "posterior": dict(attrs)},
+    )

@@ -1,0 +1,93 @@
+"""Posteriors of all rows but some, found by coordinate ascent from the posterior of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError, ParameterError
+from ..._typing import AnyArray, Array
+from ...engine.evaluate import in_frame
+from ...engine.loop import Result, Settings, ascend
+from ...engine.passes import Passes
+from ...engine.plan import Plan
+from ...engine.ragged import nested_plates
+
+__all__ = ["Left", "results_without"]
+
+_MOST_PASSES = 200
+_TOLERANCE = 1e-6
+"""Nats a row; an interval moves by far less than can be seen in a count of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """Rows that were left out, and where the ascent to the posterior of the others ended."""
+
+    rows: AnyArray
+    result: Result
+
+
+def _folds_of(n_rows: int, n_folds: int, rng: np.random.Generator) -> list[AnyArray]:
+    """Return the rows of each fold in ascending order: a random partition, equal in size up to one row."""
+    order = rng.permutation(n_rows)
+    return [np.sort(order[number::n_folds]) for number in range(n_folds)]
+
+
+def results_without(
+    bind: Callable[[Array], tuple[Plan, Passes]],
+    plan: Plan,
+    factors: Mapping[str, Any],
+    weights: Array,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> Iterator[Left]:
+    """Yield for each fold its rows, and where coordinate ascent on the others ends, begun at the factors of all.
+
+    Parameters
+    ----------
+    bind
+        Returns the plan for rows of these weights, and its passes. A row of weight zero is not there.
+    plan
+        For all rows.
+    factors
+        Of all rows.
+    weights
+        Of the rows, (N,).
+
+    Raises
+    ------
+    ModelError
+        If rows cannot be left out: the message says why.
+    ParameterError
+        If there are fewer rows than folds.
+    """
+    reason = _why_together(plan)
+    if reason:
+        raise ModelError(f"rows cannot be left out of the fit one by one: {reason}")
+    if not 2 <= n_folds <= len(weights):
+        raise ParameterError(
+            f"n_folds must be between 2 and the number of rows, {len(weights)} here; got {n_folds}"
+        )
+    settings = Settings(_MOST_PASSES, _TOLERANCE, accelerate=True)
+    for rows in _folds_of(len(weights), n_folds, rng):
+        others = weights.copy()
+        others[rows] = 0.0
+        own, passes = bind(others)
+        with passes.executor.session():
+            result = ascend(settings, own, in_frame(own, factors), passes)
+        yield Left(rows, result)
+
+
+def _why_together(plan: Plan) -> str:
+    """Return why no row can be left out of a fit by itself; nothing if each can."""
+    if plan.binding.data_plate is None:
+        return "the model has no plate with rows of data"
+    if plan.chain is not None:
+        return f"the rows of '{plan.chain.name}' depend on their neighbours"
+    if nested_plates(plan.binding.nodes):
+        return "they lie within others"
+    return ""

@@ -1,0 +1,157 @@
+r"""How far q is from the posterior, told by the weights that would turn draws of one into draws of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError, ParameterError
+from ..._typing import Array
+from ...engine.given_globals import why_inexact
+from ...engine.passes import Passes
+from ...engine.plan import Plan
+from ...engine.point import PointMass
+from .draws import draws_of
+from .tail import GOOD, Tail, log_mean_of, tail_of
+
+__all__ = ["GOOD", "USABLE", "Diagnosis", "diagnosis_of", "refuse_what_has_no_weights"]
+
+USABLE = 0.7
+"""Shape from which on no practical number of draws corrects q."""
+
+_FEWEST = 100
+"""Draws below which the tail of the weights has too few for its shape to be told."""
+
+_ROUNDING = 1e-10
+"""Differences of log weights, relative to the log joint density, that are rounding."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis:
+    r"""What importance weights of draws from q say of q.
+
+    .. math:: w_s = \frac{p(x, \theta_s)}{q(\theta_s)}, \qquad \theta_s \sim q
+
+    The local variables are integrated out. The weights are all equal where q is the posterior of the globals. Else they
+    have a tail, of which a generalised Pareto distribution is fitted; its shape k tells how many moments the weights
+    have (1/k of them).
+
+    Attributes
+    ----------
+    pareto_k
+        The shape k: below 0.5 q is close to the posterior; below 0.7 it is near enough for its draws to be
+        corrected by the weights; from 0.7 on it is not: its variances are not to be relied on, and its means are to be
+        checked. Where all weights are equal to rounding it is 0.
+    pareto_k_error
+        Its standard error, from the draws without each of 20 batches of them.
+    log_weights
+        Of each draw, shape (n_draws,), in nats; not normalised.
+    log_evidence
+        Estimate of log p(x): the log of the mean weight. Where k is above 0.5 it is a lower estimate: the largest
+        weights are so rare that they are missing as a rule. Of a model with exchangeable components it may fall short
+        by up to log K!, for q has one of their orders and the draws with it.
+    log_evidence_error
+        Its standard error, with a tail as heavy as it may well be: of the shape k + ``pareto_k_error``, or 0.5 if that
+        is more. Where k <= 0.5 the exact value lies within two of them in 90% of cases or more.
+    effective_draws
+        1 / sum of the squared, smoothed and normalised weights.
+    elbo
+        The ELBO of the same factors; what it lacks to ``log_evidence`` is KL(q || posterior), local factors included.
+
+    References
+    ----------
+    Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Yes, but did it work?: Evaluating variational inference", *ICML*
+    2018; A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry, "Pareto smoothed importance sampling", *JMLR* 25
+    (2024).
+    """
+
+    pareto_k: float
+    pareto_k_error: float
+    log_weights: Array
+    log_evidence: float
+    log_evidence_error: float
+    effective_draws: float
+    elbo: float
+
+    @property
+    def verdict(self) -> str:
+        """What k says, in a word: "good", "usable" or "poor"."""
+        return "good" if self.pareto_k < GOOD else "usable" if self.pareto_k < USABLE else "poor"
+
+    @property
+    def is_lower_estimate(self) -> bool:
+        """Whether ``log_evidence`` is to be taken for a lower estimate, as k is above 0.5."""
+        return self.pareto_k > GOOD
+
+    def __repr__(self) -> str:
+        advice = {
+            "good": "q is close to the posterior of the globals",
+            "usable": "q is near the posterior of the globals; importance weights correct its draws",
+            "poor": "q is far from the posterior of the globals: do not rely on its variances, and check its means",
+        }[self.verdict]
+        evidence = f"log p(x) {self.log_evidence:.3f} +- {self.log_evidence_error:.2g} nats"
+        if self.is_lower_estimate:
+            evidence = f"log p(x) {self.log_evidence:.3f} nats, a lower estimate as k is above {GOOD}"
+        return (
+            f"Pareto k {self.pareto_k:.2f} +- {self.pareto_k_error:.2f}, {self.verdict}: {advice}\n"
+            f"effective draws {self.effective_draws:.0f} of {len(self.log_weights)}\n"
+            f"{evidence}, ELBO {self.elbo:.3f}"
+        )
+
+
+def diagnosis_of(
+    factors: Mapping[str, Any],
+    plan: Plan,
+    passes: Passes,
+    elbo: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Diagnosis:
+    """Return the diagnosis of the factors of all globals, from a plan in which each is a point mass.
+
+    Raises
+    ------
+    ModelError
+        If the weights cannot be computed: the message says why.
+    """
+    draws = draws_of(factors, n_draws, rng)
+    log_joint = draws.log_joint(plan, passes)
+    log_weights = log_joint - draws.log_q
+    size = np.maximum(1.0, np.max(np.abs(log_joint)) + np.max(np.abs(draws.log_q)))
+    if np.ptp(log_weights) <= _ROUNDING * size:
+        evidence, error = float(np.mean(log_weights)), 0.0
+        tail = Tail(0.0, 0.0, np.full(n_draws, -np.log(n_draws)))
+    else:
+        tail = tail_of(log_weights)
+        evidence, error = log_mean_of(log_weights, tail)
+    effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
+    return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo)
+
+
+def refuse_what_has_no_weights(factors: Mapping[str, Any], plan: Plan, n_draws: int) -> None:
+    """Refuse what has no weights.
+
+    Raises
+    ------
+    ModelError
+        If draws of q have none: the message says why.
+    ParameterError
+        If there are too few draws.
+    """
+    if n_draws < _FEWEST:
+        raise ParameterError(
+            f"the tail of the weights needs n_draws of at least {_FEWEST} (1000 is a good number); got {n_draws}"
+        )
+    if all(isinstance(factor, PointMass) for factor in factors.values()):
+        raise ModelError(
+            "every global is a point mass, and draws of a point have no weights: fit with fewer names in point="
+        )
+    reason = why_inexact(plan)
+    if reason:
+        raise ModelError(
+            f"the weights of draws from q need p(x, globals): {reason}. Where factors= took a joint factor apart, "
+            f"leave it out; caviar.testing.check_model checks the fit in another way"
+        )

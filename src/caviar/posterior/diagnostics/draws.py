@@ -1,0 +1,61 @@
+"""Draws of the globals from q, with their densities under q and under the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._typing import Array
+from ...engine.given_globals import log_joint_at
+from ...engine.partly_known import PartlyKnown
+from ...engine.passes import Passes
+from ...engine.plan import Plan
+from ...engine.point import PointMass
+
+__all__ = ["Draws", "draws_of"]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws of all globals.
+
+    Attributes
+    ----------
+    values
+        Name -> draws, shape (n, plates..., event...); a pair (mean, precision) of these for a joint factor.
+    log_q
+        Log density of each draw under q, shape (n,), in nats. A point mass, and what is known, has none and adds 0.
+    """
+
+    values: Mapping[str, Any]
+    log_q: Array
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the values of one draw after another by name."""
+        for number in range(len(self.log_q)):
+            yield {name: _nth(value, number) for name, value in self.values.items()}
+
+    def log_joint(self, plan: Plan, passes: Passes) -> Array:
+        """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
+        return np.array([log_joint_at(plan, values, passes) for values in self])
+
+
+def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Draws:
+    """Return draws of independent factors, with their log densities."""
+    values = {name: factor.sample(n, rng) for name, factor in factors.items()}
+    log_q = np.zeros(n)
+    for name, factor in factors.items():
+        if isinstance(factor, PartlyKnown):
+            each = [factor.log_density(_nth(values[name], i)) for i in range(n)]
+            log_q += np.reshape(each, (n, -1)).sum(axis=1)
+        elif not isinstance(factor, PointMass):
+            log_q += factor.log_density(values[name]).reshape(n, -1).sum(axis=1)
+    return Draws(values, log_q)
+
+
+def _nth(value: Any, number: int) -> Any:
+    """Return one of several draws, of an array or of both of a pair."""
+    return type(value)(*(part[number] for part in value)) if isinstance(value, tuple) else value[number]

@@ -1,0 +1,166 @@
+"""The groups of ArviZ's data structure: draws of the globals, and what the model says of the data given each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..._errors import CaviarError, ParameterError
+from ..._typing import AnyArray
+from ...engine.given_globals import row_log_likelihoods, why_inexact, why_no_rows
+from ...engine.passes import Passes
+from ...engine.plan import Plan
+from ...engine.ragged import nested_plates
+from ...language import Data, Variable
+from ...lazy.rows import in_memory
+from .arviz import as_inference_data
+from .dimensions import dimensions_of, event_names
+from .draws import Draws, draws_of
+
+__all__ = ["inference_data"]
+
+
+def inference_data(
+    model: Any,
+    factors: Mapping[str, Any],
+    bound: tuple[Mapping[str, Any], Plan, Passes] | None,
+    *,
+    n_draws: int,
+    rng: np.random.Generator,
+    coords: Mapping[str, Any],
+    attrs: Mapping[str, Any],
+    is_fit: bool,
+) -> Any:
+    """Return draws of a posterior as what the installed ArviZ works on.
+
+    Parameters
+    ----------
+    model
+        The model, with ``variables``, ``leaves``, ``nodes`` and ``simulate``.
+    factors
+        Of all globals by name.
+    bound
+        Data, and the plan with every global a point mass, and its passes; None without data.
+    coords
+        Name of an axis -> its labels.
+    is_fit
+        Whether the data are those that the factors were fitted to.
+    """
+    draws = draws_of(factors, n_draws, rng)
+    dims = dimensions_of(model.nodes)
+    groups: dict[str, dict[str, AnyArray]] = {"posterior": {}}
+    for name, value in draws.values.items():
+        parts = zip(("mean", "precision"), value, strict=True) if isinstance(value, tuple) else (("", value),)
+        for part, array in parts:
+            groups["posterior"][f"{name}.{part}" if part else name] = np.asarray(array)[None]
+    groups["sample_stats"] = {"log_q": draws.log_q[None]}
+    attrs, left_out = dict(attrs), {}
+    if bound is not None:
+        found, left_out = _groups_of_data(model, draws, *bound, rng, is_fit=is_fit)
+        for group, arrays in found.items():
+            groups.setdefault(group, {}).update(arrays)
+        plan = bound[1]
+        if "rows" in groups.get("log_likelihood", {}) and plan.binding.data_plate is not None:
+            dims["rows"] = (plan.binding.data_plate.name,)
+    attrs["left_out"] = "; ".join(f"{group}: {reason}" for group, reason in left_out.items())
+    used = {name: event_names(name, own, _rank(groups, name)) for name, own in _used(groups, dims).items()}
+    known = _checked_coords(coords, {axis for own in used.values() for axis in own})
+    return as_inference_data(groups, used, known, attrs)
+
+
+def _used(
+    groups: Mapping[str, Mapping[str, AnyArray]], dims: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    names = dict.fromkeys(name for arrays in groups.values() for name in arrays)
+    return {name: dims.get(name, ()) for name in names}
+
+
+def _rank(groups: Mapping[str, Mapping[str, AnyArray]], name: str) -> int:
+    """Return the number of axes of a variable without those of the draws; rows of a log-likelihood have fewer."""
+    return max(
+        np.ndim(arrays[name]) - (0 if group.endswith("_data") else 2)
+        for group, arrays in groups.items()
+        if name in arrays
+    )
+
+
+def _groups_of_data(
+    model: Any,
+    draws: Draws,
+    data: Mapping[str, Any],
+    plan: Plan,
+    passes: Passes,
+    rng: np.random.Generator,
+    *,
+    is_fit: bool,
+) -> tuple[dict[str, dict[str, AnyArray]], dict[str, str]]:
+    """Return the groups that need data, and for each that there is none of the reason."""
+    groups: dict[str, dict[str, AnyArray]] = {}
+    left_out: dict[str, str] = {}
+    unseen = "" if is_fit else "the data are not those of the fit"
+    reason = why_inexact(plan) or unseen
+    if reason:
+        left_out["log weights"] = reason
+    else:
+        log_joint = draws.log_joint(plan, passes)
+        groups["sample_stats"] = {"lp": log_joint[None], "log_weight": (log_joint - draws.log_q)[None]}
+    reason = why_no_rows(plan) or unseen
+    if reason:
+        left_out["log_likelihood"] = reason
+    else:
+        (leaf, *others) = model.leaves
+        name = "rows" if others or leaf.plates[0] is not plan.binding.data_plate else leaf.name
+        rows = np.stack([row_log_likelihoods(plan, values, passes) for values in draws])
+        groups["log_likelihood"] = {name: rows[None]}
+    if nested_plates(model.nodes):
+        left_out["observed_data"] = left_out["posterior_predictive"] = "the rows lie within others"
+        return groups, left_out
+    groups["observed_data"] = {leaf.name: _observed(data[leaf.name]) for leaf in model.leaves}
+    constant = {
+        n.name: _observed(data[n.name]) for n in model.nodes if isinstance(n, Data) and n.name in data
+    }
+    if constant:
+        groups["constant_data"] = constant
+    try:
+        groups["posterior_predictive"] = _replicated(model, draws, data, plan, rng)
+    except CaviarError as error:
+        left_out["posterior_predictive"] = str(error)
+    return groups, left_out
+
+
+def _replicated(
+    model: Any, draws: Draws, data: Mapping[str, Any], plan: Plan, rng: np.random.Generator
+) -> dict[str, AnyArray]:
+    """Return for each draw of the globals new values of the observed variables, at the known arrays of the data."""
+    leaves = [leaf.name for leaf in model.leaves]
+    known = {node.name: data[node.name] for node in model.nodes if isinstance(node, Data)}
+    sizes = {plate.name: size for plate, size in plan.binding.sizes.items()}
+    fixed = {
+        node.name: in_memory(value)
+        for node, value in plan.binding.values.items()
+        if isinstance(node, Variable) and node.name not in leaves and not plan.binding.is_local(node)
+    }
+    each = [model.simulate(rng, sizes=sizes, data=known, given={**fixed, **values}) for values in draws]
+    return {name: np.stack([drawn[name] for drawn in each])[None] for name in leaves}
+
+
+def _observed(value: Any) -> AnyArray:
+    """Return values of the data as an array, missing ones as NaN."""
+    value = in_memory(value)
+    if issparse(value):
+        return value.toarray()
+    if isinstance(value, np.ma.MaskedArray):
+        return np.ma.filled(value.astype(np.float64), np.nan)
+    return np.asarray(value)
+
+
+def _checked_coords(coords: Mapping[str, Any], known: set[str]) -> dict[str, AnyArray]:
+    if not isinstance(coords, Mapping):
+        raise ParameterError(f"coords is a mapping from names of axes to their labels; got {coords!r}")
+    for name in coords:
+        if name not in known:
+            raise ParameterError(f"coords names the axis {name!r}; the axes are {', '.join(sorted(known))}")
+    return {name: np.asarray(labels) for name, labels in coords.items()}

@@ -1,0 +1,895 @@
+"""Posterior: what a fit gives back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._errors import DataError, ModelError, ParameterError
+from .._typing import AnyArray, Array
+from .._version import __version__
+from ..engine.beliefs import Beliefs
+from ..engine.ends import distinct_ends, told_ends
+from ..engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
+from ..engine.known_globals import belongs_to_rows, refuse_missing_value
+from ..engine.loop import Result
+from ..engine.passes import Passes
+from ..engine.plan import Plan
+from ..engine.row_marks import RowMarks, share_seen
+from ..engine.status import Status
+from ..language import Plate, Variable, nodes_above
+from ..numerics.randomness import generator
+from ..storage import write_saved
+from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .documents import document_of_posterior
+from .prediction import predicted
+from .summary import MEAN_FIELD, Summary, summary_of
+
+__all__ = ["Posterior"]
+
+_MOST = 1_000_000_000
+_SAME_ELBO = 1e-7
+"""Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
+
+
+class Binds(Protocol):
+    """Binds the fitted model to other data."""
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows."""
+        ...
+
+    @property
+    def point(self) -> Sequence[str]:
+        """Names of the globals that are point masses."""
+        ...
+
+    @property
+    def factors(self) -> Sequence[Sequence[str]] | None:
+        """Groups of local variables that share one factor."""
+        ...
+
+    @property
+    def prior(self) -> Beliefs | None:
+        """Beliefs of an earlier fit in the place of the priors."""
+        ...
+
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for other data, and its passes."""
+        ...
+
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
+        """Return the plan for data with every global a point mass, and its passes."""
+        ...
+
+    def above(self, leaves: Sequence[Variable]) -> Binds:
+        """Return the same for the part of the model above some of its leaves."""
+        ...
+
+
+class Posterior:
+    """The mean-field posterior q = prod q_j, with its evidence lower bound.
+
+    ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
+    plates, or a point mass; where some of its repetitions came with the data, it has ``.unknown``, the distribution of
+    the others, beside mean, variance and draws of all. Local variables come from :meth:`local`.
+
+    Attributes
+    ----------
+    elbo
+        The objective in nats, every constant included: a lower bound of log p(x) wherever priors are proper
+        and no factor is a point mass. It belongs to the factors that are returned.
+    elbo_trace
+        The objective at the start and after each iteration, shape (n_iter + 1,).
+    elbo_terms
+        The objective by factor: expected log density of its variables plus its entropy; they sum to ``elbo``.
+    status
+        Why the fit stopped; prints as a sentence.
+    n_iter
+        Iterations of the kept start.
+    n_updates
+        Times that the globals of the kept start were updated; None for a posterior of a file.
+    restart_elbos
+        Objective that each start ended with.
+    restart_traces
+        ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
+    data_summary
+        What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
+        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column. Of a fit of the
+        command line to columns of words also their ``"categories"``, and ``"about"``: source, query, command and seed.
+    saved_by
+        Version of the library that wrote the file that it comes from; None for one that comes from no file.
+    row_marks
+        Marks of up to 1,024 of the rows that it was fitted to, by which :meth:`share_seen` knows them; None for a
+        posterior of a file that an earlier version wrote.
+    """
+
+    restart_traces: tuple[Array, ...] = ()
+    saved_by: str | None = None
+    row_marks: RowMarks | None = None
+    n_updates: int | None = None
+
+    def __init__(
+        self,
+        model: Any,
+        result: Result,
+        evaluator: Binds,
+        restart_elbos: Sequence[float],
+        restart_traces: Sequence[Array] = (),
+        data_summary: Mapping[str, Any] | None = None,
+        row_marks: RowMarks | None = None,
+    ) -> None:
+        self.model = model
+        self.elbo = result.elbo
+        self.elbo_trace = result.trace
+        self.elbo_terms = result.terms
+        self.status = result.status
+        self.n_iter = result.n_iter
+        self.n_updates = result.n_updates
+        self.restart_elbos = np.array(restart_elbos)
+        self.restart_traces = tuple(restart_traces)
+        self._evaluator = evaluator
+        hidden = result.plan.binding.latent
+        self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
+        self._factors = factors_at(result.plan, result.q)
+        self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
+        self.data_summary = data_summary
+        self.row_marks = row_marks
+
+    @classmethod
+    def _of_parts(cls, **attributes: Any) -> Posterior:
+        """Return a posterior with these attributes, as a saved one has them."""
+        posterior = cls.__new__(cls)
+        vars(posterior).update(attributes)
+        return posterior
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows of data; None where there is none, or where the next data decide."""
+        return self._evaluator.data_plate
+
+    @property
+    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
+        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
+
+        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
+        """
+        return distinct_ends(self.restart_elbos.tolist())
+
+    @property
+    def told_ends(self) -> str:
+        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
+        return told_ends(self.restart_elbos.tolist(), self.elbo)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the objective settled."""
+        return self.status is Status.CONVERGED
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the factor of a global variable."""
+        if isinstance(name, str) and name in self._factors:
+            return self._factors[name]
+        if isinstance(name, str) and name in self._local:
+            raise ModelError(
+                f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors"
+            )
+        known = ", ".join(f"'{other}'" for other in self._factors)
+        raise ModelError(f"the posterior has no factor {name!r}; it has {known}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._factors)
+
+    def __len__(self) -> int:
+        return len(self._factors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._factors
+
+    def keys(self) -> list[str]:
+        """Return the names of the global variables."""
+        return list(self._factors)
+
+    def update(self, data: Mapping[str, Any], **arguments: Any) -> Posterior:
+        """Return the posterior after more rows of data: this one is their prior.
+
+        Short for ``posterior.model.fit(data, prior=posterior, ...)``, which says what that means.
+
+        Parameters
+        ----------
+        data
+            As for the fit; other rows than before.
+        **arguments
+            Of :meth:`Model.fit`; factors that are point masses stay so.
+
+        Examples
+        --------
+        Half of the rows and then the other half are all of them, here where no variable of the rows is hidden:
+
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> model = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs")))
+        >>> first = model.fit({"x": [1, 1, 0]})
+        >>> both = first.update({"x": [1, 0, 0, 0]})
+        >>> print(both["p"].a, both["p"].b)
+        4.0 5.0
+        >>> print(round(first.elbo + both.elbo - model.fit({"x": [1, 1, 0, 1, 0, 0, 0]}).elbo, 9))
+        0.0
+        """
+        same = {"point": self._evaluator.point, "factors": self._evaluator.factors}
+        return self.model.fit(data, **{"prior": self, **same, **arguments})
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """What it knows of the globals, for more rows of data."""
+        return Beliefs(self._factors, self._of_points)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
+
+        The file holds arrays and JSON, never code, and so can be loaded from anywhere. It holds no data and nothing
+        that grows with the rows: factors of local variables are found anew by :meth:`local`.
+
+        Parameters
+        ----------
+        path
+            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        ModelError
+            If the model has a variable of a class of your own, or is too large to be stated again.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "coin.caviar"
+        >>> posterior.save(path)
+        >>> print(
+        ...     cv.load(path).update({"x": [1, 0, 0, 0]})["p"].b, posterior.update({"x": [1, 0, 0, 0]})["p"].b
+        ... )
+        5.0 5.0
+        """
+        write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
+
+    def local(self, data: Mapping[str, Any], *, anew: bool = True) -> dict[str, Any]:
+        """Return the factors of the local variables for rows of data, old or new, the globals as they are.
+
+        The data must have every observed variable, missing entries (NaN) among them or not; :meth:`predict` takes rows
+        that lack some, and says what to expect of these.
+
+        With plates within another, as tokens within documents, variables of the outer plate belong to the data too:
+        the proportions of new documents are found by ascent from their prior, the topics as they are.
+
+        States of a chain after the last observation of their sequence are forecast, and change nothing before it: those
+        of a :class:`MarkovChain` by the expected transition, exactly so one step ahead and from then on as if each step
+        had a transition of its own; those of a :class:`LinearGaussianChain` by the expected transition with noise of
+        the expected precision.
+
+        Local factors that depend on each other (only with ``factors=``, where a joint one was taken apart) are swept
+        from a cold start, which may lead to another optimum than that of the fit.
+
+        Parameters
+        ----------
+        data
+            As for the fit; any number of rows.
+        anew
+            Whether variables of an outer plate are found anew; False where the data are those of the fit.
+
+        Returns
+        -------
+        dict
+            Name -> distribution with the rows as first batch axis.
+        """
+        plan, passes = self._evaluator.bind(data)
+        return local_distributions(plan, self._factors, passes, anew=anew)
+
+    def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
+        """Return which repetitions of global variables count for these data, of those with some that do not."""
+        plan, _ = self._evaluator.bind(data)
+        return {variable.name: seen for variable, seen in plan.binding.seen.items() if variable in plan.order}
+
+    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        r"""Return predictions of the observed variables that new rows lack, and the factors of their local variables.
+
+        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`. Where they
+        lack some, as the ``y`` of a regression, these are predicted from the rest, under q:
+
+        .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
+                  \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
+
+        Parameters
+        ----------
+        data
+            Name of each known array (``Data``) -> its values for the new rows, and of each observed variable that is
+            known of them. Where nothing tells how many rows there are, there is one.
+
+        Returns
+        -------
+        dict
+            Name of each observed variable that ``data`` lack -> :class:`Prediction`, with ``.mean`` and
+            ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
+            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``.
+
+        Raises
+        ------
+        ModelError
+            If a mean or variance has no closed form: the message says why. :meth:`predictive` draws.
+
+        Notes
+        -----
+        Exact under q for Normal variables with any predictor, and for all others with global parents. So is a
+        ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`; a ``logistic`` is integrated
+        by 64 Gauss-Hermite nodes over N(m, v) (beyond a standard deviation of 1, by the trapezoidal rule). The
+        components of a mixture have the probabilities of the row's local factor where something of the row was
+        observed below the Categorical, and else those expected of its parent. Another local variable without an
+        observation below it is at its prior, whose parents must be known. O(N D^2) for a dot product of D numbers.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> obs, w = cv.Plate("obs"), cv.MultivariateNormal("w", [0, 0], [[1, 0], [0, 1]])
+        >>> y = cv.Normal("y", cv.dot(cv.Data("X", plates=obs), w), 4.0, plates=obs)
+        >>> posterior = cv.Model(y).fit({"X": [[1, 0], [1, 1]], "y": [1, 3]})
+        >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
+        Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
+        """
+        is_named = isinstance(data, Mapping)
+        absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
+        if not absent:
+            return self.local(data)
+        local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
+        factors = {name: factor for name, factor in self._factors.items() if name not in local}
+        return {**local, **predicted(self.model.nodes, absent, data, factors, local, self.data_plate)}
+
+    def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the factors of the local variables above some of the leaves."""
+        if not leaves:
+            return {}
+        evaluator = self._evaluator.above(leaves)
+        if evaluator.data_plate is None:
+            return {}
+        names = [node.name for node in nodes_above(leaves)]
+        plan, passes = evaluator.bind({name: value for name, value in data.items() if name in names})
+        return local_distributions(plan, self._factors, passes)
+
+    def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
+        """Return draws of all global variables.
+
+        Parameters
+        ----------
+        n
+            How many.
+        seed
+            Of the draws; the same seed gives the same values.
+
+        Returns
+        -------
+        dict
+            Name -> array of shape (n, plates..., event...); for a joint factor a pair (mean, precision) of these. The
+            factors are independent: what one draw has of each belongs together only as q says. A point mass is its
+            point, n times.
+        """
+        rng = generator(seed)
+        _check_count("n", n)
+        return {name: factor.sample(n, rng) for name, factor in self._factors.items()}
+
+    def predictive(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        *,
+        data: Mapping[str, Any] | None = None,
+        n_draws: int = 1,
+        seed: int | np.random.Generator | None = None,
+    ) -> dict[str, Any]:
+        """Return draws of the observed variables for new rows: globals from q, and the rest given them.
+
+        Parameters
+        ----------
+        sizes
+            Name of a plate -> its size, as ``{"obs": 100}``, where neither its declaration nor an array settles it.
+        data
+            Name of each known array (``Data``) of the model -> its values for the new rows; and of each global variable
+            whose values came with the data of the fit -> these.
+        n_draws
+            How many draws of the globals, each with rows of its own.
+        seed
+            Of the draws.
+
+        Returns
+        -------
+        dict
+            Name of each observed variable -> array of shape (n_draws, plates..., event...).
+        """
+        rng = generator(seed)
+        _check_count("n_draws", n_draws)
+        known = self._known_globals()
+        self._check_new_rows(sizes or {}, data or {}, known)
+        arrays = None if data is None else {name: data[name] for name in data if name not in known}
+        held = {} if data is None else {name: data[name] for name in known}
+        names = [leaf.name for leaf in self.model.leaves]
+        draws = []
+        for _ in range(n_draws):
+            values = {name: factor.sample(None, rng) for name, factor in self._factors.items()}
+            drawn = self.model.simulate(rng, sizes=sizes, data=arrays, given={**held, **values})
+            draws.append([drawn[name] for name in names])
+        return {name: np.stack(values) for name, values in zip(names, zip(*draws, strict=True), strict=True)}
+
+    def _known_globals(self) -> list[str]:
+        """Return the names of the global variables without a factor: their values came with the data of the fit."""
+        found = {*self._factors, *self._local, *(leaf.name for leaf in self.model.leaves)}
+        return [
+            name
+            for name, variable in self.model.variables.items()
+            if name not in found and not belongs_to_rows(variable, self.data_plate)
+        ]
+
+    def _check_new_rows(self, sizes: Any, data: Mapping[str, Any], known: Sequence[str]) -> None:
+        """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and the lack of known ones."""
+        for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
+            if not isinstance(size, Integral) and np.ndim(size):
+                raise ParameterError(
+                    f"the first argument of predictive is sizes, a number for each plate, but '{name}' has an array of "
+                    f"shape {np.shape(size)}; known arrays of the new rows go to data=: "
+                    f"posterior.predictive(data={{'{name}': ...}})"
+                )
+        for name in known:
+            if name not in data:
+                refuse_missing_value(name)
+        for name in data:
+            if name in self.model.variables and name not in known:
+                is_leaf = any(leaf.name == name for leaf in self.model.leaves)
+                raise DataError(
+                    f"data= of predictive takes known arrays (Data) alone; '{name}' is a variable, which is drawn "
+                    f"anew: leave it out. What rows with known values say of the others, "
+                    f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
+                )
+
+    def log_predictive(self, data: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> Array:
+        r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
+
+        .. math:: \log p(x^*_n) = \log \sum_k \mathrm E_q[\pi_k]\, \mathrm E_q[p(x^*_n \mid \theta_k)], \qquad
+                  \mathrm E_q[p(x \mid \theta)] = e^{A(\eta + T(x)) - A(\eta) + C(x)}
+
+        with :math:`\eta` the natural parameter of the factor :math:`q(\theta)`, A its log-partition, and T what a row
+        adds to :math:`\eta`: a Student-t for a NormalGamma or NormalWishart, the negative binomial for counts with a
+        Gamma, and so on. At a point mass it is the density there.
+
+        Parameters
+        ----------
+        data
+            As for the fit; any number of rows. Each is a row by itself, as if it came next. Entries that are missing
+            (NaN) are left out: where the entries of a row are independent given the parents, the marginal; a row
+            without any has 0. Vectors that are missing in part are refused.
+        given
+            Name of a global variable -> value that it is held at, as one draw of :meth:`sample` has it, instead of
+            averaging over its factor. With a value of each, this is the density of the model at these parameters.
+
+        Returns
+        -------
+        Array
+            Nats, shape (rows,). Minus infinity for a row that a known probability of zero, or a point mass at one,
+            rules out: new rows may be impossible, those of a fit are refused.
+
+        Raises
+        ------
+        ModelError
+            If it has no closed form: factors that are independent under q meet in a term (a Normal's mean and Gamma
+            precision), or a local variable other than one Categorical stands between. :meth:`predictive` draws from it.
+
+        Notes
+        -----
+        For D-dimensional locations with a factor of their own covariance O(N K D^3), in blocks of rows.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> rate = cv.Gamma("rate", 2, 1)
+        >>> posterior = cv.Model(cv.Poisson("x", rate, plates=cv.Plate("obs"))).fit({"x": [3, 1]})
+        >>> posterior.log_predictive({"x": [0, 1, 2]}).round(3)  # negative binomial(6, 3/4)
+        array([-1.726, -1.321, -1.454])
+        >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
+        array([-2.   , -1.307, -1.307])
+        """
+        plan, passes = self._evaluator.bind(data)
+        return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})}, passes)
+
+    def diagnose(
+        self,
+        data: Mapping[str, Any],
+        *,
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = None,
+        sample_weight: Any = None,
+    ) -> Diagnosis:
+        r"""Return how far q is from the posterior, told by importance weights of draws of the globals from q.
+
+        The weights are :math:`w_s = p(x, \theta_s) / q(\theta_s)` with the local variables integrated out exactly. They
+        are all equal where q is the posterior; the heavier their tail, the worse q is. ArviZ fits the tail (PSIS).
+
+        Parameters
+        ----------
+        data
+            Those of the fit, in any order where rows are independent. Of other rows q is no approximation of the
+            posterior, so that their weights would mean nothing.
+        n_draws
+            How many draws, >= 100. Each costs a pass over the rows.
+        seed
+            Of the draws.
+        sample_weight
+            As for the fit.
+
+        Returns
+        -------
+        Diagnosis
+            ``.pareto_k`` (good below 0.5, usable below 0.7, poor from there) and ``.log_evidence``, each with its
+            standard error, ``.effective_draws``, ``.log_weights``; prints what they mean.
+
+        Raises
+        ------
+        DataError
+            If the data are not those of the fit: q has another ELBO for them.
+        ModelError
+            If every global is a point mass, or local variables that depend on each other have a factor each: then p(x,
+            globals) has no closed form.
+        ImportError
+            If ArviZ is not installed.
+
+        Notes
+        -----
+        What q may lack is what its draws cannot show: of a posterior with several modes, exchangeable components among
+        them, the weights tell how well q fits the one it is in. Globals that are point masses stay there; the weights
+        are then those of the others given them. With very many globals (say, a thousand) k is large for any q that
+        factorises, though each margin may be good.
+
+        Examples
+        --------
+        Mean and precision of few rows are dependent, and mean field has them independent:
+
+        >>> import caviar as cv
+        >>> tau = cv.Gamma("tau", 1, 1)
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.1, 0.3, 2.2, 1.0]}
+        >>> found = cv.Model(x).fit(data).diagnose(data, seed=0)
+        >>> print(found.verdict, round(found.log_evidence, 1), round(found.elbo, 1))
+        poor -6.9 -7.0
+        """
+        _check_count("n_draws", n_draws)
+        plan, passes = self._evaluator.at_points(data, sample_weight)
+        refuse_what_has_no_weights(self._factors, plan, n_draws)
+        elbo = self.elbo_at({}, data, sample_weight=sample_weight)
+        if not self._is_own_elbo(elbo):
+            raise DataError(
+                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
+                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
+                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
+            )
+        return diagnosis_of(self._factors, plan, passes, elbo, n_draws, generator(seed))
+
+    def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
+        """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.
+
+        Of the rows it is known by :meth:`share_seen` whether they were among those of the fit; this is about all of
+        them together, with labels and other values that were known. Where local variables that depend on each other
+        have a factor each, their sweeps may end elsewhere, and the answer is no.
+
+        Parameters
+        ----------
+        data
+            As for the fit; rows in any order where they are independent.
+        sample_weight
+            As for the fit.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 1), 1.0, plates=cv.Plate("obs"))
+        >>> posterior = cv.Model(x).fit({"x": [0.3, -0.8, 1.9]})
+        >>> posterior.is_fit_of({"x": [1.9, 0.3, -0.8]}), posterior.is_fit_of({"x": [0.3, -0.8]})
+        (True, False)
+        """
+        try:
+            return self._is_own_elbo(self.elbo_at({}, data, sample_weight=sample_weight))
+        except ModelError:
+            # of documents, or other repetitions of an outer plate, there are more or fewer
+            return False
+
+    def _is_own_elbo(self, elbo: float) -> bool:
+        """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
+        return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
+
+    def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
+        """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
+
+        Rows are known by marks, 32 bits of a hash of what is observed and known of each, which are kept of 1,024 rows;
+        of a fit to more rows the share is an estimate. Rows of weight zero do not count.
+
+        Parameters
+        ----------
+        data
+            As for the fit; any number of rows, in any order.
+        sample_weight
+            As for the fit.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; NaN where it is not known: for a file of an earlier version, and for few rows beside many.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 1), 1.0, plates=cv.Plate("obs"))
+        >>> posterior = cv.Model(x).fit({"x": [0.3, -0.8, 1.9, 0.4]})
+        >>> posterior.share_seen({"x": [0.4, 0.3, 5.0, 6.0]})
+        0.5
+        """
+        _, passes = self._evaluator.bind(data, sample_weight)
+        if self.row_marks is None:
+            return float("nan")
+        return share_seen(self.row_marks, self.model._row_names, passes.source)
+
+    def cross_validate(
+        self,
+        data: Mapping[str, Any],
+        *,
+        n_folds: int = 10,
+        seed: int | np.random.Generator | None = 0,
+        sample_weight: Any = None,
+    ) -> Iterator[tuple[AnyArray, Posterior]]:
+        """Yield for each fold its rows, and the posterior of all rows but these: what it says of them is a test.
+
+        What a fit says of the rows that it has seen, in-sample, flatters it: intervals hold more of them than of new
+        rows, and fewer of them are outliers. Each posterior is found by coordinate ascent from this one.
+
+        Parameters
+        ----------
+        data
+            Those of the fit.
+        n_folds
+            Parts of the rows, at random and of equal size, each of which is left out once; the number of rows for
+            leave-one-out.
+        seed
+            Of the parts.
+        sample_weight
+            As for the fit.
+
+        Yields
+        ------
+        rows
+            Numbers of the rows that were left out.
+        posterior
+            Of the others.
+
+        Raises
+        ------
+        DataError
+            If the data are not those of the fit.
+        ModelError
+            If rows cannot be left out one by one: they are steps of a sequence, or lie within others.
+        ParameterError
+            If there are fewer rows than folds.
+
+        Notes
+        -----
+        As a generator it does the work of a fold when this is asked for. The ascent begins at the posterior of all rows
+        and so stays in its mode. Priors stay as they are, even if they were made from all rows, as those of the
+        estimators are.
+
+        Examples
+        --------
+        With as many columns as half the rows, an interval holds fewer new observations than of those fitted to:
+
+        >>> import numpy as np, caviar as cv
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 50))
+        >>> data = {"X": X, "y": X @ rng.normal(size=50) + rng.normal(size=100)}
+        >>> posterior = cv.models.linear_regression(50).fit(data)
+        >>> def covered(posterior, rows):
+        ...     told = posterior.predict({"X": X[rows]})["y"]
+        ...     return np.abs(data["y"][rows] - told.mean) < 1.96 * told.standard_deviation
+        >>> print(covered(posterior, np.arange(100)).mean())
+        1.0
+        >>> print(np.concatenate([covered(q, rows) for rows, q in posterior.cross_validate(data)]).mean())
+        0.96
+        """
+        _check_count("n_folds", n_folds)
+        if not self.is_fit_of(data, sample_weight=sample_weight):
+            raise DataError(
+                "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
+                "data (and sample_weight=) of the fit; rows that the fit has not seen are a test as they are"
+            )
+        plan, passes = self._evaluator.bind(data, sample_weight)
+        weights = (
+            np.ones(passes.source.n_rows) if sample_weight is None else np.array(sample_weight, dtype=float)
+        )
+
+        def bind(weights: Array) -> tuple[Plan, Passes]:
+            return self._evaluator.bind(data, weights)
+
+        for left in results_without(bind, plan, self._factors, weights, n_folds, generator(seed)):
+            result = left.result
+            yield left.rows, Posterior(self.model, result, self._evaluator, [result.elbo], [result.trace])
+
+    def to_arviz(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = None,
+        coords: Mapping[str, Any] | None = None,
+    ) -> Any:
+        r"""Return draws of this posterior as what the installed ArviZ works on.
+
+        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
+        ``loo`` and so on take it. Draws of q are independent, so
+        there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
+
+        Parameters
+        ----------
+        data
+            Those of the fit. Without, the groups are ``posterior`` and ``sample_stats`` (with ``log_q`` only). Of other
+            data the weights of the draws and ``log_likelihood`` are left out: leave-one-out is about rows of the fit.
+        n_draws
+            How many draws of the globals. With data each costs two passes over the rows, and new rows.
+        seed
+            Of the draws.
+        coords
+            Name of an axis -> its labels, as ``{"component": ["short", "long"]}``. Axes are called by their plates,
+            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            Groups: ``posterior``, a joint factor as ``NAME.mean`` and ``NAME.precision``; ``posterior_predictive``;
+            ``log_likelihood``, log p(x_n | globals) of each row with its local variables integrated out (of several
+            observed variables together: ``rows``); ``observed_data``, ``constant_data``; ``sample_stats``, with
+            ``log_q``, ``lp`` (log p(x, globals)) and ``log_weight``, their difference. What has no closed form is left
+            out, and the attribute ``left_out`` says why.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed.
+
+        Notes
+        -----
+        ``arviz.loo`` takes the draws for draws of the posterior, so it is as good as q is.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> data = {"x": [1, 1, 0]}
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit(data)
+        >>> tree = posterior.to_arviz(data, n_draws=100, seed=0)
+        >>> print(dict(tree["log_likelihood"]["x"].sizes))
+        {'chain': 1, 'draw': 100, 'obs': 3}
+        """
+        _check_count("n_draws", n_draws)
+        bound = None if data is None else (data, *self._evaluator.at_points(data))
+        attrs = {
+            "inference_library": "caviar",
+            "inference_library_version": __version__,
+            "elbo": self.elbo,
+            "converged": int(self.converged),
+            "n_iter": self.n_iter,
+        }
+        return inference_data(
+            self.model,
+            self._factors,
+            bound,
+            n_draws=n_draws,
+            rng=generator(seed),
+            coords={} if coords is None else coords,
+            attrs=attrs,
+            is_fit=data is not None and self.is_fit_of(data),
+        )
+
+    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
+        """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
+
+        Above it are the ELBO, why the fit ended, and of several starts where they ended.
+
+        The intervals are those of the factors. Mean field takes these for independent, so that intervals are too narrow
+        where the posterior is not: the table says so, except where one factor is all that is unknown.
+
+        Parameters
+        ----------
+        level
+            Of the intervals, between 0 and 1.
+        max_rows
+            At most so many entries of each variable; None for all.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> print(posterior.summary())
+        ELBO -2.484907 nats, converged (iterations: 2)
+        variable  at  mean   sd  95% interval
+        p              0.6  0.2  0.1941 to 0.9324
+        """
+        if not isinstance(level, Real) or not 0 < level < 1:
+            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+        if max_rows is not None:
+            _check_count("max_rows", max_rows)
+        title = f"ELBO {self.elbo:.6f} nats, {self.status.value} (iterations: {self.n_iter})"
+        variables = self.model.variables
+        plates = {name: [plate.name for plate in variables[name].plates] for name in self._factors}
+        return summary_of(
+            title,
+            self._factors,
+            plates,
+            restarts=self.told_ends,
+            level=level,
+            max_rows=max_rows,
+            remark=self.interval_remark,
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
+        True
+        """
+        return len(self._factors) + len(self._local) == 1 and not self._evaluator.point
+
+    @property
+    def interval_remark(self) -> str:
+        """What is to be known of credible intervals of its factors, in a sentence; empty where they are exact."""
+        return "" if self.is_exact else MEAN_FIELD
+
+    def _repr_html_(self) -> str:
+        """Return the summary, for a notebook."""
+        return self.summary()._repr_html_()
+
+    def elbo_at(
+        self, factors: Mapping[str, Any], data: Mapping[str, Any], *, sample_weight: Any = None
+    ) -> float:
+        """Return the objective of other factors.
+
+        Parameters
+        ----------
+        factors
+            Name -> distribution, for variables whose factor differs from this posterior's. Local
+            Categoricals may be given too (as :meth:`local` returns them); other local factors are at their
+            optimum.
+        data
+            As for the fit.
+        sample_weight
+            As for the fit.
+        """
+        if not isinstance(factors, Mapping):
+            raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
+        plan, passes = self._evaluator.bind(data, sample_weight)
+        return objective_at(plan, {**self._factors, **factors}, passes)
+
+    def __repr__(self) -> str:
+        lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]
+        lines += [f"  {name}: {factor!r}" for name, factor in self._factors.items()]
+        lines += [f"  {name}: one for each row, see posterior.local(data)" for name in sorted(self._local)]
+        return "\n".join(lines)
+
+
+def _check_count(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
+    if value > _MOST:
+        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

@@ -1,0 +1,224 @@
+"""Prediction of the observed variables that are absent from the data of new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import DataError
+from ..._typing import Array
+from ...engine.binding import as_values, check_known_slots, check_support
+from ...engine.known_globals import belongs_to_rows, refuse_missing_value
+from ...engine.known_repetitions import is_joint
+from ...engine.locals import Gated
+from ...engine.ragged import flattened
+from ...language import Constant, Data, Label, Node, Plate, Variable
+from ..simulation import check_labels, conditional, known_arrays, settle_sizes
+from .expectations import Expectations, refuse
+from .moments import moments
+from .prediction import Prediction
+
+__all__ = ["predicted"]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """New rows, and what is known of them.
+
+    Attributes
+    ----------
+    nodes
+        Those of the model.
+    known
+        Name -> values of known arrays and observed variables.
+    partial
+        Names of observed variables that have missing entries.
+    sizes
+        Size of each plate.
+    factors
+        Name -> global factor.
+    local
+        Name -> local factor given the observed variables, rows first.
+    data_plate
+        The plate of the rows.
+    """
+
+    nodes: Sequence[Node]
+    known: Mapping[str, Any]
+    partial: Collection[str]
+    sizes: Mapping[Plate, int]
+    factors: Mapping[str, Any]
+    local: Mapping[str, Any]
+    data_plate: Plate | None
+
+
+def predicted(
+    nodes: Sequence[Node],
+    absent: Sequence[Variable],
+    data: Mapping[str, Any],
+    factors: Mapping[str, Any],
+    local: Mapping[str, Any],
+    data_plate: Plate | None,
+) -> dict[str, Prediction]:
+    """Return the prediction of each absent variable by name.
+
+    Parameters
+    ----------
+    nodes
+        Those of the model.
+    absent
+        Observed variables that the data lack.
+    data
+        Name -> known arrays, and the observed variables that are there.
+    factors
+        Name -> global factor.
+    local
+        Name -> local factor given ``data``, with the rows as first axis.
+    data_plate
+        The plate of the rows; it has one where nothing tells how many.
+
+    Raises
+    ------
+    ModelError
+        If a mean or variance has no closed form: the message says why.
+    """
+    rows = _rows(nodes, data, factors, local, data_plate)
+    return {leaf.name: _prediction(leaf, rows) for leaf in absent}
+
+
+def _rows(
+    nodes: Sequence[Node],
+    data: Mapping[str, Any],
+    factors: Mapping[str, Any],
+    local: Mapping[str, Any],
+    data_plate: Plate | None,
+) -> _Rows:
+    flat = flattened(nodes, data)
+    variables = {node.name: node for node in nodes if isinstance(node, Variable)}
+    _check_names(nodes, flat.data)
+    known = known_arrays(nodes, {name: value for name, value in flat.data.items() if name not in variables})
+    shown = {
+        name: as_values(variables[name], value, variables[name].value_rank)
+        for name, value in flat.data.items()
+        # what is known of a joint factor, a pair, its factor holds
+        if name in variables and not is_joint(variables[name])
+    }
+    means = {name: factor.mean for name, factor in factors.items() if name not in shown}
+    fewest = {data_plate: 1, **flat.fewest} if data_plate is not None else flat.fewest
+    sizes = settle_sizes(nodes, {}, {**known, **shown, **means}, fewest)
+    check_labels(nodes, known, sizes)
+    values = {n: n.value if isinstance(n, Constant) else known[n.name] for n in nodes if n.is_known}
+    for variable in variables.values():
+        check_known_slots(variable, values, sizes)
+    # a value that is missing in part tells nothing by itself: its local factor does
+    complete = {name: value for name, value in shown.items() if not np.isnan(value).any()}
+    for name, value in complete.items():
+        check_support(variables[name], value)
+        if isinstance(variables[name], Label):
+            complete[name] = value.astype(np.intp)
+    return _Rows(
+        nodes, {**known, **complete}, shown.keys() - complete.keys(), sizes, factors, local, data_plate
+    )
+
+
+def _check_names(nodes: Sequence[Node], data: Mapping[str, Any]) -> None:
+    names = [node.name for node in nodes if isinstance(node, Data | Variable)]
+    for name in data:
+        if name not in names:
+            has = ", ".join(f"'{other}'" for other in names)
+            raise DataError(
+                f"the data have '{name}', but the model has no variable of that name; it has {has}"
+            )
+
+
+def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
+    gates: dict[Variable, Array] = {
+        slot.index: _weights(slot.index, leaf, rows)
+        for slot in leaf.slots.values()
+        if isinstance(slot.index, Variable) and slot.index.name not in rows.known
+    }
+    factors = {
+        parent.name: _factor(parent, leaf, rows)
+        for parent in leaf.drawn_given
+        if isinstance(parent, Variable) and parent not in gates and parent.name not in rows.known
+    }
+    shape = tuple(rows.sizes[plate] for plate in leaf.plates)
+
+    def full(array: Array) -> Array:
+        wide = np.broadcast_to(array, shape + array.shape[len(shape) :])
+        first = rows.data_plate in leaf.plates
+        return np.array(np.moveaxis(wide, leaf.plates.index(rows.data_plate), 0) if first else wide)
+
+    mean, variance = moments(leaf, rows.known, factors, gates)
+    return Prediction(full(mean), np.sqrt(full(variance)))
+
+
+def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
+    """Return the distribution of a parent: its factor, or its prior where nothing was observed below it."""
+    if variable.name in rows.factors:
+        return rows.factors[variable.name]
+    _check_complete(variable, leaf, rows)
+    if variable.name in rows.local:
+        factor = rows.local[variable.name]
+        if isinstance(factor, Gated):
+            refuse(leaf, f"the local '{variable.name}' has a factor for each category of another variable")
+        return _in_order_of_plates(factor, variable, rows.data_plate)
+    if not belongs_to_rows(variable, rows.data_plate):
+        refuse_missing_value(variable.name)
+    parents = list(variable.drawn_given)
+    for parent in parents:
+        if not isinstance(parent, Constant) and parent.name not in rows.known:
+            refuse(
+                leaf,
+                f"the local '{variable.name}' has no observation in these rows, and '{parent.name}' that it depends on "
+                f"is not known",
+            )
+    prior = conditional(variable, rows.known)
+    if all(plate.within is None or plate.within not in variable.plates for plate in leaf.plates):
+        return prior
+    # one for each outer repetition, which those within it choose by number
+    sizes = tuple(rows.sizes[plate] for plate in variable.plates)
+    shapes = prior.statistic_shapes(prior.event_shape)
+    natural = (np.broadcast_to(eta, sizes + own) for eta, own in zip(prior.natural, shapes, strict=True))
+    return type(prior).from_natural(tuple(natural))
+
+
+def _check_complete(variable: Variable, leaf: Variable, rows: _Rows) -> None:
+    if variable.name in rows.partial and variable.name not in rows.local:
+        refuse(leaf, f"'{variable.name}', on which it depends, has missing values (NaN)")
+
+
+def _in_order_of_plates(factor: Any, variable: Variable, data_plate: Plate | None) -> Any:
+    """Return a local factor, whose first axis is that of the rows, with its axes in the order of the plates."""
+    if data_plate not in variable.plates or variable.plates[0] is data_plate:
+        return factor
+    where = variable.plates.index(data_plate)
+    return type(factor).from_natural(tuple(np.moveaxis(array, 0, where) for array in factor.natural))
+
+
+def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
+    """Return the probabilities of a latent Categorical: given what was observed of the row, or expected before that."""
+    _check_complete(gate, leaf, rows)
+    if gate.name in rows.local or gate.name in rows.factors:
+        found: Any = rows.local.get(gate.name, rows.factors.get(gate.name))
+        if isinstance(found, Gated):
+            refuse(leaf, f"the local '{gate.name}' has a factor for each category of another variable")
+        # a point has no probabilities, but the one-hot label as its only statistic
+        weights = np.asarray(
+            found.probabilities if hasattr(found, "probabilities") else found.expected_statistics[0]
+        )
+        if gate.name in rows.local and rows.data_plate in gate.plates:
+            weights = np.moveaxis(weights, 0, gate.plates.index(rows.data_plate))
+        return weights
+    if gate.summed or not isinstance(gate, Label):
+        refuse(leaf, f"the state '{gate.name}' of each row depends on its neighbours")
+    (slot,) = gate.slots.values()
+    if isinstance(slot.index, Variable) and slot.index.name not in rows.known:
+        refuse(leaf, f"the probabilities of '{gate.name}' are chosen by the latent '{slot.index.name}'")
+    parent, factors = slot.node, {}
+    if isinstance(parent, Variable) and parent.name not in rows.known:
+        factors[parent.name] = _factor(parent, leaf, rows)
+    return Expectations(gate, rows.known, factors).entries("probabilities")[0]

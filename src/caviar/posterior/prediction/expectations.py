@@ -1,0 +1,275 @@
+r"""Expectations under q of what stands in the slots of one variable: locations, inverse precisions, probabilities.
+
+The operands of a predictor :math:`\eta = \sum_i c_i` are independent under q, and each stands at most once in a
+product. With operands of mean m and covariance C, two products that share the operands k have the covariance
+
+.. math:: \prod_k (m_k m_k' + C_k) - \prod_k m_k m_k' = \sum_k \prod_{l<k} (m_l m_l' + C_l)\, C_k \prod_{l>k} m_l m_l'
+
+times the means of what they do not share: sums of what is small, without the difference of large numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ... import families
+from ..._errors import ModelError
+from ..._typing import Array
+from ...engine.partly_known import PartlyKnown
+from ...engine.point import PointMass
+from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
+from ...language.algebra import Addend
+from ...numerics.linalg import inverse
+from ..simulation import laid_out, operand_slot, slot_value
+
+__all__ = ["SAMPLES", "Expectations", "refuse"]
+
+SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
+"""What to do where there is no closed form."""
+
+
+def refuse(owner: Variable, why: str) -> NoReturn:
+    """Say why the moments of a variable have no closed form."""
+    kind = f"{type(owner).__name__} '{owner.name}'"
+    raise ModelError(f"mean and variance of the {kind} have no closed form here: {why}. {SAMPLES}")
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """Expectations of what stands in the slots of ``owner``, with an axis for each of its plates.
+
+    Attributes
+    ----------
+    owner
+        The variable.
+    known
+        Name -> values of known arrays, of observed variables, and of the Categoricals that are held at a category.
+    factors
+        Name -> distribution of each latent variable, batched over its plates.
+    """
+
+    owner: Variable
+    known: Mapping[str, Any]
+    factors: Mapping[str, Any]
+
+    def location(self, name: str = "mean") -> tuple[Array, Array]:
+        """Return mean and variance of a location, a node or a predictor; of a vector those of each entry."""
+        stated = self.owner.stated[name]
+        if isinstance(stated, Predictor):
+            return self.predictor(stated)
+        mean, covariance = self._moments(self.owner.slots[name])
+        if covariance is None:
+            return mean, np.zeros_like(mean)
+        return mean, np.diagonal(covariance, axis1=-2, axis2=-1) if self.owner.value_rank else covariance
+
+    def predictor(self, stated: Predictor) -> tuple[Array, Array]:
+        """Return mean and variance of a sum of products; the factors of two that share an operand meet once."""
+        mean, variance = np.zeros(()), np.zeros(())
+        for i, addend in enumerate(stated.addends):
+            product = list(self._operands(addend))
+            mean = mean + addend.coefficient * _contracted([(m, letters) for _, m, _, letters in product])
+            for j, other in enumerate(stated.addends[: i + 1]):
+                shared = list(self._operands(other))
+                scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
+                variance = variance + scale * _covariance(product, shared)
+        # rounding may leave a variance of zero just below
+        return mean, np.maximum(variance, 0.0)
+
+    def entries(self, name: str) -> tuple[Array, Array]:
+        """Return mean and variance of a node in a slot, entry by entry."""
+        slot = self.owner.slots[name]
+        if self._is_known(slot.node):
+            value = np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
+            return value, np.zeros_like(value)
+        factor = self._factor(slot.node)
+        if isinstance(factor, PointMass):
+            value = self._laid_out(slot, factor.value)
+            return value, np.zeros_like(value)
+        return self._laid_out(slot, factor.mean), self._laid_out(slot, factor.variance)
+
+    def inverse(self, name: str) -> tuple[Array, Array]:
+        """Return the expected inverse of a precision or rate, and of its square; of a matrix the diagonal of the first.
+
+        It is infinite where the factor has too small a shape: b / (a - 1) and b^2 / ((a - 1) (a - 2)) of a Gamma, and
+        B / (nu - D - 1) of a Wishart. The operands of a product are independent.
+        """
+        # a whole joint factor stands in the slot of the mean, and carries its precision
+        stated = self.owner.stated.get(name)
+        if isinstance(stated, Diagonal):
+            return self._diagonal(stated)
+        if not isinstance(stated, Predictor):
+            return self._inverse(self.owner.slots["mean" if stated is None else name])
+        (addend,) = stated.addends
+        first, second = np.asarray(1 / addend.coefficient), np.asarray(addend.coefficient**-2.0)
+        vector = None
+        for number in addend.numbers:
+            slot = operand_slot(self.owner, number.whole if isinstance(number, Part) else number)
+            one, two = self._inverse(slot)
+            if one.ndim > len(self.owner.plates):
+                vector = one
+            else:
+                first, second = first * one, second * two
+        return (first if vector is None else first[..., None] * vector), second
+
+    def _diagonal(self, stated: Diagonal) -> tuple[Array, Array]:
+        node = stated.node
+        if self._is_known(node):
+            value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
+        else:
+            value = _inverse_moments(self._factor(node))[0]
+        entries = laid_out(value, node.plates[:-1], self.owner, {})
+        return entries, np.square(entries)
+
+    def _inverse(self, slot: Slot) -> tuple[Array, Array]:
+        if self._is_known(slot.node):
+            value = np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
+            return _inverse_of(value, matrix=value.ndim > len(self.owner.plates))
+        first, second = _inverse_moments(self._factor(slot.node))
+        plates = slot.node.plates_of("precision")
+        return self._laid_out(slot, first, plates), self._laid_out(slot, second, plates)
+
+    def _operands(self, addend: Addend) -> Iterator[tuple[int, Array, Array | None, str]]:
+        """Yield for each operand of a product: what tells it apart, mean, covariance (None if known), event letter."""
+        for operand, letter in _with_letters(addend):
+            whole = operand.whole if isinstance(operand, Part) else operand
+            if not isinstance(whole, Node | Indexed):
+                plain = np.asarray(whole, dtype=np.float64)
+                yield id(whole), plain.reshape((1,) * len(self.owner.plates) + plain.shape), None, letter
+                continue
+            slot = operand_slot(self.owner, whole)
+            yield id(slot), *self._moments(slot), letter
+
+    def _moments(self, slot: Slot) -> tuple[Array, Array | None]:
+        if self._is_known(slot.node):
+            return np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64), None
+        mean, covariance = _location_moments(self.owner, self._factor(slot.node))
+        return self._laid_out(slot, mean), None if covariance is None else self._laid_out(slot, covariance)
+
+    def _laid_out(self, slot: Slot, array: Array, plates: tuple[Plate, ...] | None = None) -> Array:
+        return np.asarray(slot_value(self.owner, slot, {**self.known, slot.node.name: array}, plates))
+
+    def _is_known(self, node: Node) -> bool:
+        return isinstance(node, Constant) or node.name in self.known
+
+    def _factor(self, node: Node) -> Any:
+        if node.name not in self.factors:
+            refuse(
+                self.owner,
+                f"'{node.name}' has a value for each row, and depends on variables that are not known",
+            )
+        return self.factors[node.name]
+
+
+_Operand = tuple[int, Array, "Array | None", str]
+
+
+def _with_letters(addend: Addend) -> Iterator[tuple[Any, str]]:
+    """Yield the operands of a product with their event letter: one for each dot product, none for numbers."""
+    for number in addend.numbers:
+        yield number, ""
+    for letter, pair in zip(ascii_lowercase, addend.dots, strict=False):
+        for vector in pair:
+            yield vector, letter
+
+
+def _covariance(one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
+    """Return the covariance of two products of operands; see the head of this file."""
+    theirs = {key: (mean, letter.upper()) for key, mean, _, letter in other}
+    shared = [(key, m, c, letter) for key, m, c, letter in one if c is not None and key in theirs]
+    keys = {key for key, *_ in shared}
+    rest = [(m, letter) for key, m, _, letter in one if key not in keys]
+    rest += [(m, letter.upper()) for key, m, _, letter in other if key not in keys]
+    total = np.zeros(())
+    for k, (key, _, covariance, letter) in enumerate(shared):
+        parts = [*rest, (covariance, letter + theirs[key][1])]
+        for before_key, mean, before, mine in shared[:k]:
+            parts.append((_outer(mean, bool(mine)) + before, mine + theirs[before_key][1]))
+        for after_key, mean, _, mine in shared[k + 1 :]:
+            parts += [(mean, mine), theirs[after_key]]
+        total = total + _contracted(parts)
+    return total
+
+
+def _outer(mean: Array, is_vector: bool) -> Array:
+    return mean[..., :, None] * mean[..., None, :] if is_vector else np.square(mean)
+
+
+def _contracted(parts: Sequence[tuple[Any, str]]) -> Array:
+    """Return the product of arrays, summed over their event letters; plates are the leading axes."""
+    if not parts:
+        return np.ones(())
+    subscripts = ",".join(f"...{letters}" for _, letters in parts)
+    return np.einsum(f"{subscripts}->...", *(array for array, _ in parts), optimize="greedy")
+
+
+def _location_moments(owner: Variable, factor: Any) -> tuple[Array, Array | None]:
+    """Return mean and covariance of a location; None for that of a point.
+
+    Those of a joint factor are infinite with the expected inverse precision, and then finite here: it is added anyhow.
+    """
+    if isinstance(factor, PointMass):
+        value = factor.value[0] if isinstance(factor.value, tuple) else factor.value
+        return np.asarray(value, dtype=np.float64), None
+    if isinstance(factor, PartlyKnown):
+        location, covariance = _location_moments(owner, factor.unknown)
+        at = _location_moments(owner, factor.known)[0]
+        # a distribution has a covariance
+        return factor.laid_out(location, at), factor.laid_out(covariance, 0.0)
+    if isinstance(factor, families.Normal):
+        return factor.mean, factor.variance
+    if isinstance(factor, families.MultivariateNormal):
+        return factor.mean, factor.covariance
+    if isinstance(factor, families.TiedNormalGamma | families.TiedNormalWishart):
+        return _location_moments(owner, factor.marginals)
+    if isinstance(factor, families.NormalGamma):
+        return factor.mean, _finite(_inverse_moments(factor)[0]) / factor.mean_precision
+    if isinstance(factor, families.MultivariateNormalGamma):
+        scale = _finite(_inverse_moments(factor)[0])[..., None, None]
+        return factor.mean, scale * inverse(factor.mean_precision)
+    if isinstance(factor, families.NormalWishart):
+        surplus = factor.df - factor.mean.shape[-1] - 1
+        scale = np.where(surplus > 0, surplus, 1.0) * factor.mean_precision
+        return factor.mean, factor.inverse_scale / scale[..., None, None]
+    refuse(owner, f"its predictor holds a {type(factor).__name__}")
+
+
+def _finite(array: Array) -> Array:
+    return np.where(np.isfinite(array), array, 1.0)
+
+
+_MATRICES = (families.Wishart, families.NormalWishart, families.TiedNormalWishart)
+"""Families whose precision is a matrix."""
+
+
+def _inverse_moments(factor: Any) -> tuple[Array, Array]:
+    """Return the expected inverse of a precision and of its square; of a matrix twice the diagonal of the first."""
+    if isinstance(factor, PointMass):
+        pair = isinstance(factor.value, tuple)
+        value = np.asarray(factor.value[1] if pair else factor.value, dtype=np.float64)
+        wishart = issubclass(factor.family, _MATRICES)
+        return _inverse_of(value, matrix=wishart)
+    if isinstance(factor, PartlyKnown):
+        pairs = zip(_inverse_moments(factor.unknown), _inverse_moments(factor.known), strict=True)
+        first, second = (factor.laid_out(*pair) for pair in pairs)
+        return first, second
+    if isinstance(factor, _MATRICES):
+        surplus = (factor.df - factor.inverse_scale.shape[-1] - 1)[..., None]
+        diagonal = np.diagonal(factor.inverse_scale, axis1=-2, axis2=-1)
+        with np.errstate(divide="ignore"):
+            inverse = diagonal / np.maximum(surplus, 0.0)
+        return inverse, inverse
+    with np.errstate(divide="ignore"):
+        first = factor.rate / np.maximum(factor.shape - 1.0, 0.0)
+        return first, first * factor.rate / np.maximum(factor.shape - 2.0, 0.0)
+
+
+def _inverse_of(value: Array, *, matrix: bool) -> tuple[Array, Array]:
+    if matrix:
+        variances = np.array(np.diagonal(inverse(value), axis1=-2, axis2=-1), dtype=np.float64)
+        return variances, variances
+    return 1.0 / value, np.square(1.0 / value)
