@@ -11,7 +11,7 @@ from caviar.engine.status import Status
 
 ROWS, COLUMNS = 1000, 3
 BEHIND = 0.1
-"""Nats a value by which a start may be behind at the beginning, or nats a row where passes are dear: here 300 or 100."""
+"""Nats a value by which a start may be behind at the beginning, 300 here; nats a row, 100, where passes are dear."""
 
 
 @dataclass(frozen=True)
