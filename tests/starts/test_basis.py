@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from caviar._model import rows_of
 
 import caviar as cv
 from caviar.engine.binding import bind
@@ -11,6 +10,7 @@ from caviar.engine.sample import sample_of
 from caviar.engine.starts.data_start import basis_of
 from caviar.engine.starts.partitioned import in_fewer_clusters
 from caviar.execution import Threads
+from caviar.fitting.model import rows_of
 
 
 def made_from(model, data, seed=0, point=()):
