@@ -36,10 +36,10 @@ from one_pass import make_data
 from threadpoolctl import threadpool_limits
 
 import caviar as cv
-from caviar.engine.binding import bind
-from caviar.engine.given_start import given_start
-from caviar.engine.passes import Passes
-from caviar.engine.state import statistics_of
+from caviar.engine.ascent.state import statistics_of
+from caviar.engine.binding.bind import bind
+from caviar.engine.rows.row_map import Passes
+from caviar.engine.starts.from_user import given_start
 from caviar.execution import Threads
 from caviar.fitting.model import as_executor, rows_of
 

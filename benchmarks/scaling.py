@@ -22,7 +22,7 @@ import numpy as np
 from one_pass import make_data, our_pass
 
 import caviar as cv
-from caviar.engine.passes import Passes
+from caviar.engine.rows.row_map import Passes
 
 ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
 COMPONENTS = (4, 8, 16, 32, 64, 128, 256, 512)

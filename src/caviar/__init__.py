@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
-    from .engine.schedules import Incremental, Stochastic
+    from .engine.ascent.schedules.schedule import Incremental, Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,

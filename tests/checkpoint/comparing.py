@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
-from caviar.engine.partly_known import PartlyKnown
-from caviar.engine.point import PointMass
+from caviar.engine.binding.clamped.factor import PartlyKnown
+from caviar.engine.binding.clamped.point_mass import PointMass
 from caviar.execution import Threads
 
 __all__ = ["Breaking", "Broken", "after", "assert_same_bits", "broken_off_until_done", "parameters"]

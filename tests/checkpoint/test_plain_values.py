@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.partly_known import PartlyKnown
-from caviar.engine.plain_values import plain, restored
-from caviar.engine.point import PointMass
+from caviar.engine.binding.clamped.factor import PartlyKnown
+from caviar.engine.binding.clamped.point_mass import PointMass
+from caviar.engine.checkpoint.plain_values import plain, restored
 from caviar.families import FAMILIES, Gamma, MeanPrecision, Normal, Wishart
 from caviar.storage import pack, unpack
 

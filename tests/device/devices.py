@@ -3,11 +3,11 @@
 import numpy as np
 
 import caviar as cv
-from caviar.engine.binding import bind
-from caviar.engine.loop import Settings
-from caviar.engine.passes import Passes
-from caviar.engine.schedules import Batch
-from caviar.engine.state import statistics_of
+from caviar.engine.ascent.driver import Settings
+from caviar.engine.ascent.schedules.schedule import Batch
+from caviar.engine.ascent.state import statistics_of
+from caviar.engine.binding.bind import bind
+from caviar.engine.rows.row_map import Passes
 from caviar.execution import Threads
 from caviar.fitting.model import rows_of
 

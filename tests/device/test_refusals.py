@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
-from caviar.engine.device_pass import DevicePass
-from caviar.engine.layout import layout_of
-from caviar.engine.state import statistics_of
-from caviar.engine.work import rows_at
+from caviar.engine.ascent.state import statistics_of
+from caviar.engine.rows.device.device_pass import DevicePass
+from caviar.engine.rows.device.layout import layout_of
+from caviar.engine.rows.tasks import rows_at
 from caviar.execution import array_libraries as libraries
 from device.devices import reached, strict
 

@@ -8,13 +8,13 @@ from invariants.registry import CASES
 from numpy.testing import assert_allclose
 
 import caviar as cv
-from caviar.engine import loop
-from caviar.engine.device_pass import DevicePass
-from caviar.engine.layout import layout_of
-from caviar.engine.passes import Passes
-from caviar.engine.state import statistics_of
-from caviar.engine.status import Status
-from caviar.engine.work import InferBlocks, rows_at
+from caviar.engine.ascent import driver as loop
+from caviar.engine.ascent.state import statistics_of
+from caviar.engine.ascent.status import Status
+from caviar.engine.rows.device.device_pass import DevicePass
+from caviar.engine.rows.device.layout import layout_of
+from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.tasks import InferBlocks, rows_at
 from caviar.execution.array_libraries import library_of
 from device.devices import hard, reached, strict, sums
 

@@ -5,7 +5,7 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine.row_marks import RowMarks
+from caviar.engine.checkpoint.row_marks import RowMarks
 
 OBS = cv.Plate("obs")
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 import caviar as cv
-from caviar.engine.given_globals import log_joint_at, row_log_likelihoods, why_no_rows
+from caviar.engine.evaluation.at_points import log_joint_at, row_log_likelihoods, why_no_rows
 from caviar.posterior.simulation import _over_plates, conditional
 
 APART = {"measured-apart", "items"}

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from oracles.reference import high_precision
 
 from caviar import families
-from caviar.engine.status import Status
+from caviar.engine.ascent.status import Status
 from edges import stated
 
 WIDTH, APART = 1e-4, 2e-4

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from caviar.engine.moments import moments
-from caviar.engine.status import Status
+from caviar.engine.ascent.status import Status
+from caviar.engine.binding.missing.moments import moments
 from edges import stated
 
 STATES = [stated.independent, stated.joint]

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import caviar as cv
-from caviar.engine.status import Status
+from caviar.engine.ascent.status import Status
 from edges import stated
 
 BLOBS = np.random.default_rng(3).standard_normal((60, 2)) + np.repeat([[0.0], [8.0]], 30, axis=0)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
-from caviar.engine.products import block_rows
+from caviar.engine.design.dense import block_rows
 from edges import stated
 
 N, K = 2_000_000, 8

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 from torture.registry import CASES
 
 import caviar as cv
-from caviar.engine.binding import bind
-from caviar.engine.frame import frame_of
-from caviar.engine.moments import moments
-from caviar.engine.status import Status
+from caviar.engine.ascent.status import Status
+from caviar.engine.binding.bind import bind
+from caviar.engine.binding.coordinates import frame_of
+from caviar.engine.binding.missing.moments import moments
 
 
 @pytest.mark.parametrize("value", [0.1, 1e100, -1e8 / 3, 7e-300])

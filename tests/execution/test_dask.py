@@ -13,8 +13,8 @@ from invariants.registry import CASES
 from sklearn.base import clone
 
 import caviar as cv
-from caviar.engine.status import Status
-from caviar.engine.work import Order
+from caviar.engine.ascent.status import Status
+from caviar.engine.rows.tasks import Order
 from caviar.execution import connection, dask, placement
 
 pytest.importorskip("distributed")

@@ -16,7 +16,7 @@ import caviar as cv
 from caviar._version import versions
 from caviar.data import ArrayRows, as_rows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
-from caviar.engine.sample import sample_of
+from caviar.engine.rows.subsample import sample_of
 from caviar.execution import Threads
 from caviar.lazy import block_map
 from caviar.lazy.graph_rows import Packer, unpacked

@@ -8,8 +8,8 @@ import pytest
 
 import caviar as cv
 from caviar import families
-from caviar.engine.plan import Plan
-from caviar.engine.status import Status
+from caviar.engine.ascent.problem import Plan
+from caviar.engine.ascent.status import Status
 from invariants.registry import CASES
 
 CASE = CASES["independent"]
@@ -132,7 +132,7 @@ def test_broken_family_is_named(monkeypatch):
 
 def test_broken_local_update_is_named(monkeypatch):
     """Responsibilities that are not the optimal ones are caught too, and named by their variable."""
-    from caviar.engine.locals import CategoricalFactor
+    from caviar.engine.local.categorical import CategoricalFactor
 
     infer, passes = CategoricalFactor.infer, []
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine import features
+from caviar.engine.design import features
 
 N, K, V = 700, 3, 30
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.ends import distinct_ends, told_ends
+from caviar.engine.starts.restarts import distinct_ends, told_ends
 
 
 def _labels_of_columns() -> tuple[cv.Model, dict[str, Any]]:

@@ -8,7 +8,8 @@ import pytest
 from checkpoint.comparing import after, assert_same_bits, broken_off_until_done
 
 import caviar as cv
-from caviar.engine import loop, saddles
+from caviar.engine.ascent import driver as loop
+from caviar.engine.ascent import saddles
 from caviar.fitting import model as model_module
 from invariants.registry import CASES
 

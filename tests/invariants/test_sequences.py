@@ -11,9 +11,10 @@ from oracles.reference.hidden_markov import Dirichlets, ascend
 import caviar as cv
 import caviar.models
 from caviar.data import ArrayRows
-from caviar.engine import row_pass, sequences
-from caviar.engine.priors import prior_draw, prior_start
-from caviar.engine.state import statistics_of
+from caviar.engine.ascent.state import statistics_of
+from caviar.engine.rows import e_step as row_pass
+from caviar.engine.rows import sequences
+from caviar.engine.starts.factors.prior import prior_draw, prior_start
 from caviar.execution import Threads
 
 STATES = 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine import sample as sampling
+from caviar.engine.rows import subsample as sampling
 
 K = 4
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import caviar as cv
-from caviar.engine import row_pass
-from caviar.engine import sequences as blocks
+from caviar.engine.rows import e_step as row_pass
+from caviar.engine.rows import sequences as blocks
 
 STATES = 3
 FIXED = {"max_iter": 4, "tol": 0.0, "accelerate": False, "seed": 0}

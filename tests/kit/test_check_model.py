@@ -5,8 +5,8 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine import locals as engine_locals
-from caviar.engine.updates import GlobalUpdate
+from caviar.engine.compiled.global_update import GlobalUpdate
+from caviar.engine.local import local_factor as engine_locals
 from caviar.families import Gamma, Normal
 from caviar.fitting import model as model_module
 from caviar.language.templates import LOG_2PI, template

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from caviar.engine.agglomeration import agglomerated
-from caviar.engine.clusters import partitions
-from caviar.engine.kmeans import _seeds, kmeans
+from caviar.engine.starts.clustering.agglomeration import agglomerated
+from caviar.engine.starts.clustering.kmeans import _seeds, kmeans
+from caviar.engine.starts.clustering.partitions import partitions
 
 
 def _cost(points, weights, labels):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from caviar.engine.starts.clusterwise import _Addend, _from_stars, _Squares
+from caviar.engine.starts.guesses.clusterwise import _Addend, _from_stars, _Squares
 
 
 def _two_lines(rng, n_rows=40):

@@ -19,7 +19,7 @@ from sklearn.mixture import GaussianMixture
 
 import caviar as cv
 from caviar import families, models
-from caviar.engine.binding import bind
+from caviar.engine.binding.bind import bind
 from caviar.testing import check_model
 
 KAPPA = np.array([0.4, 1.7, 0.9])

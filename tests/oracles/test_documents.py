@@ -12,10 +12,10 @@ from scipy.special import digamma, gammaln, logsumexp
 
 import caviar as cv
 import caviar.models
-from caviar.engine.documents import kernel
-from caviar.engine.documents.document_pass import DocumentPass
-from caviar.engine.documents.kernel import TopicWords, ascend_documents, bounds_of_proportions
-from caviar.engine.scratch import Scratch
+from caviar.engine.design.scratch import Scratch
+from caviar.engine.topics import kernel
+from caviar.engine.topics.e_step import DocumentPass
+from caviar.engine.topics.kernel import TopicWords, ascend_documents, bounds_of_proportions
 
 TOPICS, WORDS = 3, 40
 ALPHA, ETA = np.array([0.4, 0.7, 1.1]), 0.3

@@ -7,7 +7,7 @@ import pytest
 
 import caviar as cv
 from caviar import families
-from caviar.engine.status import Status
+from caviar.engine.ascent.status import Status
 from caviar.testing import exact_kl, exact_log_evidence, exact_posterior
 from oracles.reference import known_variance
 

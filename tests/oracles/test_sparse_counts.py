@@ -10,8 +10,8 @@ from scipy.stats import dirichlet_multinomial
 
 import caviar as cv
 from caviar.data import ArrayRows
-from caviar.engine.sample import sample_of
-from caviar.engine.starts import points
+from caviar.engine.rows.subsample import sample_of
+from caviar.engine.starts.guesses import points
 from caviar.testing import check_model
 
 V, K, N = 30, 3, 500

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 
 import caviar as cv
-import caviar.engine.predictive
+import caviar.engine.evaluation.predictive
 import caviar.models
 
 OBS = cv.Plate("obs")
@@ -417,7 +417,7 @@ def test_narrow_components_far_apart_keep_their_digits():
 def test_blocks_of_rows_do_not_matter(monkeypatch):
     posterior, data = mixed_with_columns()
     one = posterior.log_predictive(data)
-    monkeypatch.setattr(caviar.engine.predictive, "_ENTRIES", 7)
+    monkeypatch.setattr(caviar.engine.evaluation.predictive, "_ENTRIES", 7)
     np.testing.assert_allclose(posterior.log_predictive(data), one, rtol=1e-14)
 
 

@@ -5,10 +5,10 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine import loop
-from caviar.engine.memoized import Memoized
-from caviar.engine.schedules import as_schedule, n_batches_of
-from caviar.engine.sums import Sums
+from caviar.engine.ascent import driver as loop
+from caviar.engine.ascent.schedules.schedule import as_schedule, n_batches_of
+from caviar.engine.local.statistics import Sums
+from caviar.engine.rows.memoized import Memoized
 
 N_ROWS = 3_000
 

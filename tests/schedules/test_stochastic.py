@@ -5,7 +5,7 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine import stochastic
+from caviar.engine.ascent.schedules import stochastic
 from schedules.test_incremental import CHAINS, three_clusters
 
 

@@ -8,9 +8,10 @@ from scipy.special import gammaln
 from scipy.stats import multivariate_t
 
 import caviar as cv
-from caviar.engine.starts import assignment, data_start
-from caviar.engine.starts.from_labels import from_labels
-from caviar.engine.starts.steps import in_steps
+from caviar.engine.starts import from_data as data_start
+from caviar.engine.starts.components.steps import in_steps
+from caviar.engine.starts.guesses import assignment
+from caviar.engine.starts.guesses.from_labels import from_labels
 from starts.registry import CASES
 
 

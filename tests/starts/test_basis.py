@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.binding import bind
-from caviar.engine.passes import Passes
-from caviar.engine.sample import sample_of
-from caviar.engine.starts.data_start import basis_of
-from caviar.engine.starts.partitioned import in_fewer_clusters
+from caviar.engine.binding.bind import bind
+from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.subsample import sample_of
+from caviar.engine.starts.from_data import basis_of
+from caviar.engine.starts.guesses.partitioned import in_fewer_clusters
 from caviar.execution import Threads
 from caviar.fitting.model import rows_of
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.starts import data_start
-from caviar.engine.starts.assignment import rearranged
+from caviar.engine.starts import from_data as data_start
 from caviar.engine.starts.exchange import labels_of
-from caviar.engine.starts.from_labels import from_labels
+from caviar.engine.starts.guesses.assignment import rearranged
+from caviar.engine.starts.guesses.from_labels import from_labels
 from starts.registry import CASES
 
 

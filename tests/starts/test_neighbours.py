@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import caviar as cv
-from caviar.engine.starts import data_start
-from caviar.engine.starts.neighbours import _places, by_neighbours
+from caviar.engine.starts import from_data as data_start
+from caviar.engine.starts.guesses.neighbours import _places, by_neighbours
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from caviar.engine import trials
-from caviar.engine.status import Status
+from caviar.engine.ascent.status import Status
+from caviar.engine.starts.factors import race as trials
 
 ROWS, COLUMNS = 1000, 3
 BEHIND = 0.1

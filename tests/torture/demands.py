@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import caviar as cv
-from caviar.engine.status import Status
+from caviar.engine.ascent.status import Status
 from torture.case import Case
 from torture.shells import SHELLS, is_em, takes_missing
 

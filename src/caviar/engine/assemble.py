@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..language import Variable, terms_of
-from .binding import Binding
-from .compile import Compiled, compile_terms
-from .documents.binding import DocumentBinding
-from .documents.compile import compile_documents, document_factors
-from .documents.document_pass import DocumentPass
-from .factorisation import local_factors
-from .frame import Frame, frame_of
-from .locals import LocalFactor
-from .partial_vectors import partial_vectors_of
-from .plan import Plan, RowsOfPlan
-from .recentring import recentrings_of
-from .row_pass import RowPass
+from .ascent.problem import Plan, RowsOfPlan
+from .binding.bound_model import Binding
+from .binding.coordinates import Frame, frame_of
+from .compiled.compiler import Compiled, compile_terms
+from .compiled.factorisation import local_factors
+from .compiled.missing_patterns_of import partial_vectors_of
+from .local.local_factor import LocalFactor
+from .rows.e_step import RowPass
+from .rows.recentring import recentrings_of
+from .topics.compile import compile_documents, document_factors
+from .topics.e_step import DocumentPass
+from .topics.lowering import DocumentBinding
 
 __all__ = ["assemble"]
 

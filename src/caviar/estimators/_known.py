@@ -9,8 +9,8 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
-from ..engine.partly_known import PartlyKnown
-from ..engine.point import PointMass
+from ..engine.binding.clamped.factor import PartlyKnown
+from ..engine.binding.clamped.point_mass import PointMass
 from ._arguments import as_weights
 from ._structure import CovarianceStructure
 

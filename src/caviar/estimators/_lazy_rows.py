@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from .._errors import DataError
 from .._typing import AnyArray
 from ..data import as_rows, column_names
-from ..engine.binding import as_weights
+from ..engine.binding.values import as_weights
 from ..lazy.block_map import map_blocks
 from ..lazy.rows import Computed, LazyRows, in_memory
 

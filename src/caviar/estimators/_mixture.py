@@ -19,8 +19,8 @@ from .._errors import DataError
 from .._typing import AnyArray, Array
 from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
-from ..engine.loop import Progress
-from ..engine.status import Status
+from ..engine.ascent.driver import Progress
+from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..posterior.posterior import Posterior

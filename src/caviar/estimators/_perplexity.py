@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..engine.loop import Progress
+from ..engine.ascent.driver import Progress
 
 __all__ = ["PerplexityWatch"]
 

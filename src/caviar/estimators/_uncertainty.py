@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from .._typing import Array
-from ..engine.partly_known import PartlyKnown
-from ..engine.point import PointMass
+from ..engine.binding.clamped.factor import PartlyKnown
+from ..engine.binding.clamped.point_mass import PointMass
 from ..families import (
     Dirichlet,
     ExponentialFamily,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ..engine.status import Status
+from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..fitting.progress import lines
 from ..lazy.rows import in_memory

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_array
 
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
-from ..engine.loop import Progress
-from ..engine.status import Status
+from ..engine.ascent.driver import Progress
+from ..engine.ascent.status import Status
 from ..fitting.progress import lines
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing

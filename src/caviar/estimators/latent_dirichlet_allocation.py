@@ -16,11 +16,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..data import on_host, refuse_unmade
-from ..engine.evaluate import objective_at
-from ..engine.loop import Progress
-from ..engine.schedules import Schedule, as_schedule
-from ..engine.schedules import Stochastic as StochasticSteps
-from ..engine.status import Status
+from ..engine.ascent.driver import Progress
+from ..engine.ascent.schedules.schedule import Schedule, as_schedule
+from ..engine.ascent.schedules.schedule import Stochastic as StochasticSteps
+from ..engine.ascent.status import Status
+from ..engine.evaluation.evaluate import objective_at
 from ..families import Dirichlet
 from ..fitting.model import Model, _Evaluator
 from ..fitting.progress import reporter

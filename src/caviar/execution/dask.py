@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Self, TypeVar
 
 from .._errors import ClusterError, ParameterError
-from ..engine.executor import Executor
+from ..engine.rows.executor import Executor
 from ..lazy.graph_rows import is_graph
 from ..lazy.silence import Patience
 from .assembled import Assembled

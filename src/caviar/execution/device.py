@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._errors import ParameterError, PrecisionWarning
-from ..engine.block_pass import BlockPass
-from ..engine.device_pass import DevicePass, refuse_what_no_device_takes
-from ..engine.executor import Executor
-from ..engine.layout import layout_of
-from ..engine.row_pass import RowPass
-from ..engine.sums import Rows, Sums
-from ..engine.work import Chunk, InferBlocks, RowSource, Work, rows_at
+from ..engine.local.statistics import Rows, Sums
+from ..engine.rows.device.device_pass import DevicePass, refuse_what_no_device_takes
+from ..engine.rows.device.layout import layout_of
+from ..engine.rows.e_step import RowPass
+from ..engine.rows.executor import Executor
+from ..engine.rows.row_model import BlockPass
+from ..engine.rows.tasks import Chunk, InferBlocks, RowSource, Work, rows_at
 from ..numerics.pairwise import pairwise_sum
 from .array_libraries import library_of
 from .held_blocks import HeldBlocks

@@ -10,9 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ..engine.executor import Executor
-from ..engine.sums import Sums
-from ..engine.work import Chunk, RowSource, Work
+from ..engine.local.statistics import Sums
+from ..engine.rows.executor import Executor
+from ..engine.rows.tasks import Chunk, RowSource, Work
 from ..numerics.blas import limit_this_thread, one_blas_thread, see_to_one_thread
 from ..numerics.pairwise import pairwise_sum
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from .._errors import CheckpointError, CheckpointWarning, DataError, ParameterError
 from .._version import __version__
-from ..engine.checkpoint import plain_moment, plain_result, restored_moment, restored_result
-from ..engine.ends import Ends
-from ..engine.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
-from ..engine.loop import Settings
-from ..engine.moment import Moment, Walk
-from ..engine.passes import Passes
-from ..engine.plan import Plan
-from ..engine.schedules import Schedule
+from ..engine.ascent.driver import Settings
+from ..engine.ascent.moment import Moment, Walk
+from ..engine.ascent.problem import Plan
+from ..engine.ascent.schedules.schedule import Schedule
+from ..engine.checkpoint.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
+from ..engine.checkpoint.states import plain_moment, plain_result, restored_moment, restored_result
+from ..engine.rows.row_map import Passes
+from ..engine.starts.restarts import Ends
 from ..language import Node
 from ..numerics.blas import arithmetic
 from ..storage import read_checkpoint, write_checkpoint

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ..engine.beliefs import Beliefs
-from ..engine.partly_known import PartlyKnown
-from ..engine.point import PointMass
-from ..engine.row_marks import RowMarks
-from ..engine.status import Status
+from ..engine.ascent.beliefs import Beliefs
+from ..engine.ascent.status import Status
+from ..engine.binding.clamped.factor import PartlyKnown
+from ..engine.binding.clamped.point_mass import PointMass
+from ..engine.checkpoint.row_marks import RowMarks
 from ..language import Categorical, Plate, Variable
 from ..posterior.documents import factor_of_document
 from ..posterior.documents.shapes import Sizes

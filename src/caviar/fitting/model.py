@@ -13,31 +13,31 @@ from scipy.sparse import issparse
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from ..data import ArrayRows, as_rows
+from ..engine.ascent.beliefs import Beliefs
+from ..engine.ascent.driver import Progress, Result, Settings, ascend
+from ..engine.ascent.impossible import refuse_impossible
+from ..engine.ascent.moment import Moment, Walk
+from ..engine.ascent.problem import Plan, extreme_parameter
+from ..engine.ascent.schedules.schedule import Schedule, Stochastic, as_schedule, n_batches_of
+from ..engine.ascent.schedules.stochastic import wander, wander_on
+from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
-from ..engine.beliefs import Beliefs
-from ..engine.binding import Binding
-from ..engine.data_summary import summary_of_data
-from ..engine.documents.binding import DocumentBinding, bind_rows
-from ..engine.ends import Ends
-from ..engine.executor import Executor
-from ..engine.gaps import entries_name, order_of_patterns
-from ..engine.given_start import given_start
-from ..engine.impossible import refuse_impossible
-from ..engine.loop import Progress, Result, Settings, ascend
-from ..engine.missing import mask_name
-from ..engine.moment import Moment, Walk
-from ..engine.passes import Passes
-from ..engine.plan import Plan, extreme_parameter
-from ..engine.priors import prior_start
-from ..engine.row_marks import RowMarks, marks_of
-from ..engine.sample import Sample, sample_of
-from ..engine.schedules import Schedule, Stochastic, as_schedule, n_batches_of
-from ..engine.sequences import ImpossibleSequenceError
-from ..engine.starts.chance import chance_start, drawn_start
-from ..engine.starts.data_start import data_start
-from ..engine.status import Status
-from ..engine.stochastic import wander, wander_on
-from ..engine.trials import Start
+from ..engine.binding.bound_model import Binding
+from ..engine.binding.data_summary import summary_of_data
+from ..engine.binding.missing.entries import entries_name, order_of_patterns
+from ..engine.binding.missing.values import mask_name
+from ..engine.checkpoint.row_marks import RowMarks, marks_of
+from ..engine.rows.executor import Executor
+from ..engine.rows.row_map import Passes
+from ..engine.rows.sequences import ImpossibleSequenceError
+from ..engine.rows.subsample import Sample, sample_of
+from ..engine.starts.by_restart import chance_start, drawn_start
+from ..engine.starts.factors.prior import prior_start
+from ..engine.starts.factors.race import Start
+from ..engine.starts.from_data import data_start
+from ..engine.starts.from_user import given_start
+from ..engine.starts.restarts import Ends
+from ..engine.topics.lowering import DocumentBinding, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
 from ..families import ExponentialFamily
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..engine.loop import Progress
+from ..engine.ascent.driver import Progress
 
 __all__ = ["lines", "reporter"]
 

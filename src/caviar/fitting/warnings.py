@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 
 from .._errors import CollapseWarning, ConvergenceWarning, LostDigitsWarning
-from ..engine.conditioning import nearly_singular
-from ..engine.loop import Result, Settings
-from ..engine.status import Status
+from ..engine.ascent.driver import Result, Settings
+from ..engine.ascent.lost_digits import nearly_singular
+from ..engine.ascent.status import Status
 from ..language import Node
 
 __all__ = ["warn_about"]

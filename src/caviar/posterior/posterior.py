@@ -12,15 +12,21 @@ import numpy as np
 from .._errors import DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from .._version import __version__
-from ..engine.beliefs import Beliefs
-from ..engine.ends import distinct_ends, told_ends
-from ..engine.evaluate import factors_at, local_distributions, objective_at, points_at, predictive_densities
-from ..engine.known_globals import belongs_to_rows, refuse_missing_value
-from ..engine.loop import Result
-from ..engine.passes import Passes
-from ..engine.plan import Plan
-from ..engine.row_marks import RowMarks, share_seen
-from ..engine.status import Status
+from ..engine.ascent.beliefs import Beliefs
+from ..engine.ascent.driver import Result
+from ..engine.ascent.problem import Plan
+from ..engine.ascent.status import Status
+from ..engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
+from ..engine.checkpoint.row_marks import RowMarks, share_seen
+from ..engine.evaluation.evaluate import (
+    factors_at,
+    local_distributions,
+    objective_at,
+    points_at,
+    predictive_densities,
+)
+from ..engine.rows.row_map import Passes
+from ..engine.starts.restarts import distinct_ends, told_ends
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved

@@ -15,9 +15,9 @@ from scipy.sparse import issparse
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError, PlateError
 from .._typing import AnyArray
-from ..engine.binding import as_values
-from ..engine.missing import filled
-from ..engine.ragged import flattened
+from ..engine.binding.missing.values import filled
+from ..engine.binding.nested import flattened
+from ..engine.binding.values import as_values
 from ..families import ExponentialFamily, MeanPrecision, TiedNormalGamma, TiedNormalWishart
 from ..language import (
     Constant,

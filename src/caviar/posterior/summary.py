@@ -12,7 +12,7 @@ from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .. import families
 from .._typing import Array
-from ..engine.partly_known import PartlyKnown
+from ..engine.binding.clamped.factor import PartlyKnown
 from ..numerics.linalg import inverse
 
 __all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]

@@ -11,13 +11,14 @@ from functools import partial
 
 import numpy as np
 
-from ..evaluate import factors_at, local_distributions
-from ..trials import Start, best_of
-from .assignment import rearranged
-from .basis import Basis, Guess
-from .from_labels import from_labels
+from ..evaluation.evaluate import factors_at, local_distributions
+from .factors.race import Start, best_of
+from .guesses.assignment import rearranged
+from .guesses.basis import Basis, Guess
+from .guesses.from_labels import from_labels
 
 __all__ = ["exchanged", "labels_of"]
+
 
 _ROUNDS = 3
 """Times that clusters are given to components anew: an exchange changes them in turn."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...data import ArrayRows
-from ...engine.loop import Progress
-from ...engine.sample import sample_of
-from ...engine.status import Status
+from ...engine.ascent.driver import Progress
+from ...engine.ascent.status import Status
+from ...engine.rows.subsample import sample_of
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..._typing import Array
-from ...engine.status import Status
+from ...engine.ascent.status import Status
 from ...posterior.posterior import Posterior
 from .memory import Memory
 from .move import Move

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..._typing import Array
 from ...densities import MixtureDensity, NormalMixture, ProductStudentMixture, StudentMixture
-from ...engine.point import PointMass
+from ...engine.binding.clamped.point_mass import PointMass
 from ...language import Categorical, Gamma, Normal, NormalGamma, Plate, Variable
 from .._arguments import as_broadcast
 from .._data_scale import DataScale

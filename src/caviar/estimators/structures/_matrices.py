@@ -16,7 +16,7 @@ from ...densities import (
     whitening_of_precisions,
     whitening_of_shapes,
 )
-from ...engine.point import PointMass
+from ...engine.binding.clamped.point_mass import PointMass
 from ...language import Categorical, MultivariateNormal, NormalWishart, Plate, Variable, Wishart
 from ...numerics.linalg import cholesky, inverse
 from .._arguments import as_broadcast, as_positive_definite, require_number

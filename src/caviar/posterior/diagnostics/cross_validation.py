@@ -10,11 +10,11 @@ import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
-from ...engine.evaluate import in_frame
-from ...engine.loop import Result, Settings, ascend
-from ...engine.passes import Passes
-from ...engine.plan import Plan
-from ...engine.ragged import nested_plates
+from ...engine.ascent.driver import Result, Settings, ascend
+from ...engine.ascent.problem import Plan
+from ...engine.binding.nested import nested_plates
+from ...engine.evaluation.evaluate import in_frame
+from ...engine.rows.row_map import Passes
 
 __all__ = ["Left", "results_without"]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import Array
-from ...engine.given_globals import why_inexact
-from ...engine.passes import Passes
-from ...engine.plan import Plan
-from ...engine.point import PointMass
+from ...engine.ascent.problem import Plan
+from ...engine.binding.clamped.point_mass import PointMass
+from ...engine.evaluation.at_points import why_inexact
+from ...engine.rows.row_map import Passes
 from .draws import draws_of
 from .tail import GOOD, Tail, log_mean_of, tail_of
 

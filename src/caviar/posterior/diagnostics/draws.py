@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...engine.given_globals import log_joint_at
-from ...engine.partly_known import PartlyKnown
-from ...engine.passes import Passes
-from ...engine.plan import Plan
-from ...engine.point import PointMass
+from ...engine.ascent.problem import Plan
+from ...engine.binding.clamped.factor import PartlyKnown
+from ...engine.binding.clamped.point_mass import PointMass
+from ...engine.evaluation.at_points import log_joint_at
+from ...engine.rows.row_map import Passes
 
 __all__ = ["Draws", "draws_of"]
 

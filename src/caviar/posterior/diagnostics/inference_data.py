@@ -10,10 +10,10 @@ from scipy.sparse import issparse
 
 from ..._errors import CaviarError, ParameterError
 from ..._typing import AnyArray
-from ...engine.given_globals import row_log_likelihoods, why_inexact, why_no_rows
-from ...engine.passes import Passes
-from ...engine.plan import Plan
-from ...engine.ragged import nested_plates
+from ...engine.ascent.problem import Plan
+from ...engine.binding.nested import nested_plates
+from ...engine.evaluation.at_points import row_log_likelihoods, why_inexact, why_no_rows
+from ...engine.rows.row_map import Passes
 from ...language import Data, Variable
 from ...lazy.rows import in_memory
 from .arviz import as_inference_data

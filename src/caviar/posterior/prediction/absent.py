@@ -10,11 +10,11 @@ import numpy as np
 
 from ..._errors import DataError
 from ..._typing import Array
-from ...engine.binding import as_values, check_known_slots, check_support
-from ...engine.known_globals import belongs_to_rows, refuse_missing_value
-from ...engine.known_repetitions import is_joint
-from ...engine.locals import Gated
-from ...engine.ragged import flattened
+from ...engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
+from ...engine.binding.clamped.repetitions import is_joint
+from ...engine.binding.nested import flattened
+from ...engine.binding.values import as_values, check_known_slots, check_support
+from ...engine.local.gated import Gated
 from ...language import Constant, Data, Label, Node, Plate, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, refuse

@@ -20,8 +20,8 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError
 from ..._typing import Array
-from ...engine.partly_known import PartlyKnown
-from ...engine.point import PointMass
+from ...engine.binding.clamped.factor import PartlyKnown
+from ...engine.binding.clamped.point_mass import PointMass
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
 from ...numerics.linalg import inverse

@@ -11,8 +11,8 @@ from scipy.special import expit, ndtr
 
 from ... import families
 from ..._typing import Array
-from ...engine.partly_known import PartlyKnown
-from ...engine.point import PointMass
+from ...engine.binding.clamped.factor import PartlyKnown
+from ...engine.binding.clamped.point_mass import PointMass
 from ...language import (
     Bernoulli,
     Categorical,

@@ -1,0 +1,108 @@
+"""Beliefs: factors of an earlier fit in the place of priors, so that more rows can be added to what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ImproperError, ModelError, PlateError
+from ...families import ExponentialFamily
+from ...language import Variable
+from ..binding.clamped.point_mass import PointMass
+from ..binding.nested import outer_variables
+from .problem import Plan
+from .state import State
+
+__all__ = ["Beliefs", "beliefs_about", "beliefs_of_points"]
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What an earlier fit knows of the globals: all that more rows need of it.
+
+    Attributes
+    ----------
+    factors
+        Global factors by name, measured from the user's origin.
+    of_points
+        Of point masses among them, the distributions whose modes they are.
+    """
+
+    factors: Mapping[str, Any]
+    of_points: Mapping[str, ExponentialFamily]
+
+    def about(self, plan: Plan) -> dict[Variable, ExponentialFamily]:
+        """Return what a plan for more data takes for priors of its globals."""
+        return beliefs_about(plan, self.factors, self.of_points)
+
+
+def beliefs_of_points(state: State) -> dict[Variable, ExponentialFamily]:
+    """Return for each global that is a point mass the distribution whose mode it is, measured from the user's origin.
+
+    Its natural parameters are those of the optimal factor; a point that has none, as under a flat prior with too few
+    rows, is left out.
+    """
+    found: dict[Variable, ExponentialFamily] = {}
+    plan = state.plan
+    for variable in plan.order:
+        if not isinstance(state.q[variable], PointMass) or variable not in plan.point:
+            continue
+        natural = plan.updates[variable].natural(state.arrays)
+        try:
+            factor: Any = variable.family.from_natural(natural)
+        except ImproperError:
+            continue
+        reference = plan.frame.of(variable)
+        found[variable] = factor if reference is None else factor.translate(reference)
+    return found
+
+
+def beliefs_about(
+    plan: Plan, factors: Mapping[str, Any], of_points: Mapping[str, ExponentialFamily]
+) -> dict[Variable, ExponentialFamily]:
+    """Return the factors of an earlier fit by global variable of a plan for other data.
+
+    Variables of an outer plate, as the proportions of documents, belong to the data and keep their priors.
+
+    Parameters
+    ----------
+    factors, of_points
+        Global factors of the earlier fit by name, and for point masses the distributions whose modes they are.
+
+    Raises
+    ------
+    ModelError
+        If a factor is missing, or is partly known, or is a point without a distribution.
+    PlateError
+        If a factor has other repetitions than the variable has with the data.
+    """
+    outer = outer_variables(plan.binding.nodes, plan.order)
+    return {v: _belief(plan, v, factors, of_points) for v in plan.order if v not in outer}
+
+
+def _belief(
+    plan: Plan, variable: Variable, factors: Mapping[str, Any], of_points: Mapping[str, ExponentialFamily]
+) -> ExponentialFamily:
+    name = variable.name
+    factor = of_points.get(name, factors.get(name))
+    if factor is None or not isinstance(factor, variable.family):
+        if isinstance(factor, PointMass):
+            why = "is a point mass that no distribution stands behind: it had too few rows, or was saved and loaded"
+        elif factor is None:
+            why = "is missing (if its values came with the earlier rows, give them with these, too)"
+        else:
+            why = "is known in part"
+        raise ModelError(
+            f"the earlier posterior cannot serve as the prior of '{name}': its factor {why}. Fit all rows at once"
+        )
+    own = [np.shape(array) for array in factor.natural]
+    wanted = [fixed.shape for fixed in plan.updates[variable].fixed]
+    if own != wanted:
+        raise PlateError(
+            f"'{name}' has natural parameters of shapes {wanted} with these data, but {own} in the earlier posterior; "
+            f"give plates other than that of the rows a size where they are stated: Plate(name, size)"
+        )
+    return factor

@@ -1,0 +1,145 @@
+"""Collapse: a factor under a flat prior that shrank onto (almost) no data.
+
+Under a flat prior the objective grows without limit as a component empties or its covariance becomes
+singular, and coordinate ascent climbs there. Such an end is no fit; it is told apart by the rows that the
+component has left, and by its precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...language import Indexed, Slot, Variable
+from ...lazy.block_map import largest_of
+from ...numerics.linalg import inverse
+from .problem import Plan
+
+__all__ = ["has_collapsed"]
+
+
+_FEWEST_ROWS = 0.5
+_MOST_COLLINEAR = 1e13
+"""Variance of a column over its variance given the others, within a component, above which they are collinear."""
+_MOST_COLLINEAR_WITH_GAPS = 1e10
+"""The same where vectors are missing in part: what is missing is regressed on the rest, which has fewer digits."""
+_NARROWEST = 8 * np.finfo(float).eps
+"""Standard deviation of a component, relative to the size of the data, that rounding alone would give."""
+_LEAST_SIZE = 1e-12
+"""Size of a component's location, relative to that of the data, below which it counts as zero."""
+
+
+def has_collapsed(plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
+    """Whether a flat factor has less than half a row left, or a singular covariance."""
+    flat = [variable for variable in plan.order if plan.binding.is_flat(variable)]
+    return any(
+        _is_empty(plan, variable, arrays) or _is_singular(plan, variable, q, arrays) for variable in flat
+    )
+
+
+def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
+    gates = {
+        slot.index
+        for node in plan.binding.nodes
+        if isinstance(node, Variable)
+        for slot in node.slots.values()
+        if slot.node is variable and slot.index is not None
+    }
+    for part in plan.compiled.parts:
+        if (
+            part.factor is None
+            or part.stat is None
+            or part.feature is None
+            or part.feature.source is not None
+        ):
+            continue
+        chosen, statistic = part.stat
+        if chosen in gates and statistic == "x":
+            counts = arrays[part][..., ~_known_categories(plan, variable, chosen)]
+            if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(plan):
+                return True
+    return False
+
+
+def _known_categories(plan: Plan, variable: Variable, gate: Variable) -> AnyArray:
+    """Return in which categories of a gate every repetition of a variable is known, and so needs no rows."""
+    known = plan.binding.known.get(variable)
+    places = {
+        variable.plates.index(slot.expression.plate)
+        for node in plan.binding.nodes
+        if isinstance(node, Variable)
+        for slot in node.slots.values()
+        if slot.node is variable and slot.index is gate and isinstance(slot.expression, Indexed)
+    }
+    if known is None or len(places) != 1:
+        return np.zeros(gate.dimension or 1, dtype=bool)
+    others = tuple(i for i in range(known.is_known.ndim) if i not in places)
+    return np.asarray(known.is_known.all(axis=others))
+
+
+def _weight_of_a_row(plan: Plan) -> float:
+    """Return 1, or the largest weight if all are smaller: normalised weights make no row less of a row."""
+    weights = plan.binding.row_weights
+    return 1.0 if weights is None else min(1.0, largest_of(weights))
+
+
+def _is_singular(
+    plan: Plan, variable: Variable, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]
+) -> bool:
+    """Whether a flat precision is so large that the data's rounding decides it."""
+    if variable.floor is not None:
+        return False
+    for node in plan.binding.observed:
+        slots = [slot for slot in node.slots.values() if slot.node is variable]
+        statistic = next((s for slot in slots for s in _precisions(slot)), None)
+        if statistic is None:
+            continue
+        precision = arrays[variable, statistic]
+        narrowest = _sizes(plan, variable, node, q) * _NARROWEST
+        known = plan.binding.known.get(variable)
+        if known is not None:
+            narrowest = np.broadcast_to(narrowest, known.is_known.shape)[~known.is_known]
+            precision = precision[~known.is_known]
+        if node.value_rank == 0:
+            return bool(np.any(np.sqrt(precision) * narrowest > 1))
+        most = _MOST_COLLINEAR_WITH_GAPS if node in plan.binding.gaps else _MOST_COLLINEAR
+        return _is_matrix_singular(precision, narrowest[..., None], most)
+    return False
+
+
+def _sizes(plan: Plan, variable: Variable, leaf: Variable, q: Mapping[Variable, Any]) -> Array:
+    """Return the size of the numbers that each precision is about: of its component's location, or of all data."""
+    size = plan.frame.size_of(leaf)
+    largest = np.asarray(largest_of(plan.binding.values[leaf]) if size is None else np.max(size))
+    location = leaf.slots["mean"].node if "mean" in leaf.slots else None
+    if not isinstance(location, Variable) or location not in q or location.plates != variable.plates:
+        return largest
+    mean, reference = q[location].mean, plan.frame.of(location)
+    mean = np.abs((mean[0] if isinstance(mean, tuple) else mean) + (0.0 if reference is None else reference))
+    own = mean.max(axis=-1) if leaf.value_rank else mean
+    if variable.tied is not None:
+        # one precision for all locations along the plate
+        own = own.max(axis=-1)
+    return np.maximum(own, _LEAST_SIZE * largest)
+
+
+def _precisions(slot: Slot) -> list[str]:
+    """Return the statistic of what stands in a slot that is a precision, if any."""
+    if slot.name == "precision":
+        return ["x"]
+    return ["precision"] if "precision" in slot.role.statistics else []
+
+
+def _is_matrix_singular(precision: Array, narrowest: Array, most_collinear: float) -> bool:
+    try:
+        covariance = inverse(precision)
+    except np.linalg.LinAlgError:
+        return True
+    given_others = np.diagonal(precision, axis1=-2, axis2=-1)
+    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+    collinear = given_others * variances > most_collinear
+    narrow = np.sqrt(np.maximum(variances, 0.0)) < narrowest
+    return bool(np.any(collinear | narrow | ~np.isfinite(variances)))

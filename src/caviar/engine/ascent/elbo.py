@@ -1,0 +1,175 @@
+"""The objective: every term of the expected log joint, and every entropy, each kept so that one update touches few."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._typing import Array
+from ...families import ExponentialFamily
+from ...language import Variable
+from ..local.statistics import Summary
+from .impossible import impossible_variable
+from .problem import Plan
+
+__all__ = ["Objective"]
+
+
+class Objective:
+    """The objective, held term by term, so that an update recomputes only what it touches."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._terms = plan.compiled.terms
+        self._values = np.zeros(len(self._terms))
+        self._own: dict[Hashable, float] = {}
+        self._zeros = plan.compiled.zero_terms
+        self._is_impossible = False
+        self._diverging: dict[Variable, float] = {}
+        """Variables whose own terms are told as a divergence, and the size of these terms."""
+        self.value = 0.0
+        """Sum of all terms and entropies; minus infinity where factors meet a known probability of zero."""
+        certain = {variable for factor in plan.factors for variable in factor.certain}
+        self._told = [i for i, term in enumerate(self._terms) if term.owner in certain]
+        """Terms that are 0: entropies of local factors are divergences from these priors."""
+        self._with_parts = [
+            i
+            for i, t in enumerate(self._terms)
+            if plan.factors
+            and t.owner not in certain
+            and any(not _is_global(key, plan) for key in t.contraction.keys)
+        ]
+
+    @classmethod
+    def of(cls, plan: Plan, values: Array, own: Mapping[Hashable, float]) -> Objective:
+        """Return the objective of these values of the terms and entropies."""
+        objective = cls(plan)
+        if values.shape != objective._values.shape:
+            raise ValueError(f"{values.shape} values of {len(objective._terms)} terms")
+        objective._values, objective._own = values, dict(own)
+        # which of them are divergences is not told: constants are looked at again
+        objective._diverging = dict.fromkeys(plan.own_terms, 0.0)
+        objective._summed()
+        return objective
+
+    @property
+    def values(self) -> Array:
+        """Value of each term; not to be changed."""
+        return self._values
+
+    @property
+    def own(self) -> Mapping[Hashable, float]:
+        """Entropy of each factor; not to be changed."""
+        return self._own
+
+    def copy(self) -> Objective:
+        """Return a copy whose changes leave this one alone."""
+        other = Objective.__new__(Objective)
+        other.plan, other._terms, other._with_parts = self.plan, self._terms, self._with_parts
+        other._told = self._told
+        other._values, other._own, other.value = self._values.copy(), dict(self._own), self.value
+        other._zeros, other._is_impossible = self._zeros, self._is_impossible
+        other._diverging = dict(self._diverging)
+        return other
+
+    def set_rows(self, arrays: Mapping[Hashable, Array], summary: Summary) -> float:
+        """Return the objective after a pass over the rows."""
+        for i in self._with_parts:
+            self._values[i] = self._terms[i].contraction.value(arrays)
+        self._own |= summary.entropies
+        return self._summed(arrays)
+
+    def set_factor(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the objective after the update of a global factor."""
+        for i in self.plan.updates[variable].terms:
+            self._values[i] = self._terms[i].contraction.value(arrays)
+        self._own[variable] = self.plan.own_entropy(variable, factor)
+        self._without_cancellation(variable, factor, arrays)
+        return self._summed(arrays)
+
+    def set_all(self, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array], summary: Summary) -> float:
+        """Return the objective, everything computed anew."""
+        for i, term in enumerate(self._terms):
+            self._values[i] = term.contraction.value(arrays)
+        self._values[self._told] = 0.0
+        self._own = {variable: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
+        for variable, factor in q.items():
+            self._without_cancellation(variable, factor, arrays)
+        self._own |= summary.entropies
+        return self._summed(arrays)
+
+    def _without_cancellation(
+        self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]
+    ) -> None:
+        """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
+        own = self.plan.own_terms.get(variable)
+        if own is None or not isinstance(factor, ExponentialFamily):
+            return
+        if variable in self._diverging:
+            del self._diverging[variable]
+            self._values[own.where] = [term.contraction.value(arrays) for term in own.terms]
+        divergence = own.divergence(self._values[own.where], self._own[variable], factor)
+        if divergence is not None:
+            self._diverging[variable] = float(np.abs(self._values[own.where]).sum())
+            self._values[own.where], self._own[variable] = 0.0, -divergence
+
+    def _summed(self, arrays: Mapping[Hashable, Array] | None = None) -> float:
+        if self._zeros and arrays is not None:
+            self._is_impossible = bool(impossible_variable(self.plan, arrays))
+        if self._is_impossible:
+            self.value = -np.inf
+            return self.value
+        # of a factor at the edge of its domain it is infinite or NaN: the loop's to judge, not a warning
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.value = float(np.add.reduce(self._values)) + sum(self._own.values())
+        return self.value
+
+    @property
+    def scale(self) -> float:
+        """Size of what is summed, against which rounding is judged."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = float(np.abs(self._values).sum()) + sum(self._diverging.values())
+            return terms + sum(abs(v) for v in self._own.values())
+
+    def is_small(self, arrays: Mapping[Hashable, Array], most: float) -> bool:
+        """Whether all that is summed is in all less than so many nats, however it cancels; often enough, if it is."""
+        sizes = {key: float(np.abs(array).sum()) for key, array in arrays.items()}
+        total = sum(map(abs, self._own.values()))
+        for term in self._terms:
+            total += term.contraction.largest_magnitude(sizes)
+        return total < most
+
+    def largest(self, arrays: Mapping[Hashable, Array]) -> tuple[str, float]:
+        """Return the variable with the term of largest size, and that size in nats.
+
+        The size of a term is that of the products which it is the sum of, however these cancel.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = [
+                (term.contraction.magnitude(arrays) if value else 0.0, term.owner.name)
+                for term, value in zip(self._terms, self._values, strict=True)
+            ]
+        sizes += [(abs(value), key.name) for key, value in self._own.items()]  # type: ignore[attr-defined]
+        size, name = max(sizes, default=(0.0, ""))
+        return (name, size) if np.isfinite([size for size, _ in sizes]).all() else ("", 0.0)
+
+    def by_factor(self) -> dict[str, float]:
+        """Return the objective by factor: expected log density of its variables plus its entropy."""
+        names: dict[Hashable, str] = {}
+        totals: dict[str, float] = {}
+        for factor in self.plan.factors:
+            names.update(dict.fromkeys(factor.variables, factor.name))
+        for term, value in zip(self._terms, self._values, strict=True):
+            name = names.get(term.owner, term.owner.name)
+            totals[name] = totals.get(name, 0.0) + float(value)
+        for key, value in self._own.items():
+            name = key.name  # type: ignore[attr-defined]
+            totals[name] = totals.get(name, 0.0) + value
+        return totals
+
+
+def _is_global(key: Hashable, plan: Plan) -> bool:
+    """Whether a key is that of a global variable's statistic, which no pass over the rows changes."""
+    return isinstance(key, tuple) and key[0] in plan.updates

@@ -1,0 +1,207 @@
+r"""Impossible data: rows that a known probability of zero rules out, found before a fit and named.
+
+A probability is kept as :math:`p = e^{\ell} 0^z`: a logarithm, 0 where p is zero, and whether p is zero. The terms of
+the log joint take :math:`\ell`; terms of their own count the :math:`z` that values of the latent variables meet (see
+:func:`..language.zero_terms_of`). A label that meets more of them than another is excluded: its responsibility is 0. A
+row in which even the label with the fewest meets some is impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..._errors import DataError
+from ..._typing import AnyArray, Array
+from ...lazy.block_map import map_runs
+from ..compiled.compiler import GlobalTerm, Part
+from ..design.backend import Workspace
+from ..local.local_factor import LocalFactor
+from ..local.statistics import Arrays, Coefficients, Rows
+from ..rows.by_row import sums_by_row
+from ..rows.e_step import RowPass
+from ..rows.tasks import RowSource, rows_at
+from .problem import Plan
+
+__all__ = ["impossible_variable", "known_zeros", "refuse_impossible", "zeros_by_row"]
+
+
+_ROUNDING = 1e-9
+"""Zeros that a row meets by rounding alone."""
+
+_REMEDY = (
+    "Correct the value, leave the row out or give it sample_weight 0, or give what may happen a probability "
+    "above 0"
+)
+
+
+def refuse_impossible(plan: Plan, source: RowSource) -> None:
+    """Refuse data to which known probabilities of zero leave no possibility: the first such row is named.
+
+    Rows of weight 0 may be impossible. Of the rows of a chain each is looked at by itself; that a sequence has no path
+    is found when it is smoothed. The cost is that of a pass, where a known probability is zero, and nothing elsewhere.
+
+    Raises
+    ------
+    DataError
+        If a row, or an observed value that is not one of the rows, is impossible.
+    """
+    terms = [term for term in plan.compiled.zero_terms if _is_known(term)]
+    for term in terms:
+        if not term.contraction.keys and term.contraction.value({}) > _ROUNDING:
+            value = plan.binding.values[term.owner]
+            raise DataError(
+                f"the data of '{term.owner.name}' are impossible: their known probability is 0 ({_written(value)}). "
+                f"Correct them, or give what may happen a probability above 0"
+            )
+    zeros = known_zeros(plan)
+    if zeros is None:
+        return
+    assert isinstance(plan.rows, RowPass)
+    look = _Look(plan.rows, *zeros)
+    for first, found in map_runs(look, source, source.n_rows, look.block_rows):
+        if found is not None:
+            position, place = found
+            at = first + position
+            row = rows_at(source, (at, at + 1), every=True)
+            raise DataError(_why(plan.rows, [term for term in terms if term.contraction.keys], row, place))
+
+
+def known_zeros(plan: Plan) -> tuple[Coefficients, Arrays] | None:
+    """Return what :func:`zeros_by_row` needs to count zeros that depend on the rows alone; None without any."""
+    terms = [term for term in plan.compiled.zero_terms if term.contraction.keys and _is_known(term)]
+    return _coefficients(plan.rows, terms) if terms and isinstance(plan.rows, RowPass) else None
+
+
+def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
+    """Return the name of a variable in whose density factors meet known probabilities of zero, or nothing.
+
+    Parameters
+    ----------
+    arrays
+        Expected statistics of the globals, and sums over the rows.
+    """
+    for term in plan.compiled.zero_terms:
+        if term.contraction.value(arrays) > _ROUNDING * plan.binding.n_rows:
+            return term.owner.name
+    return ""
+
+
+def zeros_by_row(
+    row_pass: RowPass, zeros: Coefficients, static: Arrays, rows: Rows, scratch: Workspace
+) -> Array:
+    """Return how many known probabilities of zero each row meets at the least, shape (B,).
+
+    Parameters
+    ----------
+    zeros
+        Coefficients of what local variables meet.
+    static
+        Those of the sums that no local variable enters.
+    """
+    met = sums_by_row(row_pass, static, rows, scratch)
+    for factor in row_pass.factors:
+        if factor.label is not None:
+            met = met + _fewest(factor, row_pass.zeros_of(factor, zeros, rows, scratch), rows)
+    return met
+
+
+def _fewest(factor: LocalFactor, zeros: Array, rows: Rows) -> Array:
+    """Return how many zeros the labels of each row meet that meet the fewest, shape (B,)."""
+    assert factor.label is not None
+    own = factor.view(zeros, (factor.label, "x"))
+    fewest = np.where(factor.excluded(rows.columns, own), np.inf, own).min(axis=-2)
+    seen = factor.seen(rows.columns)
+    counted = fewest if seen is None else fewest * seen
+    return counted.reshape(-1, rows.n_rows).sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """Finds the first impossible row of a run: its position there, and its place among the user's rows."""
+
+    rows: RowPass
+    zeros: Coefficients
+    static: Arrays
+    scratch: Workspace = field(default_factory=Workspace)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows that are looked at together."""
+        return self.rows.block_rows
+
+    def __call__(self, source: RowSource, n_rows: int) -> tuple[int, int] | None:
+        for start in range(0, n_rows, self.block_rows):
+            bounds = (start, min(start + self.block_rows, n_rows))
+            rows = rows_at(source, bounds)
+            if not rows.n_rows:
+                continue
+            met = zeros_by_row(self.rows, self.zeros, self.static, rows, self.scratch)
+            impossible = np.flatnonzero(met > _ROUNDING)
+            if impossible.size:
+                places = _as_places(rows.where, rows.n_rows)[impossible]
+                every = _as_places(source.places(*bounds), bounds[1] - start)
+                place = int(places.min())
+                return start + int(np.flatnonzero(every == place)[0]), place
+        return None
+
+
+def _as_places(where: slice | AnyArray, n_rows: int) -> AnyArray:
+    return np.arange(where.start, where.start + n_rows) if isinstance(where, slice) else where
+
+
+def _is_known(term: GlobalTerm) -> bool:
+    """Whether no latent variable stands in a term, but at most one of the rows."""
+    return all(isinstance(key, Part) and key.n_locals <= 1 for key in term.contraction.keys)
+
+
+def _coefficients(row_pass: RowPass, terms: Iterable[GlobalTerm]) -> tuple[Coefficients, Arrays]:
+    """Return the coefficients of terms of known values, for local variables and for the sums without any."""
+    parts: Arrays = {}
+    for term in terms:
+        (part,) = term.contraction.keys
+        assert isinstance(part, Part)
+        value = np.broadcast_to(term.contraction.derivative(0)({}), part.shape)
+        parts[part] = parts[part] + value if part in parts else value
+    return Coefficients(row_pass.matrices(parts), parts), parts
+
+
+def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) -> str:
+    """Say which values make a row impossible."""
+    scratch = Workspace()
+    every, _ = _coefficients(row_pass, terms)
+    ruled_out = [
+        factor
+        for factor in row_pass.factors
+        if factor.label is not None
+        and _fewest(factor, row_pass.zeros_of(factor, every, row, scratch), row)[0]
+    ]
+    said = []
+    for owner in dict.fromkeys(term.owner for term in terms):
+        zeros, static = _coefficients(row_pass, [term for term in terms if term.owner is owner])
+        meets = sums_by_row(row_pass, static, row, scratch)[0] > _ROUNDING or any(
+            row_pass.zeros_of(factor, zeros, row, scratch).max() > _ROUNDING for factor in ruled_out
+        )
+        if meets and owner in row_pass.compiled.sources:
+            said.append(f"'{owner.name}' is {_written(row.columns[owner.name])}")
+    latent = []
+    for factor in ruled_out:
+        assert factor.label is not None
+        known = -1 if factor.labelled is None else row.columns[factor.labelled.name].item()
+        if known < 0:
+            latent.append(f"'{factor.label.name}'")
+        else:
+            said.append(f"'{factor.label.name}' is known to be {known}")
+    whatever = f", whatever {' and '.join(latent)} may be" if latent else ""
+    return f"row {place} is impossible: its known probability is 0{whatever} ({', '.join(said)}). {_REMEDY}"
+
+
+def _written(value: Any) -> str:
+    """Return a value in few words."""
+    array = np.squeeze(value.toarray() if issparse(value) else np.asarray(value))
+    whole = array.astype(np.int64) if np.array_equal(array, np.round(array)) else array
+    return np.array2string(whole, threshold=10, edgeitems=4).replace("\n", "")

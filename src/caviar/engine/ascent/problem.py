@@ -1,0 +1,322 @@
+"""The plan: a compiled model with everything the loop asks for.
+
+A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their optimum; sums over rows) -> reduced sums
+-> :meth:`Plan.update` (one global factor at its optimum) -> :class:`Objective`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ImproperError, ModelError
+from ..._typing import Array
+from ...families import ExponentialFamily
+from ...language import Axis, Constant, Variable, base_terms_of
+from ..binding.bound_model import Binding
+from ..binding.clamped.factor import PartlyKnown
+from ..binding.clamped.point_mass import PointMass
+from ..binding.coordinates import Frame
+from ..binding.observed_below import seen_globals
+from ..compiled.compiler import Compiled
+from ..compiled.contraction import Contraction, Factor
+from ..compiled.global_update import possible, updates_of
+from ..compiled.own_terms import own_terms_of
+from ..local.chain import ChainFactor
+from ..local.local_factor import LocalFactor
+from ..local.statistics import Arrays, Coefficients
+from ..rows.recentring import Recentring
+from ..rows.row_model import BlockPass
+
+__all__ = ["Plan", "RowsOfPlan", "extreme_parameter"]
+
+
+_FAR_FROM_ONE = 20
+"""Powers of ten between a parameter and 1 that are very many."""
+
+
+@dataclass(frozen=True)
+class RowsOfPlan:
+    """Compiled terms, the model that summarises rows, and where categories are measured from."""
+
+    compiled: Compiled
+    model: BlockPass
+    recentrings: Mapping[LocalFactor, Sequence[Recentring]]
+
+
+class Plan:
+    """A model bound to data, compiled, with its factors.
+
+    Parameters
+    ----------
+    binding
+        The model's nodes and data.
+    frame
+        Reference points of the locations.
+    factors
+        Local factors.
+    order
+        Global variables in the order of their updates.
+    point
+        Variables whose factors are point masses.
+    compile_rows
+        Returns the compiled terms and the model of the rows, for a binding, a frame and local factors.
+    """
+
+    def __init__(
+        self,
+        binding: Binding,
+        frame: Frame,
+        factors: Sequence[LocalFactor],
+        order: Sequence[Variable],
+        point: frozenset[Variable],
+        compile_rows: Callable[[Binding, Frame, Sequence[LocalFactor]], RowsOfPlan],
+    ) -> None:
+        self._compile_rows = compile_rows
+        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
+        if any(variable in self.point or variable in binding.beliefs for variable in binding.seen):
+            # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
+            local = {variable: own for variable, own in binding.seen.items() if binding.is_local(variable)}
+            binding = replace(binding, seen={**local, **seen_globals(binding, self.point)})
+        self.binding = binding
+        self.frame = frame
+        self.factors = tuple(factors)
+        self.order = tuple(order)
+        self._keys: dict[Variable, list[Hashable]] = {
+            variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
+        }
+        own_rows = compile_rows(binding, frame, self.factors)
+        self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
+        terms = self.compiled.terms
+        self.updates = updates_of(self.order, terms, binding)
+        self.own_terms = own_terms_of(self.order, terms, binding, frame)
+        self._zeros = updates_of(self.order, self.compiled.zero_terms, binding)
+        self.base_terms = {
+            variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
+        }
+        self.chain: ChainFactor | None = self.rows.chain
+        if self.chain is not None and self.rows.keeps_locals:
+            raise ModelError(
+                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' stands in a term with another local "
+                f"variable; only observed and "
+                f"global variables may depend on its states"
+            )
+
+    def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Plan:
+        """Return this plan with factors of an earlier fit, measured from the user's origin, in the place of priors."""
+        binding = replace(self.binding, beliefs=beliefs)
+        return Plan(binding, self.frame, self.factors, self.order, self.point, self._compile_rows)
+
+    def measured_from(self, frame: Frame) -> Plan:
+        """Return this plan with other reference points."""
+        return Plan(self.binding, frame, self.factors, self.order, self.point, self._compile_rows)
+
+    def updating(self, variables: Sequence[Variable]) -> Plan:
+        """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
+        if all(variable in self.updates for variable in variables):
+            other = copy(self)
+            other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
+            return other
+        return Plan(self.binding, self.frame, self.factors, variables, self.point, self._compile_rows)
+
+    def with_rows(self, rows: BlockPass) -> Plan:
+        """Return this plan with another way to summarise its rows."""
+        other = copy(self)
+        other.rows = rows
+        return other
+
+    @property
+    def n_natural(self) -> int:
+        """Numbers that the natural parameters of all globals consist of."""
+        size = self.binding.size
+        return sum(
+            math.prod(size(Axis(plate)) for plate in variable.plates_of(statistic))
+            * math.prod(size(Axis(variable, letter)) for letter in variable.letters[statistic])
+            for variable in self.order
+            for statistic in variable.family.statistics
+        )
+
+    def factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
+        """Return the factor of a global variable with these natural parameters: a family member, or its mode.
+
+        Repetitions that are known are at their values, whatever the natural parameters are there.
+        """
+        known = self.binding.known.get(variable)
+        if known is None:
+            return self._factor(variable, natural)
+        if known.are_all:
+            unknown = None
+        elif variable in self.point:
+            # a floor on variances has a place for each repetition
+            unknown = self._factor(variable, known.filled(natural))[~known.is_known]
+        else:
+            unknown = self._factor(variable, known.unknown(natural))
+        return known.factor(variable, unknown, self.frame.of(variable))
+
+    def _factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
+        try:
+            if variable in self.point:
+                return PointMass.of(variable, variable.mode_of(natural))
+            return variable.family.from_natural(natural)
+        except ImproperError as error:
+            if variable in self.point and _is_proper(variable, natural):
+                raise ImproperError(_why_no_mode(variable, str(error))) from error
+            raise ImproperError(_why_improper(variable, str(error))) from error
+
+    def with_known(self, variable: Variable, factor: Any, frame: Frame | None = None) -> Any:
+        """Return a factor, measured from a frame (the plan's), with the repetitions that are known at their values."""
+        known = self.binding.known.get(variable)
+        return factor if known is None else known.over(variable, factor, (frame or self.frame).of(variable))
+
+    def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
+        """Return the optimal factor of a global variable, the others fixed."""
+        return self.update_with_natural(variable, arrays)[1]
+
+    def update_with_natural(
+        self, variable: Variable, arrays: Mapping[Hashable, Array]
+    ) -> tuple[tuple[Array, ...], Any]:
+        """Return the natural parameters of the optimal factor of a global variable, and that factor."""
+        # what leaves the range of double precision is an improper factor or objective: the loop's to judge
+        with np.errstate(all="ignore"):
+            natural = possible(self._zeros[variable], self.updates[variable].natural(arrays), arrays)
+            return natural, self.factor(variable, natural)
+
+    def statistics(self, variable: Variable, factor: Any) -> Arrays:
+        """Return the expected statistics of a factor, by key."""
+        try:
+            with np.errstate(all="ignore"):
+                expected = factor.expected_statistics
+        except np.linalg.LinAlgError as error:
+            raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
+        return dict(zip(self._keys[variable], expected, strict=True))
+
+    def own_entropy(self, variable: Variable, factor: Any) -> float:
+        """Return what a factor adds to the objective by itself.
+
+        The entropy with respect to the family's own measure; for a point mass the log of that measure's
+        density, so that the objective is log p(x, theta) with respect to Lebesgue measure. A point that
+        merely starts a factor which is no point mass has the entropy minus infinity: the first update
+        raises the objective to a number.
+        """
+        if variable in self.point:
+            return self._log_base(variable, self.statistics(variable, factor))
+        seen = self.binding.seen.get(variable)
+        if isinstance(factor, PartlyKnown):
+            names, known = variable.family.statistics, factor.statistics_of_known
+            points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
+            of_unknown = factor.unknown.entropy_about_base()
+            if seen is not None:
+                of_unknown = np.where(seen[~factor.is_known], of_unknown, 0.0)
+            return float(np.sum(of_unknown)) + self._log_base(variable, points)
+        if isinstance(factor, PointMass):
+            # among labels a point is a distribution like any other
+            return -np.inf if factor.n_categories is None else 0.0
+        with np.errstate(all="ignore"):
+            entropy = factor.entropy_about_base()
+            return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))
+
+    def _log_base(self, variable: Variable, arrays: Arrays) -> float:
+        """Return the log density of the family's own measure at points, which is linear in their statistics."""
+        contractions = self.base_terms.get(variable)
+        if contractions is None:
+            contractions = _base_contractions(variable, self.binding)
+        return sum(contraction.value(arrays) for contraction in contractions)
+
+    def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
+        """Return the largest error (nats) that these factors' logits have from the present reference points."""
+        losses = (own.worst_loss(self.frame, q, coefficients) for own in self._every_recentring())
+        return max(losses, default=0.0)
+
+    def _every_recentring(self) -> Iterator[Recentring]:
+        return (own for several in self.recentrings.values() for own in several)
+
+    def recentred(
+        self, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool = False
+    ) -> tuple[Plan, dict[Variable, Any]]:
+        """Return the plan and factors with centres where digits would be lost without; this plan if they are right.
+
+        Parameters
+        ----------
+        may_return
+            Whether categories whose own point is not needed go back to the common one.
+        """
+        offsets = {
+            own: own.offsets(self.frame, q, coefficients, may_return=may_return)
+            for own in self._every_recentring()
+        }
+        return self._displaced(q, offsets)
+
+    def centred_on(
+        self, parts: Mapping[Hashable, Array], q: Mapping[Variable, Any]
+    ) -> tuple[Plan, dict[Variable, Any]]:
+        """Return the plan and factors with centres on the means of categories whose rows are far out."""
+        return self._displaced(q, {own: own.offsets_from(parts) for own in self._every_recentring()})
+
+    def _displaced(
+        self, q: Mapping[Variable, Any], offsets: Mapping[Recentring, Array | None]
+    ) -> tuple[Plan, dict[Variable, Any]]:
+        frame, factors = self.frame, dict(q)
+        for own, offset in offsets.items():
+            if offset is not None:
+                before, frame = frame, frame.displaced(own.group, own.factor.variables[0], offset)
+                factors = own.translated(factors, frame.moved_since(before, own.group))
+        if frame is self.frame:
+            return self, factors
+        return self.measured_from(frame), factors
+
+
+def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
+    try:
+        variable.family.from_natural(natural)
+    except ImproperError:
+        return False
+    return True
+
+
+def _why_no_mode(variable: Variable, reason: str) -> str:
+    return (
+        f"the point mass of '{variable.name}' has nowhere to stand: {reason} Leave '{variable.name}' out of point=, "
+        f"so that it has a distribution, or give it a prior whose density vanishes at the edge of its domain"
+    )
+
+
+def _why_improper(variable: Variable, reason: str) -> str:
+    message = f"the update of '{variable.name}' has left its family: {reason}"
+    if variable.is_flat:
+        return message
+    extreme = extreme_parameter(variable)
+    if extreme:
+        return (
+            f"{message} Its prior is proper, but with its {extreme} the numbers of the update leave the range or the "
+            f"digits of double precision. Give the prior and the data sizes that are nearer to each other and to 1"
+        )
+    return (
+        f"{message} Its prior is proper, so it is double precision that gives out: a component stretches over widths "
+        f"too different to be held in one covariance. Bring columns and components to similar scales, or widen the "
+        f"prior"
+    )
+
+
+def extreme_parameter(variable: Variable) -> str:
+    """Return the known parameter of a variable's density farthest from 1, if it is very far, or nothing."""
+    found = []
+    for slot in variable.slots.values():
+        if isinstance(slot.node, Constant):
+            sizes = np.abs(slot.node.value[slot.node.value != 0])
+            ends = (sizes.min(initial=1.0), sizes.max(initial=1.0))
+            found += [(abs(np.log10(size)), f"{slot.name} of {size:.3g}") for size in ends]
+    farthest, said = max(found, default=(0.0, ""))
+    return said if farthest > _FAR_FROM_ONE else ""
+
+
+def _base_contractions(variable: Variable, binding: Binding) -> list[Contraction]:
+    contractions = []
+    for term in base_terms_of(variable):
+        factors = [Factor((op.node, op.statistic), op.axes) for op in term.operands]
+        contractions.append(Contraction(term.coefficient, factors, [], term.axes, binding.size))
+    return contractions

@@ -1,0 +1,376 @@
+r"""Saddle points: whether a fit that has settled ended at one, and where the objective rises from there.
+
+Coordinate ascent ends where no update moves a factor. That is a maximum, or a saddle point, as where all components of
+a mixture are equal: there no component has a reason to become another. Let v be a small change of the natural
+parameters of all globals, V the variances of their sufficient statistics, and B v the change of all their updates that
+follows, with the local factors at their optimum. The second derivative of the objective along v is
+
+.. math:: v^\top V B v - v^\top V v, \qquad \text{and } B \text{ is symmetric in } \langle u, v \rangle = u^\top V v.
+
+So the end is a maximum where all eigenvalues of B lie below 1, and a saddle point where one lies above. The eigenvalues
+that a Krylov space shows (Lanczos) approach the largest one from below, so one above 1 is proof, and the direction that
+belongs to it is where the objective rises. Each step costs a pass over the rows, or over some of them: B needs no more
+digits than that, for whether the objective rises is asked of all rows.
+
+Sources: Giordano, Broderick and Jordan, "Covariances, robustness, and variational Bayes" (2018), for the second
+derivative; Parlett, *The Symmetric Eigenvalue Problem* (1998), chapter 13.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ImproperError
+from ..._typing import Array, Statistics
+from ...language import LinearGaussianChain, Variable
+from ..compiled.products_of_unknowns import multiplied_together
+from ..rows.row_map import Passes
+from .acceleration import Move
+from .collapse import has_collapsed
+from .problem import Plan
+from .state import (
+    Naturals,
+    State,
+    advance,
+    apart,
+    at_natural,
+    begin,
+    expected_of,
+    joined,
+    with_optimal_locals,
+)
+
+__all__ = ["beyond_saddle", "may_have_saddles"]
+
+
+log = logging.getLogger("caviar")
+
+_MOST_STEPS = 16
+_FEWEST_STEPS, _ENOUGH_STEPS = 3, 8
+_NO_GAIN = 1e-3
+"""Of an eigenvalue from step to step, after enough of them."""
+
+_MOST_NUMBERS = 2e7
+"""Of the directions that are held at a time: fewer steps where there are very many parameters."""
+
+_EPSILON = 1e-4
+"""Step of the differences, in standard deviations of the factors."""
+
+_NOTHING = 1e-2
+"""Share of the length of a direction that counts as none of it."""
+
+_SURELY = 5e-3
+"""By how much an eigenvalue lies above 1 that is no error of a difference, nor that of a flat direction."""
+
+_NEARLY = 0.02
+"""By how much it may lie below 1 for the direction to be tried by a long step, and sweeps from there.
+
+Where equal components share a width that is learnt, the eigenvalue is 1: as they part and the width shrinks at once,
+the objective rises with the fourth power of the step.
+"""
+
+_STEEP = 0.1
+"""By how much it lies above where its direction is good enough."""
+
+_STILL_TO_COME = 8.0
+"""How many times the last gain an eigenvalue is expected to gain yet."""
+
+_ROWS = 16_384
+"""Rows that the directions are found with."""
+
+_ROUNDS = 3
+"""Sweeps over local factors that depend on each other, for each difference."""
+
+_SIZES = (1.0, 1 / 4, 1 / 16, 1 / 64)
+"""Of the first step away from a saddle point, in standard deviations of the factors."""
+
+_FALL, _FALL_PER_ROW = 1.0, 0.01
+"""Nats by which a long step may lower the objective, whichever is more: then rows have changed their minds."""
+
+_SWEEPS = 10
+"""From the end of a long step."""
+
+_LEAST_OF_LONG = 1e-2
+"""Nats by which these must raise the objective in all: less may be the rest of the way to the same maximum."""
+
+_LONGEST = 4_096.0
+
+
+def may_have_saddles(plan: Plan) -> bool:
+    """Return whether a model has what a saddle point is made of: labels to be found, or locations that are multiplied.
+
+    Elsewhere nothing can change places, nor its sign.
+    """
+    hidden = set(plan.binding.latent)
+    if not plan.order or plan.rows.begins_anew:
+        # documents are brought near their optimum only, which leaves no digits for differences
+        return False
+    if any((getattr(variable, "categories", None) or 1) > 1 for variable in hidden):
+        return True
+    if any(isinstance(variable, LinearGaussianChain) for variable in hidden):
+        return True
+    return any(True for _ in multiplied_together(plan.binding.nodes, hidden))
+
+
+def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -> State | None:
+    """Return a state with a higher objective, away from the saddle point that a fit has settled at; None at a maximum.
+
+    Parameters
+    ----------
+    state
+        Where no update moves a factor any more.
+    passes
+        Over all rows.
+    least
+        By how much the objective must rise, in nats: less is no reason to go on.
+    number
+        Of the saddle point among those of this fit, so that each is looked at from another direction.
+    """
+    if not may_have_saddles(state.plan) or (state.plan.factors and not passes.source.total_weight > 0):
+        return None
+    if not state.natural:
+        state = replace(state, natural=_updates_at(state.plan, state.arrays))
+    held, found = passes.held(None), None
+    try:
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            # what is no number is no direction
+            largest, way = _steepest(state, passes, np.random.default_rng(number))
+        if largest > 1 - _NEARLY:
+            state = with_optimal_locals(state, passes)
+            found = _risen(state, way, passes, least) if largest > 1 + _SURELY else None
+            found = found or _swept(state, way, passes, max(least, _LEAST_OF_LONG))
+    except (ImproperError, np.linalg.LinAlgError) as error:
+        log.info("not tried for a saddle point: %s", error)
+    if found is None:
+        passes.put_back(held)
+    return found
+
+
+class _Response:
+    """How the updates of all globals at once respond to changes of their expected statistics.
+
+    Parameters
+    ----------
+    state
+        At which all changes are small.
+    passes
+        Over all rows; a share of them is enough here.
+    """
+
+    def __init__(self, state: State, passes: Passes) -> None:
+        self._plan, self._arrays, self._natural = state.plan, dict(state.arrays), state.natural
+        # sums without local factors never change
+        self._passes = passes.share(state.plan.rows, _ROWS) if state.plan.factors else None
+        self._place = joined(state.plan, self._natural)
+        self._expected = self._expected_at(self._place)
+        self._carried: Mapping[int, Any] = {}
+        if self._passes is not None and self._plan.rows.keeps_locals:
+            # all differences are of passes that begin alike: what these lack of the optimum is no part of any
+            self._updates_at(self._expected)
+            self._carried = self._passes.carried
+        if self._has_sums_of(passes):
+            self._updates = joined(self._plan, _updates_at(self._plan, self._arrays))
+        else:
+            self._updates = self._updates_at(self._expected)
+
+    def _has_sums_of(self, passes: Passes) -> bool:
+        """Return whether the sums of the state are already those of a pass at its factors over the rows used here."""
+        if self._plan.rows.keeps_locals or passes.n_batches(self._plan.rows):
+            return False
+        if self._passes is not None and self._passes.source.n_rows < passes.source.n_rows:
+            return False
+        return np.array_equal(self._expected, expected_of(self._plan, self._natural, self._arrays))
+
+    @property
+    def size(self) -> int:
+        """Number of natural parameters, P."""
+        return len(self._place)
+
+    def of_updates(self, expected: Array) -> Array:
+        """Return by how much the updates change with the expected statistics, (P,) both."""
+        return (self._updates_at(self._expected + _EPSILON * expected) - self._updates) / _EPSILON
+
+    def of_factors(self, natural: Array, length: float = 1.0) -> Array:
+        """Return by how much expected statistics change with natural parameters of about a length, (P,) both."""
+        step = _EPSILON / length
+        return (self._expected_at(self._place + step * natural) - self._expected) / step
+
+    def drawn(self, rng: np.random.Generator) -> Array:
+        """Return a change of the expected statistics by about a standard deviation: to those of a draw, (P,)."""
+        moved = []
+        for variable in self._plan.order:
+            own, known = self._natural[variable], self._plan.binding.known.get(variable)
+            if known is not None and known.are_all:
+                moved += [np.zeros(eta.size) for eta in own]
+                continue
+            factor: Any = variable.family.from_natural(own if known is None else known.filled(own))
+            draw = variable.statistics_of(factor.sample(seed=rng))
+            triples = zip(draw, factor.expected_statistics, own, strict=True)
+            moved += [np.broadcast_to(new - old, eta.shape).ravel() for new, old, eta in triples]
+        return np.concatenate(moved)
+
+    def _expected_at(self, natural: Array) -> Array:
+        arrays: dict[Hashable, Array] = {}
+        for variable, own in apart(self._plan, self._natural, natural).items():
+            arrays.update(self._plan.statistics(variable, self._plan.factor(variable, own)))
+        return expected_of(self._plan, self._natural, arrays)
+
+    def _updates_at(self, expected: Array) -> Array:
+        arrays, start = dict(self._arrays), 0
+        for variable in self._plan.order:
+            for name, eta in zip(variable.family.statistics, self._natural[variable], strict=True):
+                arrays[variable, name] = expected[start : start + eta.size].reshape(eta.shape)
+                start += eta.size
+        coefficients = self._plan.rows.coefficients(arrays)
+        if self._passes is not None:
+            self._passes.carried = dict(self._carried) or self._passes.carried
+            for _ in range(_ROUNDS if self._plan.rows.keeps_locals else 1):
+                arrays.update(self._passes.summarize(self._plan.rows, coefficients).parts)
+        return joined(self._plan, _updates_at(self._plan, arrays))
+
+
+def _updates_at(plan: Plan, arrays: Mapping[Hashable, Array]) -> Naturals:
+    """Return the natural parameters of the update of each global, the others as they are."""
+    return {variable: plan.updates[variable].natural(arrays) for variable in plan.order}
+
+
+def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[float, Array]:
+    """Return the largest eigenvalue that some steps show, and the change of natural parameters (P,) it is of."""
+    response = _Response(state, passes)
+    most = int(max(_FEWEST_STEPS, min(_MOST_STEPS, response.size, _MOST_NUMBERS / response.size)))
+    basis: list[Move] = []
+    images: list[Array] = []
+    largest, weights = -np.inf, np.zeros(0)
+    natural = response.of_updates(response.drawn(rng))
+    expected = response.of_factors(natural, np.sqrt(response.size))
+    while len(basis) < most:
+        whole = float(natural @ expected)
+        for own in (*basis, *basis):
+            # twice, so that rounding leaves nothing of the others
+            share = float(own.expected @ natural)
+            natural, expected = natural - share * own.natural, expected - share * own.expected
+        squared = float(natural @ expected)
+        if not _NOTHING**2 * whole < squared < np.inf:
+            # what is left of a direction that the others span is the error of differences
+            break
+        length = np.sqrt(squared)
+        basis.append(Move(natural / length, expected / length))
+        images.append(response.of_updates(basis[-1].expected))
+        table = np.array([[own.expected @ image for image in images] for own in basis])
+        values, vectors = np.linalg.eigh(0.5 * (table + table.T))
+        gain, largest, weights = values[-1] - largest, values[-1], vectors[:, -1]
+        hopeless = len(basis) >= _FEWEST_STEPS and largest + _STILL_TO_COME * gain < 1
+        if largest > 1 + _STEEP or hopeless or (len(basis) >= _ENOUGH_STEPS and gain < _NO_GAIN):
+            break
+        natural, expected = images[-1], response.of_factors(images[-1])
+    shares = (weight * own.natural for weight, own in zip(weights, basis, strict=True))
+    return float(largest), sum(shares, np.zeros(response.size))
+
+
+def _risen(state: State, way: Array, passes: Passes, least: float) -> State | None:
+    """Return the highest state along a direction, either way, a first step and as many times it as raise the objective.
+
+    None if no first step raises it by so much.
+    """
+    best, highest, step, held = None, state.elbo + least, 0.0, passes.held(None)
+    for size in _SIZES:
+        for signed in (size, -size):
+            found = _at(state, signed * way, passes)
+            if found is not None and found.elbo > highest:
+                best, highest, step, held = found, found.elbo, signed, passes.held(None)
+        if best is not None:
+            break
+    while best is not None and abs(step) < _LONGEST:
+        step *= 2
+        found = _at(state, step * way, passes)
+        if found is None or found.elbo <= highest:
+            break
+        best, highest, held = found, found.elbo, passes.held(None)
+    passes.put_back(held)
+    return best
+
+
+def _swept(state: State, way: Array, passes: Passes, least: float) -> State | None:
+    """Return a higher state some sweeps from the end of a long step, either way; None if these lead no higher."""
+    held = passes.held(None)
+    for signed in (way, -way):
+        passes.put_back(held)
+        reached = _far(state, signed, passes)
+        for left in range(_SWEEPS, 0, -1):
+            if reached.fell_at or has_collapsed(reached.plan, reached.q, reached.arrays):
+                break
+            if reached.elbo > state.elbo + least:
+                return reached
+            before = reached.elbo
+            reached, _ = advance(reached, passes)
+            if reached.elbo + 2 * left * (reached.elbo - before) < state.elbo + least:
+                # it is on the way back, or nowhere
+                break
+    return None
+
+
+def _far(state: State, way: Array, passes: Passes) -> State:
+    """Return the state after as long a step as leaves the objective near, the local factors at their optimum.
+
+    Locations move, whatever becomes of their widths; of all others the natural parameters do, no more than half of the
+    way to the edge of their domain.
+    """
+    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 4.0
+    moves, reached = _moves_of_locations(state, way), state
+    directions = apart(state.plan, state.natural, way)
+    most = {v: _most(state, v, directions[v]) for v in state.plan.order if v not in moves}
+    while step < _LONGEST:
+        q = dict(state.q)
+        for variable in state.plan.order:
+            if variable in moves:
+                moved = state.q[variable].translate(step * moves[variable])
+                q[variable] = state.plan.with_known(variable, moved)
+            else:
+                own = _further(state.natural[variable], directions[variable], min(step, most[variable]))
+                q[variable] = state.plan.factor(variable, own)
+        reached = begin(state.plan, q, passes)
+        if not reached.elbo > state.elbo - fall:
+            break
+        step *= 8
+    return reached
+
+
+def _most(state: State, variable: Variable, direction: Statistics) -> float:
+    """Return a step to between a quarter and half of the way to the edge of a factor's domain."""
+    step = 2 * _LONGEST
+    while step > _EPSILON:
+        try:
+            state.plan.factor(variable, _further(state.natural[variable], direction, step))
+        except ImproperError:
+            step /= 2
+        else:
+            break
+    return step / 2
+
+
+def _further(natural: Statistics, direction: Statistics, step: float) -> Statistics:
+    return tuple(eta + step * d for eta, d in zip(natural, direction, strict=True))
+
+
+def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
+    """Return by how much the means of locations change with a change of all natural parameters."""
+    near = apart(state.plan, state.natural, joined(state.plan, state.natural) + _EPSILON * way)
+    found = {}
+    for variable in state.plan.order:
+        factor = state.q[variable]
+        if any(slot.role.moves for slot in variable.slots.values()) and hasattr(factor, "translate"):
+            ends = (own.mean for own in (state.plan.factor(variable, near[variable]), factor))
+            new, old = (np.asarray(mean[0] if isinstance(mean, tuple) else mean) for mean in ends)
+            found[variable] = (new - old) / _EPSILON
+    return found
+
+
+def _at(state: State, move: Array, passes: Passes) -> State | None:
+    """Return the state at other natural parameters, by so much; None if it is none, or has collapsed."""
+    found = at_natural(state, joined(state.plan, state.natural) + move, passes)
+    return None if found is None or has_collapsed(found.plan, found.q, found.arrays) else found

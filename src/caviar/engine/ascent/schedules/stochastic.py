@@ -1,0 +1,171 @@
+"""The stochastic schedule: natural-gradient steps, each from a small batch of the rows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...._errors import ImproperError
+from ....language import Variable
+from ...binding.coordinates import refuse_far_priors
+from ...rows.row_map import Passes
+from ...rows.subsample import Sample
+from ...rows.tasks import Chunk
+from ..collapse import has_collapsed
+from ..driver import Result, Settings, record, result_of, tell
+from ..elbo import Objective
+from ..moment import Walk
+from ..problem import Plan
+from ..state import Factors, begin, ready, statistics_of, updated_globals
+from ..status import Status
+from .schedule import Stochastic
+
+__all__ = ["wander", "wander_on"]
+
+
+log = logging.getLogger("caviar")
+
+_BLOCKS_A_CHUNK = 4
+"""Blocks of a batch that one thread sums."""
+
+
+def wander(
+    settings: Settings,
+    schedule: Stochastic,
+    plan: Plan,
+    q: Factors,
+    passes: Passes,
+    sample: Sample,
+    rng: np.random.Generator,
+    given: Collection[Variable] = (),
+) -> Result:
+    """Return where natural-gradient steps lead from these global factors; their objective is that of a last full pass.
+
+    The first natural parameters are those of an update from the subsample, which stands for all rows. Distributions
+    that a user gave stay as they are until the first step.
+    """
+    executor = passes.executor.host
+    settled = Passes(sample, executor) if plan.chain is None else passes
+    passes.forget()
+    passes.memoize(0)
+    began = begin(plan, q, settled)
+    start = updated_globals(began)
+    kept = {v: factor for v, factor in began.q.items() if v in given and hasattr(factor, "natural")}
+    walk = Walk(
+        start.plan,
+        {**start.q, **kept},
+        {**start.natural, **{v: factor.natural for v, factor in kept.items()}},
+        [began.elbo if kept else start.elbo],
+        n_iter=0,
+        step=0,
+        change=np.inf,
+        random_state=rng.bit_generator.state,
+    )
+    return wander_on(settings, schedule, walk, passes, rng)
+
+
+def wander_on(
+    settings: Settings, schedule: Stochastic, walk: Walk, passes: Passes, rng: np.random.Generator
+) -> Result:
+    """Return where natural-gradient steps lead from where an earlier walk stood."""
+    passes.forget()
+    # a step is as exact as the last pass
+    passes.refine()
+    passes.memoize(0)
+    status = None
+    rng.bit_generator.state = walk.random_state
+    trace = walk.trace
+    try:
+        record(settings, walk)
+        while walk.status is None and walk.n_iter < settings.max_iter:
+            plan, batches = walk.plan, _batches(walk.plan, passes, schedule, rng)
+            weights = np.array([passes.weight(chunks) for chunks in batches])
+            for number in range(len(walk.estimates), len(batches)):
+                # steps in proportion to what batches weigh: so all rows count alike in the end
+                rate = min(1.0, schedule.rate(walk.step + 1) * weights[number] / weights.mean())
+                walk = _step(walk, passes, batches[number], rate)
+                if walk.plan is plan:
+                    # from other reference points the rows may fall into other batches
+                    record(settings, walk)
+            estimate = float(np.array(walk.estimates) @ weights / passes.source.total_weight)
+            trace.append(estimate)
+            walk = _after_pass(settings, walk, trace, passes, rng)
+            record(settings, walk)
+            if tell(settings, walk.n_iter, estimate, walk.change):
+                walk = replace(walk, status=walk.status or Status.STOPPED)
+                record(settings, walk)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    except ImproperError as error:
+        if not any(walk.plan.binding.is_flat(variable) for variable in walk.plan.order):
+            refuse_far_priors(walk.plan.binding, walk.plan.frame)
+            raise
+        log.info("collapsed: %s", error)
+        status = Status.COLLAPSED
+    state = begin(walk.plan, walk.q, passes)
+    if has_collapsed(state.plan, state.q, state.arrays):
+        status = Status.COLLAPSED
+    return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER, walk.step)
+
+
+def _after_pass(
+    settings: Settings, walk: Walk, trace: list[float], passes: Passes, rng: np.random.Generator
+) -> Walk:
+    """Return the walk at the beginning of the next pass; its status tells whether there needs to be one."""
+    change = (trace[-1] - trace[-2]) / passes.source.total_weight
+    return replace(
+        walk,
+        objectives=trace,
+        n_iter=len(trace) - 1,
+        change=change,
+        random_state=rng.bit_generator.state,
+        estimates=(),
+        status=Status.CONVERGED if abs(change) < settings.tol else None,
+    )
+
+
+def _batches(plan: Plan, passes: Passes, schedule: Stochastic, rng: np.random.Generator) -> list[list[Chunk]]:
+    """Return the chunks of each batch of a pass over all rows.
+
+    Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
+    """
+    blocks = passes.blocks(plan.rows, schedule.batch_rows)
+    size = max(stop - start for start, stop in blocks)
+    together = max(1, passes.source.rows_together // size)
+    groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
+    order = [groups[i][j] for i in rng.permutation(len(groups)) for j in rng.permutation(len(groups[i]))]
+    length = max(1, round(schedule.batch_rows / size))
+    batches = [order[start : start + length] for start in range(0, len(order), length)]
+    return [
+        [Chunk(number, tuple(piece)) for number, piece in enumerate(_pieces(own))]
+        for own in batches
+        if passes.weight([Chunk(0, tuple(own))]) > 0
+    ]
+
+
+def _pieces(blocks: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:
+    return [blocks[start : start + _BLOCKS_A_CHUNK] for start in range(0, len(blocks), _BLOCKS_A_CHUNK)]
+
+
+def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
+    """Return where a step from one batch leads, with what the batch says of the objective before it."""
+    natural = walk.natural
+    plan, q, arrays, coefficients = ready(walk.plan, walk.q, statistics_of(walk.plan, walk.q))
+    if plan is not walk.plan:
+        # other reference points: points, which have no natural parameters of their own, take those of this batch whole
+        natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
+    summary = passes.summarize_share(plan.rows, coefficients, chunks)
+    arrays.update(summary.parts)
+    estimate = Objective(plan).set_all(q, arrays, summary)
+    q, natural = dict(q), dict(natural)
+    for variable in plan.order:
+        hat, _ = plan.update_with_natural(variable, arrays)
+        before = natural.get(variable, hat)
+        natural[variable] = tuple((1 - rate) * a + rate * b for a, b in zip(before, hat, strict=True))
+        q[variable] = plan.factor(variable, natural[variable])
+        arrays.update(plan.statistics(variable, q[variable]))
+    estimates = (*walk.estimates, estimate)
+    return replace(walk, plan=plan, q=q, natural=natural, step=walk.step + 1, estimates=estimates)

@@ -1,0 +1,1 @@
+"""Globals whose values are known, as a whole or at some repetitions."""

@@ -1,0 +1,398 @@
+"""Frame: the reference points that locations are measured from.
+
+Raw second moments of data far from the origin lose digits: with mean 1e8 and spread 1, xx' has none left. A
+Normal density depends on x - m only, so everything that is compared as a location (the data, their means,
+the priors of these) may be measured from any common point. The engine takes the mean of the data; exact,
+and invisible outside.
+
+A component that is narrow compared with its distance from that point still loses digits. Where one
+Categorical chooses the location, each of its categories can have a point of its own: the *centres* (see
+``Plan.recentred``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..._errors import DataError
+from ..._typing import Array
+from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
+from ...lazy.block_map import total_of
+from ...numerics.cached import cached_property
+from .bound_model import Binding
+from .missing.moments import medians, moments
+
+__all__ = ["Frame", "Group", "frame_of", "refuse_far_priors"]
+
+
+_LARGEST = 1e152
+"""Size of data whose squares, summed over rows and columns, still fit a double."""
+
+_FARTHEST = 1e7
+"""Standard deviations of the data between them and a prior mean, beyond which their squares leave no digits."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Variables that move together, and the point they are measured from.
+
+    Attributes
+    ----------
+    variables
+        Members; every location slot among them is occupied by a member or by a known value.
+    point
+        Reference point: shape (sizes of the common plates..., event shape...).
+    axes
+        Axes of ``point`` that are plates.
+    """
+
+    variables: tuple[Variable, ...]
+    point: Array
+    axes: tuple[Axis, ...]
+    spread: Array
+    """Standard deviation of the first observed member, of the shape of ``point``."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Reference points by variable, and centres by the Categorical that chooses among them.
+
+    Attributes
+    ----------
+    groups
+        The groups of variables that move together.
+    centres
+        Number of a group -> (Categorical that chooses its location, displacement of each category, (K,
+        point shape...)).
+    """
+
+    binding: Binding
+    groups: tuple[Group, ...]
+    centres: Mapping[int, tuple[Variable, Array]]
+    _references: dict[Variable, Array | None] = field(default_factory=dict, init=False, repr=False)
+    """References that were asked for."""
+
+    def of(self, variable: Variable) -> Array | None:
+        """Return the reference of a variable's own value, or None: shape (plates but the data plate..., event...)."""
+        if variable not in self._references:
+            self._references[variable] = self._reference(variable)
+        return self._references[variable]
+
+    def _reference(self, variable: Variable) -> Array | None:
+        number = self._group(variable)
+        if number is None:
+            return None
+        group, axes = self.groups[number], self._plate_axes(variable)
+        point = self._spread(group, axes)
+        if number in self.centres:
+            categorical, offsets = self.centres[number]
+            plate = _plate_chosen_by(categorical, group.variables, variable)
+            if plate is not None:
+                point = point + self._spread_centres(group, axes, offsets, axes.index(Axis(plate)))
+        return point
+
+    def size_of(self, variable: Variable) -> Array | None:
+        """Return the size of the numbers in a variable's group: distance of the data from zero, and their spread."""
+        number = self._group(variable)
+        if number is None:
+            return None
+        return np.abs(self.groups[number].point) + self.groups[number].spread
+
+    def spread_of(self, variable: Variable) -> Array | None:
+        """Return the standard deviation of the data in a variable's group, or None; the shape is the point's."""
+        number = self._group(variable)
+        return None if number is None else self.groups[number].spread
+
+    def of_known(self, owner: Variable, slot: Slot) -> tuple[Array, tuple[Axis, ...]] | None:
+        """Return the reference for a known value in a location slot, with the plate axes of the reference.
+
+        It is that of the variable whose mean the value is; for ``means[z]`` each category has its own.
+        """
+        number = self._group(owner)
+        if number is None:
+            return None
+        group, axes = self.groups[number], self._plate_axes(owner)
+        if number not in self.centres or slot.index is not self.centres[number][0]:
+            reference = self.of(owner)
+            assert reference is not None
+            return reference, axes
+        categorical, offsets = self.centres[number]
+        axes = (Axis(categorical, "k"), *axes)
+        return self._spread(group, axes) + self._spread_centres(group, axes, offsets, 0), axes
+
+    def is_centred(self, owner: Variable, chooses: Node) -> bool:
+        """Whether a variable is measured from points that the labels of ``chooses`` have of their own."""
+        number = self._group(owner)
+        if number is None or number not in self.centres:
+            return False
+        categorical, offsets = self.centres[number]
+        return categorical is chooses and bool(offsets.any())
+
+    def displaced(self, number: int, categorical: Variable, offsets: Array) -> Frame:
+        """Return the frame with the centres of a group moved by ``offsets``."""
+        before = self.centres[number][1] if number in self.centres else 0.0
+        return replace(self, centres={**self.centres, number: (categorical, before + offsets)})
+
+    def moved_since(self, before: Frame, number: int) -> Array:
+        """Return how far the centres of a group are from those of an earlier frame: what rounding made of it."""
+        point = self.groups[number].point
+        earlier = before.centres[number][1] if number in before.centres else 0.0
+        return (point + self.centres[number][1]) - (point + earlier)
+
+    def _group(self, variable: Variable) -> int | None:
+        return self._numbers.get(variable)
+
+    @cached_property
+    def _numbers(self) -> dict[Variable, int]:
+        """Number of the group of each variable that is in one."""
+        return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
+
+    def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
+        return tuple([Axis(plate) for plate in variable.plates if plate is not self.binding.data_plate])
+
+    def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
+        if axes == group.axes:
+            return group.point
+        event = group.point.shape[len(group.axes) :]
+        order = [group.axes.index(axis) for axis in axes if axis in group.axes]
+        turned = group.point.transpose(*order, *range(len(order), group.point.ndim))
+        aligned = turned[tuple(slice(None) if axis in group.axes else None for axis in axes)]
+        return np.broadcast_to(aligned, tuple(self.binding.size(axis) for axis in axes) + event)
+
+    def _spread_centres(self, group: Group, axes: tuple[Axis, ...], offsets: Array, position: int) -> Array:
+        index = tuple(
+            slice(None) if i == position or axis in group.axes else None for i, axis in enumerate(axes)
+        )
+        # offsets lead with the category; its place among the axes is ``position``
+        before = sum(1 for axis in axes[:position] if axis in group.axes)
+        order = [1 + group.axes.index(axis) for axis in axes if axis in group.axes]
+        turned = offsets.transpose(0, *order, *range(1 + len(order), offsets.ndim))
+        return np.moveaxis(turned, 0, before)[index]
+
+
+def _plate_chosen_by(
+    categorical: Variable, members: tuple[Variable, ...], variable: Variable
+) -> Plate | None:
+    """Return the plate of ``variable`` that ``categorical`` chooses from, where that is the location of a member."""
+    for member in members:
+        slot = member.slots.get("mean")
+        if slot is not None and slot.index is categorical and slot.node is variable:
+            assert isinstance(slot.expression, Indexed)
+            return slot.expression.plate
+    return None
+
+
+def frame_of(binding: Binding) -> Frame:
+    """Return the frame of a model with data: each group measured from the mean of its first observed member."""
+    groups = tuple(
+        group for members in _connected(binding) if (group := _group_at_mean(binding, members)) is not None
+    )
+    return Frame(binding, groups, {})
+
+
+def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
+    """Return the sets of variables that location slots connect, but those of which one also stands in a predictor.
+
+    What is multiplied, or added to something else, cannot be measured from another point, nor can the states of a
+    chain, which multiply their transition. Known values of rows are
+    measured from one point each, so they connect as variables do.
+    """
+    group_of: dict[Node, set[Node]] = {}
+    multiplied: set[Node] = set()
+    for node in binding.nodes:
+        for slot in node.slots.values() if isinstance(node, Variable) else ():
+            if slot.role.adds_up:
+                # nor can what has the sum for its mean, where it is the mean of something else
+                multiplied |= {slot.node, node}
+            if not slot.role.moves:
+                continue
+            if isinstance(slot.node, Variable) and slot.node.summed:
+                multiplied.add(slot.node)
+            members = group_of.setdefault(node, {node})
+            if isinstance(slot.node, Variable) or binding.data_plate in slot.node.plates:
+                members |= group_of.setdefault(slot.node, {slot.node})
+                for member in members:
+                    group_of[member] = members
+    distinct = {id(members): members for members in group_of.values() if not members & multiplied}
+    places = {node: place for place, node in enumerate(binding.nodes)}
+    return [
+        tuple(node for node in sorted(members, key=places.__getitem__) if isinstance(node, Variable))
+        for members in distinct.values()
+    ]
+
+
+def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | None:
+    observed = next((member for member in members if member in binding.values), None)
+    if observed is None:
+        return None
+    along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
+    known = [node for node in along_rows if node in binding.values and binding.data_plate in node.plates]
+    common = [
+        p
+        for p in observed.plates
+        if p is not binding.data_plate and all(p in node.plates for node in (*members, *known))
+    ]
+    point, spread = _moments(binding, observed, common)
+    known = _known_location(binding, members, common)
+    if known is not None:
+        point = np.broadcast_to(known, point.shape)
+    elif _has_precisions_of_rows(binding, members):
+        point = _medians(binding, observed, common)
+    return Group(members, point, tuple(Axis(plate) for plate in common), spread)
+
+
+def _has_precisions_of_rows(binding: Binding, members: tuple[Variable, ...]) -> bool:
+    """Whether the precision of a member differs from row to row: where digits matter is then not told by all rows."""
+    return any(
+        binding.is_local(slot.node) and (not slot.role.moves or "precision" in slot.role.statistics)
+        for member in members
+        for slot in member.slots.values()
+    )
+
+
+def _known_location(binding: Binding, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
+    """Return a known mean that is a better point than the data's, the common plates first, or None.
+
+    It is that of rows with precisions of their own, if they have no latent location, or the prior mean of a joint
+    factor which is worth more rows than there are: from the data's mean, its square would leave no digits of their
+    spread.
+    """
+    for variable in members:
+        slot, worth = variable.slots.get("mean"), variable.slots.get("mean_precision")
+        if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
+            continue
+        if variable in binding.values:
+            is_better = len(members) == 1 and _has_precisions_of_rows(binding, members)
+        else:
+            n_rows = binding.n_rows if binding.row_weights is None else total_of(binding.row_weights)
+            is_known = (
+                worth is not None and isinstance(worth.node, Constant) and not binding.is_local(variable)
+            )
+            is_better = is_known and bool(np.min(worth.node.value) > n_rows)  # type: ignore[union-attr]
+        if is_better:
+            return _averaged(slot.node, common)
+    return None
+
+
+def _averaged(node: Constant, common: list[Plate]) -> Array:
+    """Return a Constant averaged over the plates that are not common, with an axis for each one that is."""
+    kept = [plate for plate in common if plate in node.plates]
+    others = [place for place, plate in enumerate(node.plates) if plate not in common]
+    value = node.value.transpose(
+        *others, *(node.plates.index(plate) for plate in kept), *range(len(node.plates), node.value.ndim)
+    )
+    averaged = value.mean(axis=tuple(range(len(others)))) if others else value
+    return averaged[tuple(slice(None) if plate in kept else None for plate in common)]
+
+
+def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
+    """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
+    rows, weights = _rows_of(binding, observed, binding.values[observed])
+    found = moments(rows, weights)
+    if found.largest.max(initial=0.0) > _LARGEST:
+        raise DataError(
+            f"'{observed.name}' holds values as large as {found.largest.max():.3g}, whose squares are beyond a double; "
+            f"divide the data (and their priors) by a common factor so that they stay below {_LARGEST:g}"
+        )
+    mean, spread = found.mean, found.spread
+    averaged = _not_kept(binding, observed, kept)
+    if not averaged:
+        return mean, spread
+    common = mean.mean(axis=averaged, keepdims=True)
+    # the spread about the common mean, in two steps that neither over- nor underflow
+    about = np.sqrt(np.mean(np.square(np.hypot(spread, mean - common) / _unit(mean, spread)), axis=averaged))
+    return common.reshape(about.shape), about * _unit(mean, spread)
+
+
+def _medians(binding: Binding, observed: Variable, kept: list[Plate]) -> Array:
+    """Return the medians of what was observed, over the data plate and the plates that are not kept."""
+    rows, weights = _rows_of(binding, observed, binding.values[observed])
+    seen = binding.gaps[observed].seen if observed in binding.gaps else binding.masks.get(observed)
+    if seen is not None:
+        seen, _ = _rows_of(binding, observed, seen)
+    return np.median(medians(rows, weights, seen), axis=_not_kept(binding, observed, kept))
+
+
+def _rows_of(binding: Binding, observed: Variable, values: Any) -> tuple[Any, Any]:
+    """Return values of a variable, or which were observed, with the rows first, and the weights of the rows."""
+    if binding.data_plate not in observed.plates:
+        return values[None], None
+    along = observed.plates.index(binding.data_plate)
+    return np.moveaxis(values, along, 0) if along else values, binding.row_weights
+
+
+def _not_kept(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[int, ...]:
+    """Return the axes of a row's values that are plates which are not kept."""
+    plates = [plate for plate in observed.plates if plate is not binding.data_plate]
+    return tuple(i for i, plate in enumerate(plates) if plate not in kept)
+
+
+def _unit(mean: Array, spread: Array) -> float:
+    return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0
+
+
+def frame_about(
+    frame: Frame, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Frame:
+    """Return the frame with each group measured from where its factors are, by name, instead of from the data.
+
+    Then what a row gives does not depend, in its digits, on the rows beside it. What a Categorical (``gate``) chooses
+    is measured from where its factors are in one category.
+    """
+    groups = tuple(
+        group
+        if (point := _point_of_factors(group, factors, gate, category)) is None
+        else replace(group, point=point)
+        for group in frame.groups
+    )
+    return replace(frame, groups=groups)
+
+
+def _point_of_factors(
+    group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Array | None:
+    """Return the mean of a group's factor or known mean, averaged over the plates that the group does not share."""
+    for variable in group.variables:
+        slot = variable.slots.get("mean")
+        if slot is None or not (isinstance(slot.node, Constant) or slot.node.name in factors):
+            continue
+        value = slot.node.value if isinstance(slot.node, Constant) else factors[slot.node.name].mean
+        location = np.asarray(value[0] if isinstance(value, tuple) else value, dtype=np.float64)
+        axes = [Axis(plate) for plate in slot.node.plates]
+        if isinstance(slot.expression, Indexed) and slot.index is gate:
+            chosen = axes.index(Axis(slot.expression.plate))
+            location = np.take(location, category or 0, axis=chosen)
+            del axes[chosen]
+        if set(group.axes) <= set(axes):
+            averaged = location.mean(axis=tuple(i for i, axis in enumerate(axes) if axis not in group.axes))
+            kept = [axis for axis in axes if axis in group.axes]
+            order = [kept.index(axis) for axis in group.axes]
+            return averaged.transpose(*order, *range(len(order), averaged.ndim))
+    return None
+
+
+def refuse_far_priors(binding: Binding, frame: Frame) -> None:
+    """Say so if a prior mean is too far from the data for double precision: to be called when an update has failed.
+
+    Raises
+    ------
+    DataError
+        If one is.
+    """
+    for variable in binding.latent:
+        slot, spread = variable.slots.get("mean"), frame.spread_of(variable)
+        moved = None if slot is None else frame.of_known(variable, slot)
+        known = slot is not None and isinstance(slot.node, Constant) and not binding.is_flat(variable)
+        if slot is None or not known or moved is None or spread is None:
+            continue
+        widest = float(np.max(spread))
+        distance = float(np.max(np.abs(binding.values[slot.node] - moved[0])))
+        if widest > 0 and distance > _FARTHEST * widest:
+            raise DataError(
+                f"the prior mean of '{variable.name}' is {distance / widest:.1g} standard deviations of the data away "
+                f"from them, too far for double precision; move the prior or the data"
+            )

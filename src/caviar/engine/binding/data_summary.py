@@ -1,0 +1,109 @@
+"""What a fit was made of, told without a value of it: rows, missing entries, and moments of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..._typing import AnyArray, Array
+from ...language import Constant, Node, Variable
+from ...lazy.block_map import total_of
+from ...lazy.rows import LazyRows
+from .bound_model import Binding
+
+__all__ = ["summary_of_data"]
+
+
+_BLOCK = 65_536
+"""Numbers that are looked at together."""
+
+
+def summary_of_data(binding: Binding, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a summary of bound data as plain values.
+
+    Parameters
+    ----------
+    binding
+        A model's nodes with their data.
+    data
+        The data as they came, for the names of columns.
+
+    Returns
+    -------
+    dict
+        ``"rows"``; ``"weight"``, the sum of their weights; and ``"arrays"``: name -> ``"shape"``, ``"missing"``, how
+        many entries are, and of the others by column ``"mean"`` and ``"standard_deviation"``; ``"columns"`` where
+        these have names. O(N); of rows that are not in memory, which would be read once more, the shape only.
+    """
+    weights = binding.row_weights
+    return {
+        "rows": int(binding.n_rows),
+        "weight": float(binding.n_rows) if weights is None else total_of(weights),
+        "arrays": {
+            node.name: {**_of_array(binding, node, value), **_column_names(data, node.name)}
+            for node, value in binding.values.items()
+            if not isinstance(node, Constant)
+        },
+    }
+
+
+def _column_names(data: Any, name: str) -> dict[str, Any]:
+    columns = getattr(data.get(name), "columns", None) if isinstance(data, Mapping) else None
+    return {} if columns is None else {"columns": [str(name) for name in columns]}
+
+
+def _of_array(binding: Binding, node: Node, value: Any) -> dict[str, Any]:
+    shape = [int(size) for size in getattr(value, "shape", ())]
+    if isinstance(value, LazyRows):
+        return {"shape": shape}
+    found: dict[str, Any] = {"shape": shape, "missing": 0}
+    if issparse(value):
+        mean = np.asarray(value.mean(axis=0)).ravel()
+        square = np.asarray(value.multiply(value).mean(axis=0)).ravel()
+        return {**found, "mean": mean, "standard_deviation": np.sqrt(np.maximum(square - mean**2, 0.0))}
+    if not isinstance(value, np.ndarray) or not value.size:
+        return found
+    seen = _seen(binding, node, value)
+    axis = node.plates.index(binding.data_plate) if binding.data_plate in node.plates else None
+    rows = value[np.newaxis] if axis is None else np.moveaxis(value, axis, 0)
+    if seen is None:
+        mean, deviation = _moments(rows)
+        return {**found, "mean": mean, "standard_deviation": deviation}
+    seen = seen[np.newaxis] if axis is None else np.moveaxis(seen, axis, 0)
+    mean, deviation = _moments(rows, seen)
+    return {
+        **found,
+        "missing": int(value.size - np.count_nonzero(seen)),
+        "mean": mean,
+        "standard_deviation": deviation,
+    }
+
+
+def _seen(binding: Binding, node: Node, value: AnyArray) -> AnyArray | None:
+    """Return which entries were observed, of the shape of the values; None if all were."""
+    if isinstance(node, Variable) and node in binding.gaps:
+        return binding.gaps[node].seen
+    if node not in binding.masks:
+        return None
+    mask = binding.masks[node]
+    return np.broadcast_to(mask.reshape(mask.shape + (1,) * (value.ndim - mask.ndim)), value.shape)
+
+
+def _moments(rows: AnyArray, seen: AnyArray | None = None) -> tuple[Array, Array]:
+    """Return mean and standard deviation over the first axis; 0 where nothing was observed."""
+    size = max(1, _BLOCK // max(1, rows[0].size))
+    blocks = [slice(start, start + size) for start in range(0, len(rows), size)]
+    one = [1.0] * len(blocks) if seen is None else [seen[block] for block in blocks]
+    total: Any = len(rows) if seen is None else np.maximum(seen.sum(axis=0), 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = (
+            sum((rows[b] * own).sum(axis=0, dtype=np.float64) for b, own in zip(blocks, one, strict=True))
+            / total
+        )
+        square = sum(
+            (np.square(rows[b] - mean) * own).sum(axis=0) for b, own in zip(blocks, one, strict=True)
+        )
+        return np.asarray(mean, dtype=np.float64), np.asarray(np.sqrt(square / total), dtype=np.float64)

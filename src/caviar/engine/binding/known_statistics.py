@@ -1,0 +1,70 @@
+"""Known statistics: what the values of an observed variable, a constant or an array of the data give to a term."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._typing import Array
+from ...language import Axis, Constant, Data, Operand, Variable
+from ...language.roles import Role, labels_of
+from .bound_model import Binding
+from .coordinates import Frame
+from .missing.values import OBSERVED
+
+__all__ = ["known_statistic", "role_of"]
+
+
+def known_statistic(
+    binding: Binding, frame: Frame, owner: Variable, operand: Operand
+) -> tuple[Array, tuple[Axis, ...]]:
+    """Return a statistic of known values in a term of ``owner``, measured from the frame, and what its axes mean.
+
+    Missing values of an observed variable have the statistic 0.
+    """
+    node, slot = operand.node, operand.slot
+    if isinstance(node, Variable):
+        return _of_observed(binding, frame, node, operand.statistic), operand.axes
+    assert isinstance(node, (Constant, Data))
+    value = np.asarray(binding.values[node], dtype=np.float64)
+    role, name = role_of(binding, operand), operand.statistic
+    if slot is None:
+        return role.of_known(name, value), operand.axes
+    moved = frame.of_known(owner, slot) if slot.role.moves else None
+    n_plates = len(node.plates)
+    plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
+    if moved is not None:
+        reference, reference_plates = moved
+        if plates == reference_plates:
+            return role.of_known(name, value - reference), operand.axes
+        missing = [axis for axis in reference_plates if axis not in plates]
+        full = (*plates, *missing)
+        own = tuple(slice(None) if axis in plates else None for axis in full)
+        common = tuple(slice(None) if axis in reference_plates else None for axis in full)
+        order = [reference_plates.index(axis) for axis in full if axis in reference_plates]
+        event_axes = range(len(order), reference.ndim)
+        value = value[own] - reference.transpose(*order, *event_axes)[common]
+        plates = full
+    return role.of_known(name, value), (*plates, *events)
+
+
+def role_of(binding: Binding, operand: Operand) -> Role:
+    """Return the role of a known array; labels choose from a plate, whose size the data may have settled."""
+    return labels_of(binding.size(operand.axes[-1])) if operand.slot is None else operand.slot.role
+
+
+def _of_observed(binding: Binding, frame: Frame, node: Variable, name: str) -> Array:
+    mask = binding.masks.get(node)
+    if name == OBSERVED:
+        assert mask is not None
+        return mask.astype(np.float64)
+    value, reference = binding.values[node], frame.of(node)
+    if reference is not None:
+        if binding.data_plate in node.plates:
+            reference = np.expand_dims(reference, node.plates.index(binding.data_plate))
+        value = value - reference
+    statistic = node.statistic(name, value)
+    return (
+        statistic
+        if mask is None
+        else statistic * mask.reshape(mask.shape + (1,) * (statistic.ndim - mask.ndim))
+    )

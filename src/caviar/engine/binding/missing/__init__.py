@@ -1,0 +1,1 @@
+"""What is missing: values, entries of vectors, steps of chains."""

@@ -1,0 +1,154 @@
+"""Mean, spread and median of many rows, at any scale and without a copy of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...._typing import Array
+from ....lazy.block_map import map_blocks, total_of
+from ....numerics.blas import one_blas_thread
+
+__all__ = ["Moments", "medians", "moments"]
+
+
+_BLOCK_ROWS = 8_192
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted mean, standard deviation and largest size of many rows.
+
+    Attributes
+    ----------
+    mean, spread, largest
+        Each of the shape of a row.
+    """
+
+    mean: Array
+    spread: Array
+    largest: Array
+
+
+@one_blas_thread()
+def moments(rows: Any, weights: Any) -> Moments:
+    """Return the moments over the first axis, in float64; rows of weight zero count nothing.
+
+    Squares are taken in units of the largest value of each column, lest they over- or underflow.
+
+    Parameters
+    ----------
+    rows
+        Shape (N, ...), an array or rows that are read in blocks.
+    weights
+        Likewise, shape (N,), not all zero, or None for one each.
+    """
+    total = float(len(rows)) if weights is None else total_of(weights)
+    mean = np.zeros(rows.shape[1:])
+    largest = np.zeros(rows.shape[1:])
+    for _, (own, size) in map_blocks(_First(total), rows, weights, size=_BLOCK_ROWS):
+        mean += own
+        np.maximum(largest, size, out=largest)
+    unit = largest + (largest == 0)
+    variance, rest = np.zeros(rows.shape[1:]), np.zeros(rows.shape[1:])
+    for _, (own, square) in map_blocks(_Second(total, mean, unit), rows, weights, size=_BLOCK_ROWS):
+        rest += own
+        variance += square
+    # what rounding left of the mean: a constant column is measured from its very value, and has no spread
+    spread = np.sqrt(np.maximum(variance - rest**2, 0.0))
+    return Moments(mean + rest * unit, spread * unit, largest)
+
+
+def _weighted_sum(weights: Array, rows: Array) -> Array:
+    """Return the sum of rows times weights: ``np.tensordot(weights, rows, 1)``, which takes longer over its axes."""
+    # a block of which every row has weight zero is empty, and -1 would not tell its columns
+    columns = rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    return np.dot(weights[None], columns).reshape(rows.shape[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class _First:
+    """Of a block, its part of the mean and the largest sizes."""
+
+    total: float
+
+    def __call__(self, rows: Array, weights: Array | None) -> tuple[Array, Array]:
+        block, weight = _counting(rows, weights)
+        return _weighted_sum(weight / self.total, block), np.maximum.reduce(
+            np.abs(block), axis=0, initial=0.0
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Second:
+    """Of a block, its parts of the mean deviation and the mean squared deviation in units of their own."""
+
+    total: float
+    mean: Array
+    unit: Array
+
+    def __call__(self, rows: Array, weights: Array | None) -> tuple[Array, Array]:
+        block, weight = _counting(rows, weights)
+        deviation = (block - self.mean) / self.unit
+        share = weight / self.total
+        return _weighted_sum(share, deviation), _weighted_sum(share, np.square(deviation))
+
+
+def _counting(rows: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Return the rows of a block that count, and their weights."""
+    # BLAS adds up strided numbers in another order: the same values give the same bits however they lie
+    block = np.ascontiguousarray(rows, dtype=np.float64)
+    if weights is None:
+        return block, np.ones(len(block))
+    return (block, weights) if weights.all() else (block[weights > 0], weights[weights > 0])
+
+
+def medians(rows: Any, weights: Any, observed: Any) -> Array:
+    """Return the weighted median over the first axis of the medians of blocks, in float64.
+
+    Of up to 8,192 rows that is the median; of more it is as robust, though not quite the same number.
+
+    Parameters
+    ----------
+    rows
+        Shape (N, ...), an array or rows that are read in blocks.
+    weights
+        Likewise, shape (N,), or None for one each.
+    observed
+        Likewise, which entries count, shape (N, ...) with as many of the axes as there are; None if all do.
+
+    Returns
+    -------
+    Array
+        Of the shape of a row. Where nothing has weight, it is one of the values.
+    """
+    found = [own for _, own in map_blocks(_median_of_block, rows, weights, observed, size=_BLOCK_ROWS)]
+    middles, totals = (np.stack(parts) for parts in zip(*found, strict=True))
+    return _weighted_medians(middles, totals)[0]
+
+
+def _median_of_block(rows: Any, weights: Any, observed: Any) -> tuple[Array, Array]:
+    """Return the weighted median of each column of a block, and the weight that it has."""
+    block = np.asarray(rows, dtype=np.float64)
+    weight = np.ones(len(block)) if weights is None else weights
+    counts = _beside(weight, block)
+    if observed is not None:
+        counts = counts * _beside(observed, block)
+    return _weighted_medians(block, np.broadcast_to(counts, block.shape))
+
+
+def _beside(values: Array, block: Array) -> Array:
+    """Return values with axes of length 1 for those that the block has besides."""
+    return values.reshape(values.shape + (1,) * (block.ndim - values.ndim))
+
+
+def _weighted_medians(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the lower weighted median over the first axis, and the sum of the weights."""
+    order = np.argsort(values, axis=0, kind="stable")
+    reached = np.cumsum(np.take_along_axis(weights, order, axis=0), axis=0)
+    place = np.argmax(reached >= 0.5 * reached[-1], axis=0)[None]
+    middle = np.take_along_axis(values, np.take_along_axis(order, place, axis=0), axis=0)[0]
+    return middle, reached[-1]

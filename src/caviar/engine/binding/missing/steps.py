@@ -1,0 +1,129 @@
+r"""Steps of a chain that count: those up to the last observation of their sequence.
+
+What comes after it integrates to one, and so does a sequence without any observation: whatever the parameters are,
+
+.. math:: \int p(s_{T+1}, \dots, s_{T+h} \mid s_T, \theta) \, ds = 1.
+
+So these steps are left out, exactly. Mean field, which takes chain and parameters to be independent, would count them
+as data for the parameters that were never seen. A step between observations, or before the first, stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ...._errors import DataError
+from ...._typing import AnyArray, Array
+from ....language import Node, Plate, Variable
+from ....lazy.block_map import any_of
+from ....lazy.rows import Computed, LazyRows, in_memory
+from .values import any_observed, is_above
+
+__all__ = ["counted_steps", "refuse_weights", "rows_that_count", "up_to_the_last"]
+
+
+def counted_steps(
+    chain: Variable,
+    observed: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    values: Mapping[Node, AnyArray],
+    plate: Plate,
+) -> AnyArray | None:
+    """Return which steps of a chain lead to an observation, shape (N,); None if all do.
+
+    Parameters
+    ----------
+    chain
+        A latent variable along the data plate.
+    observed
+        The variables with data.
+    masks, labels
+        Which entries of these were observed, and labels that are known in part, -1 where they are not; a known state
+        is an observation.
+    values
+        Known values, among them where sequences begin.
+    plate
+        The data plate.
+    """
+    below = [leaf for leaf in observed if is_above(chain, leaf)]
+    if not all(leaf in masks for leaf in below):
+        return None
+    own: dict[Node, AnyArray] = {chain: labels[chain]} if chain in labels else {}
+    seen = np.asarray(in_memory(any_observed(below, masks, own, plate)), dtype=bool)
+    starts = np.zeros(len(seen), dtype=bool)
+    if "starts" in chain.slots:
+        starts[:] = values[chain.slots["starts"].node]
+    counted = up_to_the_last(seen, starts)
+    return None if counted.all() else counted
+
+
+def up_to_the_last(seen: AnyArray, starts: AnyArray) -> AnyArray:
+    """Return which rows have a true one at or after them in their sequence, shape (N,).
+
+    Parameters
+    ----------
+    seen
+        Shape (N,).
+    starts
+        Whether a sequence begins at each row; the first row of all begins one, whatever it says.
+
+    Examples
+    --------
+    >>> up_to_the_last(np.array([0, 1, 0, 0, 0, 0, 1]), np.array([1, 0, 0, 1, 0, 1, 0]))
+    array([ True,  True, False, False, False,  True,  True])
+    """
+    n_rows = len(seen)
+    begins = np.union1d([0], np.flatnonzero(starts))
+    ends = np.repeat(np.append(begins[1:], n_rows), np.diff(begins, append=n_rows))
+    following = np.where(seen, np.arange(n_rows), n_rows)
+    return np.minimum.accumulate(following[::-1])[::-1] < ends
+
+
+def rows_that_count(
+    rows: Array | None, chains: Sequence[Variable], steps: Mapping[Variable, AnyArray]
+) -> Array | None:
+    """Return 1 for each row that has an observation or a step of a chain that counts, 0 for the others; None for all.
+
+    Parameters
+    ----------
+    rows
+        1 for each row with an observation; None if all have one.
+    chains
+        The chains along the rows.
+    steps
+        Of those with steps that do not count, which do.
+    """
+    if rows is None or not chains:
+        return rows
+    if any(chain not in steps for chain in chains):
+        return None
+    counted = np.any([in_memory(rows) > 0, *(steps[chain] for chain in chains)], axis=0)
+    return None if counted.all() else counted.astype(np.float64)
+
+
+def refuse_weights(chains: Sequence[Variable], weights: Array | None) -> None:
+    """Refuse weights of the rows of a chain, unless all are one.
+
+    Raises
+    ------
+    DataError
+        If there are others.
+    """
+    if not chains or weights is None:
+        return
+    differs = (
+        Computed(_is_not_one, (weights,), (), np.bool_) if isinstance(weights, LazyRows) else weights != 1
+    )
+    if any_of(differs):
+        chain = chains[0]
+        raise DataError(
+            f"sample_weight is impossible with {type(chain).__name__} '{chain.name}': a step of a sequence counts "
+            f"once; leave it out, or repeat whole sequences"
+        )
+
+
+def _is_not_one(block: AnyArray) -> AnyArray:
+    return block != 1

@@ -1,0 +1,383 @@
+"""Missing entries: NaN or masked entries of the data, which count as not observed.
+
+A leaf whose entries are independent given their parents loses the terms of its missing entries: what is left is the
+marginal, exactly. So every statistic of the leaf, and the number 1 in its other terms, is multiplied by an
+indicator of what was observed. A row with nothing observed counts nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...._errors import DataError
+from ...._typing import AnyArray, Array
+from ....language import Data, Node, Plate, Variable
+from ....lazy.block_map import all_of, largest_of, map_blocks
+from ....lazy.rows import Computed, LazyRows, in_memory
+
+__all__ = [
+    "OBSERVED",
+    "any_observed",
+    "as_unmasked",
+    "at_column_means",
+    "filled",
+    "is_above",
+    "is_mask_name",
+    "mask_name",
+    "mean_of_observed",
+    "observed_rows",
+    "of_blocks",
+    "partial_labels",
+    "refuse_known_missing",
+    "refuse_partial",
+    "refuse_unseen",
+    "rows_first",
+    "seen_latents",
+    "weighted_means",
+]
+
+
+OBSERVED = "observed"
+"""Statistic of a leaf that is 1 where it was observed and 0 where not."""
+
+
+def mask_name(name: str) -> str:
+    """Return the name of the column that tells which entries of another were observed: no node can have it."""
+    return f"{name}\0{OBSERVED}"
+
+
+def is_mask_name(name: str) -> bool:
+    """Whether a column tells which entries of another were observed."""
+    return "\0" in name
+
+
+def as_unmasked(value: object) -> object:
+    """Return a masked array with NaN in its masked entries, anything else as it is."""
+    if not np.ma.is_masked(value):
+        return value
+    array = np.ma.asarray(value)
+    wide = np.float64 if array.dtype.kind in "biu" else array.dtype
+    return np.ma.filled(array.astype(wide), np.nan)
+
+
+def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyArray | None]:
+    """Return an array without NaN, and which of its values were observed: None if all were.
+
+    Missing values are replaced by one that their variable can have, which then counts nothing: the mean of those
+    observed where that is a location, else one of them.
+
+    Raises
+    ------
+    DataError
+        If a known array has missing values, a vector is missing in part, or nothing was observed.
+    """
+    missing = np.isnan(array) if array.dtype.kind == "f" else None
+    if missing is None or not missing.any():
+        return array, None
+    if isinstance(node, Data):
+        refuse_known_missing(node, np.argwhere(missing)[0])
+    events = tuple(range(array.ndim - event_rank, array.ndim))
+    gone = np.asarray(missing.any(axis=events))
+    if not np.array_equal(gone, missing.all(axis=events)):
+        refuse_partial(node, np.argwhere(gone & ~missing.all(axis=events))[0])
+    if gone.all():
+        raise DataError(f"the data of '{node.name}' are all missing (NaN)")
+    replaced = array.copy()
+    seen = ~gone
+    is_location = any(slot.role.moves for slot in getattr(node, "slots", {}).values())
+    mean = mean_of_observed(array, seen) if is_location else np.array(np.nan)
+    replaced[gone] = mean if np.isfinite(mean).all() else array[seen][0]
+    return replaced, seen
+
+
+def mean_of_observed(rows: Any, observed: Any) -> Array:
+    """Return the mean of the values that were observed, wherever in the plates, of the shape of an event."""
+    total, count = np.zeros(()), 0
+    for _, (own, n_seen) in map_blocks(_sum_of_observed, rows, observed):
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = total + own
+        count += n_seen
+    return total / count
+
+
+def _sum_of_observed(block: AnyArray, observed: AnyArray) -> tuple[Any, int]:
+    seen = block[observed]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return seen.sum(axis=0, dtype=np.float64), len(seen)
+
+
+def refuse_known_missing(node: Node, place: AnyArray) -> NoReturn:
+    """Refuse a missing value in a known array.
+
+    Raises
+    ------
+    DataError
+        Always.
+    """
+    raise DataError(
+        f"'{node.name}' has a missing value (NaN){_in_row(place)}; only observed variables may have missing "
+        f"entries: drop or impute such rows, or model '{node.name}' as a variable"
+    )
+
+
+def refuse_partial(node: Node, place: AnyArray) -> NoReturn:
+    """Refuse a vector that is missing in part.
+
+    Raises
+    ------
+    DataError
+        Always.
+    """
+    raise DataError(
+        f"'{node.name}', a {type(node).__name__}, has a missing value (NaN){_in_row(place)}, where the rest of "
+        f"the vector is observed. Vectors may be missing in part where there is one for each row of data, "
+        f"MultivariateNormal(..., plates=obs); drop or impute such rows"
+    )
+
+
+def at_column_means(
+    node: Node, array: AnyArray, seen: AnyArray, axis: int, weights: Array | None
+) -> AnyArray:
+    """Return a filled array in which missing values of a location are the weighted mean of their own column.
+
+    They count nothing, but they are among what reference points and starts are found from, and columns may be in
+    units of their own.
+
+    Parameters
+    ----------
+    node
+        Whose values they are.
+    array, seen
+        As :func:`filled` returns them.
+    axis
+        Of the rows.
+    weights
+        Weight of each row, or None for one each.
+
+    See Also
+    --------
+    .lazy_values.LazyValues.at_column_means : the same of rows that are read in blocks.
+    """
+    if not any(slot.role.moves for slot in getattr(node, "slots", {}).values()):
+        return array
+    rows, known = np.moveaxis(array, axis, 0), np.moveaxis(seen, axis, 0)
+    means = weighted_means(rows, known, weights)
+    known = known.reshape(known.shape + (1,) * (rows.ndim - known.ndim))
+    # where no value has weight, any will do
+    replaced = np.where(known | ~np.isfinite(means), rows, means)
+    return np.moveaxis(replaced, 0, axis)
+
+
+def weighted_means(rows: Any, observed: Any, weights: Any) -> Array:
+    """Return the weighted mean of each entry of a row over the rows in which it was observed, of the shape of a row.
+
+    It is not finite where none that was has weight.
+    """
+    largest = 1.0 if weights is None else largest_of(weights) or 1.0
+    total = count = np.zeros(())
+    for _, (own, share) in map_blocks(_WeightedSum(largest), rows, observed, weights):
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = total + own
+        count = count + share
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return total / count
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedSum:
+    """Sum of the observed entries of a block times their weight, and of these weights, in units of the largest."""
+
+    largest: float
+
+    def __call__(self, block: AnyArray, known: AnyArray, weights: Array | None) -> tuple[Array, Array]:
+        known = known.reshape(known.shape + (1,) * (block.ndim - known.ndim))
+        share = np.ones(len(block)) if weights is None else weights / self.largest
+        share = known * share.reshape(-1, *(1,) * (block.ndim - 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.einsum("n...,n...->...", share, block.astype(np.float64, order="C", copy=False))
+        return own, share.sum(axis=0)
+
+
+def _in_row(where: AnyArray) -> str:
+    """Return the row of an index in words; nothing of a single value."""
+    return f" in row {where[0]}" if len(where) else ""
+
+
+def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
+    """Return known labels of a latent Categorical, -1 where NaN says that they are unknown.
+
+    Raises
+    ------
+    DataError
+        If it is no Categorical, or a known label is off its support.
+    """
+    if not hasattr(node, "categories"):
+        raise DataError(
+            f"'{node.name}', a {type(node).__name__}, has missing values (NaN) and variables below it; only a latent "
+            f"Categorical may be known in part"
+        )
+    known = ~np.isnan(array)
+    if known.any():
+        problem = node.problem_with(array[known])
+        if problem:
+            raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+    return np.where(known, array, -1.0).astype(np.intp)
+
+
+def observed_rows(
+    observed: Iterable[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    plate: Plate | None,
+    n_rows: int,
+) -> Array | None:
+    """Return 1 for each row in which anything was observed and 0 for the others; None if there are no others.
+
+    A known label of a Categorical that is known in part (-1 where it is not) was observed, whatever is below it.
+    """
+    along = [leaf for leaf in observed if plate in leaf.plates]
+    if plate is None or not along or not all(leaf in masks for leaf in along):
+        return None
+    seen = any_observed(along, masks, labels, plate)
+    return None if all_of(seen) else seen
+
+
+def any_observed(
+    leaves: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    plate: Plate,
+) -> Any:
+    """Return 1 for each row in which anything of some leaves was observed, or a label is known, and 0 for the others.
+
+    All of these have missing entries; the labels are -1 where they are unknown.
+    """
+    given = [rows_first(masks[leaf], leaf, plate) for leaf in leaves]
+    given += [rows_first(own >= 0, node, plate) for node, own in labels.items()]
+    return of_blocks(_any_of_row, given, (), np.float64)
+
+
+def of_blocks(
+    function: Callable[..., AnyArray], arrays: Sequence[Any], event: tuple[int, ...], dtype: Any
+) -> Any:
+    """Return a function of rows: lazy where one of the arrays is, and an array otherwise."""
+    if any(isinstance(array, LazyRows) for array in arrays):
+        return Computed(function, arrays, event, dtype)
+    return function(*arrays)
+
+
+def _any_of_row(*given: AnyArray) -> Array:
+    """Return 1 for each row of which anything is true."""
+    seen = np.zeros(len(given[0]), dtype=bool)
+    for own in given:
+        seen |= own.reshape(len(own), -1).any(axis=1)
+    return seen.astype(np.float64)
+
+
+def rows_first(array: Any, node: Node, plate: Plate) -> Any:
+    """Return an array over the plates of a node, that of the rows first; lazy ones have it there."""
+    return array if isinstance(array, LazyRows) else np.moveaxis(array, node.plates.index(plate), 0)
+
+
+def seen_latents(
+    latent: Sequence[Variable],
+    observed: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    plate: Plate | None,
+    rows: Array | None,
+) -> dict[Variable, Any]:
+    """Return for latents of the rows which of them have an observation below, or a known label; where all have, none.
+
+    Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
+    observation of its parents that was never made, and must be left out of the sums. In ``rows`` that do not count
+    (0) everything is left out already.
+    """
+    found: dict[Variable, Any] = {}
+    for variable in latent:
+        if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
+            continue
+        below = [leaf for leaf in observed if is_above(variable, leaf)]
+        if not below or not all(leaf in masks and set(variable.plates) <= set(leaf.plates) for leaf in below):
+            continue
+        assert plate is not None
+        # rows first, for blocks of them
+        kept = (plate, *(own for own in variable.plates if own is not plate))
+        given = [rows_first(masks[leaf], leaf, plate) for leaf in below]
+        axes = [
+            _axes_over((plate, *(own for own in leaf.plates if own is not plate)), kept) for leaf in below
+        ]
+        if variable in labels:
+            given.append(rows_first(labels[variable] >= 0, variable, plate))
+            axes.append(((), tuple(range(len(kept)))))
+        own_plates = (plate, *(own for own in below[0].plates if own is not plate))
+        sizes = tuple(given[0].shape[own_plates.index(own)] for own in kept[1:])
+        by_row = of_blocks(_HasAny(tuple(axes)), given, sizes, np.bool_)
+        if any(is_empty for _, is_empty in map_blocks(_is_empty, by_row, rows)):
+            if not isinstance(by_row, LazyRows):
+                by_row = np.moveaxis(by_row, 0, variable.plates.index(plate))
+            found[variable] = by_row
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _HasAny:
+    """Whether anything was observed, from blocks of masks.
+
+    Attributes
+    ----------
+    axes
+        Of each mask, the axes to look along, and the order of the rest.
+    """
+
+    axes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+    def __call__(self, *masks: AnyArray) -> AnyArray:
+        found = [
+            np.transpose(np.asarray(mask.any(axis=along)), order)
+            for mask, (along, order) in zip(masks, self.axes, strict=True)
+        ]
+        return np.any(found, axis=0)
+
+
+def _axes_over(plates: Sequence[Plate], kept: Sequence[Plate]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes of a mask that are not kept, and the order of those that are."""
+    others = tuple(i for i, plate in enumerate(plates) if plate not in kept)
+    present = [plate for plate in plates if plate in kept]
+    return others, tuple(present.index(plate) for plate in kept)
+
+
+def _is_empty(block: AnyArray, rows: Any) -> bool:
+    """Whether a row of a block that counts has a repetition of a latent without an observation."""
+    empty = ~block.reshape(len(block), -1).all(axis=1)
+    if rows is not None:
+        empty &= rows > 0
+    return bool(empty.any())
+
+
+def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variable], plate: Plate) -> NoReturn:
+    """Say that a latent without an observation cannot be left out.
+
+    Raises
+    ------
+    DataError
+        The message names the row, the latent, and the leaves below it.
+    """
+    by_row = np.moveaxis(in_memory(seen), variable.plates.index(plate), 0)
+    row = np.argmin(by_row.reshape(len(by_row), -1).all(axis=1))
+    names = ", ".join(f"'{leaf.name}'" for leaf in observed if is_above(variable, leaf))
+    raise DataError(
+        f"row {row} leaves the latent '{variable.name}' without an observation below it: all its entries of {names} "
+        f"are missing. It would count as data for its parents, and other hidden values of the row depend on it, so "
+        f"that it cannot be left out. Drop such rows, or fit {names} in a model of its own"
+    )
+
+
+def is_above(variable: Variable, leaf: Variable) -> bool:
+    """Whether a variable is a parent of another, or a parent of its parents."""
+    parents = [parent for parent in leaf.parents if isinstance(parent, Variable)]
+    return variable in parents or any(is_above(variable, parent) for parent in parents)

@@ -1,0 +1,1 @@
+"""A state of a fit as plain values, and back to the same bits."""

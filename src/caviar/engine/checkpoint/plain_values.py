@@ -1,0 +1,163 @@
+"""Plain values: factors and arrays taken apart into dictionaries, lists, numbers and whole arrays, and back to the bit.
+
+An array is put together again with the strides that it had: in which order numbers are added up, and so the last bit of
+a sum, depends on how they lie in memory. A factor keeps, beside its parameters, what was computed of them already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray
+from ...families import FAMILIES, ExponentialFamily, MeanPrecision
+from ..binding.clamped.factor import PartlyKnown
+from ..binding.clamped.point_mass import PointMass
+
+__all__ = ["plain", "restored"]
+
+
+_LARGEST_SPREAD = 64
+"""Bytes between the first and the last number of an array, a byte of it, up to which its strides are kept."""
+_MOST_NUMBERS = 1 << 32
+"""In an array that repeats its numbers: more would be a made-up one."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value as dictionaries, lists, tuples, numbers, texts and contiguous arrays.
+
+    Parameters
+    ----------
+    value
+        A factor of a family, a point mass, a factor known in part, an array, a number, a text, None, or a list, tuple
+        or dictionary (with texts as keys) of such.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> from caviar.families import Gamma
+    >>> plain(Gamma(2.0, 3.0))
+    {'kind': 'family', 'name': 'Gamma', 'held': {'shape': array(2.), 'rate': array(3.)}}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, np.generic):
+        return {"kind": "number", "value": np.asarray(value)}
+    if isinstance(value, float):
+        return value
+    if isinstance(value, np.ndarray):
+        return _plain_array(value)
+    if isinstance(value, MeanPrecision):
+        return {"kind": "pair", "parts": [plain(part) for part in value]}
+    if isinstance(value, list | tuple):
+        items = [plain(item) for item in value]
+        return items if isinstance(value, list) else {"kind": "tuple", "parts": items}
+    if isinstance(value, Mapping):
+        return {"kind": "dict", "held": {key: plain(item) for key, item in value.items()}}
+    if isinstance(value, ExponentialFamily):
+        return {"kind": "family", "name": type(value).__name__, "held": _held(value)}
+    if isinstance(value, PointMass):
+        own = {name: held for name, held in vars(value).items() if name != "family"}
+        return {
+            "kind": "point",
+            "name": value.family.__name__,
+            "held": {k: plain(v) for k, v in own.items()},
+        }
+    if isinstance(value, PartlyKnown):
+        return {"kind": "partly known", "held": _held(value)}
+    raise TypeError(f"a {type(value).__name__} cannot be kept in a checkpoint")
+
+
+def _held(value: Any) -> dict[str, Any]:
+    return {name: plain(held) for name, held in vars(value).items()}
+
+
+def restored(document: Any) -> Any:
+    """Return the value that :func:`plain` took apart.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError
+        If it did not make this.
+    """
+    if isinstance(document, list):
+        return [restored(item) for item in document]
+    if not isinstance(document, Mapping):
+        return document
+    return _KINDS[document["kind"]](document)
+
+
+def _family(document: Mapping[str, Any]) -> ExponentialFamily:
+    family = FAMILIES[document["name"]]
+    return _filled(family, document["held"])
+
+
+def _point(document: Mapping[str, Any]) -> PointMass:
+    point: PointMass = _filled(PointMass, document["held"])
+    vars(point)["family"] = FAMILIES[document["name"]]
+    return point
+
+
+def _filled(kind: type, held: Mapping[str, Any]) -> Any:
+    """Return an instance with these attributes, parameters and what was computed of them."""
+    for name in held:
+        known = getattr(kind, "__dataclass_fields__", {})
+        if name not in known and not hasattr(getattr(kind, name, None), "__set_name__"):
+            raise ValueError(f"a {kind.__name__} with {name!r:.40}")
+    instance = object.__new__(kind)
+    vars(instance).update({name: restored(value) for name, value in held.items()})
+    return instance
+
+
+_KINDS = {
+    "number": lambda document: document["value"][()],
+    "pair": lambda document: MeanPrecision(*(restored(part) for part in document["parts"])),
+    "tuple": lambda document: tuple(restored(part) for part in document["parts"]),
+    "dict": lambda document: {key: restored(item) for key, item in document["held"].items()},
+    "family": _family,
+    "point": _point,
+    "partly known": lambda document: _filled(PartlyKnown, document["held"]),
+    "array": lambda document: _strided(document),
+}
+
+
+def _plain_array(array: AnyArray) -> Any:
+    """Return an array that is contiguous as it is; of any other its numbers, and where they lie."""
+    if array.flags.c_contiguous or not array.size:
+        return array
+    steps = [step // array.itemsize for step in array.strides]
+    span = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
+    if (
+        min(steps) < 0
+        or any(step % array.itemsize for step in array.strides)
+        or span > _LARGEST_SPREAD * array.size
+    ):
+        return np.ascontiguousarray(array)
+    repeated = tuple(slice(0, 1) if step == 0 else slice(None) for step in steps)
+    values = np.ascontiguousarray(array[repeated])
+    return {"kind": "array", "values": values, "shape": list(array.shape), "steps": steps}
+
+
+def _strided(document: Mapping[str, Any]) -> AnyArray:
+    """Return an array whose numbers lie as they did; NumPy checks that all of them do in its memory."""
+    values, shape, steps = document["values"], tuple(document["shape"]), tuple(document["steps"])
+    once = tuple(1 if step == 0 else size for size, step in zip(shape, steps, strict=True))
+    span = 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))
+    if (
+        values.shape != once
+        or min((*shape, *steps)) < 0
+        or math.prod(shape) > _MOST_NUMBERS
+        or span > _LARGEST_SPREAD * math.prod(shape)
+    ):
+        raise ValueError(f"an array of shape {shape!s:.60} with steps {steps!s:.60}")
+    memory = np.zeros(span, dtype=values.dtype)
+    strides = tuple(step * values.itemsize for step in steps)
+    np.ndarray(once, values.dtype, memory, strides=strides)[...] = values
+    return np.ndarray(shape, values.dtype, memory, strides=strides)

@@ -1,0 +1,313 @@
+"""Checkpoints: where a fit stands, and ends of starts, as plain values; and again from them, to the same bits.
+
+Kept are the reference points of categories, the global factors with their natural parameters, the expected statistics
+and sums over rows that the next update starts from, the terms of the objective, the memory of the moves, and local
+factors or sums by batch where the next pass starts from those; of the stochastic schedule the state of its generator
+and what the batches of the present pass said. Compiled from model and data anew are the plan, and the
+sums that no factor enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ParameterError
+from ...language import Variable
+from ..ascent.acceleration import Memory, Move, Pair, Place
+from ..ascent.driver import Result
+from ..ascent.elbo import Objective
+from ..ascent.moment import Moment, Visits, Walk
+from ..ascent.problem import Plan
+from ..ascent.state import State, Updated, Visit
+from ..ascent.status import Status
+from ..local.local_factor import LocalFactor
+from ..local.statistics import Sums
+from ..rows.row_map import Kept
+from .plain_values import plain, restored
+
+__all__ = ["plain_moment", "plain_result", "restored_moment", "restored_result"]
+
+
+class _Names:
+    """Names of what a plan's arrays belong to: variables by name, factors and parts by their place."""
+
+    def __init__(self, plan: Plan) -> None:
+        variables = {v.name: v for v in plan.binding.nodes if isinstance(v, Variable)}
+        self._keys: dict[str, Hashable] = {f"variable {name}": own for name, own in variables.items()}
+        self._keys |= {f"factor {number}": own for number, own in enumerate(plan.factors)}
+        self._keys |= {f"part {number}": own for number, own in enumerate(plan.compiled.parts)}
+        self._names = {key: name for name, key in self._keys.items()}
+
+    def of(self, key: Hashable) -> str | list[str]:
+        """Return the name of a variable, factor or part, or that of one with its statistic."""
+        if isinstance(key, tuple):
+            return [self._names[key[0]], str(key[1])]
+        return "" if key is None else self._names[key]
+
+    def key(self, name: Any) -> Any:
+        """Return what a name stands for."""
+        if isinstance(name, list):
+            return self._keys[name[0]], name[1]
+        return None if name == "" else self._keys[name]
+
+    def plain(self, values: Mapping[Any, Any]) -> list[Any]:
+        """Return values by what they belong to as pairs of a name and a plain value, in their order."""
+        return [[self.of(key), plain(value)] for key, value in values.items()]
+
+    def values(self, pairs: list[Any]) -> dict[Any, Any]:
+        """Return the values by what they belong to."""
+        return {self.key(name): restored(value) for name, value in pairs}
+
+
+def plain_moment(moment: Moment | Walk) -> dict[str, Any]:
+    """Return where a fit stands as plain values.
+
+    Raises
+    ------
+    ParameterError
+        If what an executor carries over stays elsewhere, or a generator is of a kind that cannot be kept.
+    """
+    return _plain_walk(moment) if isinstance(moment, Walk) else _plain_moment(moment)
+
+
+def _plain_moment(moment: Moment) -> dict[str, Any]:
+    state, names = moment.state, _Names(moment.state.plan)
+    return {
+        **_plain_frame(state.plan),
+        "q": names.plain(state.q),
+        "arrays": names.plain(state.arrays),
+        "natural": names.plain(state.natural),
+        "values": plain(state.objective.values),
+        "own": names.plain(state.objective.own),
+        "fell_at": state.fell_at,
+        "trace": np.array(moment.trace),
+        "change": float(moment.change),
+        "memory": None if moment.memory is None else _plain_memory(moment.memory),
+        "carried": [[number, _plain_blocks(names, own)] for number, own in moment.kept.carried.items()],
+        "batches": [_plain_sums(names, sums) for sums in moment.kept.batches],
+        "anew": moment.kept.anew,
+        "visits": _plain_visits(names, moment.visits, state.plan),
+        "status": None if moment.status is None else moment.status.value,
+        "saddles": moment.saddles,
+    }
+
+
+def restored_moment(document: Mapping[str, Any], plan: Plan) -> Moment | Walk:
+    """Return where a fit stood, which plain values hold.
+
+    Parameters
+    ----------
+    document
+        What :func:`plain_moment` returned.
+    plan
+        Of the same model and data.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError, AttributeError
+        If it holds none.
+    """
+    return (_walk_of if "random_state" in document else _moment_of)(document, plan)
+
+
+def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
+    plan = _in_frame(document, plan)
+    names = _Names(plan)
+    own = {key: float(value) for key, value in names.values(document["own"]).items()}
+    state = State(
+        plan,
+        _factors_of(document, names, plan),
+        names.values(document["arrays"]),
+        Objective.of(plan, restored(document["values"]), own),
+        str(document["fell_at"]),
+        names.values(document["natural"]),
+    )
+    trace = [float(value) for value in document["trace"]]
+    if trace[-1] != state.elbo:
+        raise ValueError("the objective is not that of the factors")
+    carried = {int(number): _blocks_of(names, own) for number, own in document["carried"]}
+    return Moment(
+        state,
+        trace,
+        len(trace) - 1,
+        float(document["change"]),
+        None if document["memory"] is None else _memory_of(document["memory"]),
+        Kept(carried, tuple(_sums_of(names, sums) for sums in document["batches"]), bool(document["anew"])),
+        _visits_of(document["visits"], names, state),
+        None if document["status"] is None else Status(document["status"]),
+        int(document["saddles"]),
+    )
+
+
+def _plain_visits(names: _Names, visits: Visits, plan: Plan) -> dict[str, Any]:
+    """Return the visits to batches; those from other reference points tell nothing any more."""
+    now = visits.now
+    last_time = [
+        [number, names.plain(visit.natural)]
+        for number, visit in visits.last_time.items()
+        if visit.plan is plan
+    ]
+    if now is None:
+        return {"now": None, "last_time": last_time}
+    before = now.before.objective
+    document = {"values": plain(before.values), "own": names.plain(before.own), "slack": float(now.slack)}
+    return {"now": document, "last_time": last_time}
+
+
+def _visits_of(document: Mapping[str, Any], names: _Names, state: State) -> Visits:
+    """Return the visits to batches; of the state before the last update only its objective is ever asked."""
+    plan, found, now = state.plan, document["now"], None
+    if found is not None:
+        own = {key: float(value) for key, value in names.values(found["own"]).items()}
+        before = replace(state, objective=Objective.of(plan, restored(found["values"]), own))
+        coefficients = plan.rows.coefficients(state.arrays)
+        loss = plan.worst_loss(state.q, coefficients)
+        now = Updated(before, state, coefficients, loss, float(found["slack"]))
+    last_time = {int(number): Visit(plan, names.values(natural)) for number, natural in document["last_time"]}
+    return Visits(now, last_time)
+
+
+def _plain_walk(walk: Walk) -> dict[str, Any]:
+    names = _Names(walk.plan)
+    if walk.random_state["bit_generator"] != "PCG64":
+        raise ParameterError(
+            f"checkpoint= cannot keep a generator of kind {walk.random_state['bit_generator']}; give a whole number as "
+            f"seed, or numpy.random.default_rng(...)"
+        )
+    return {
+        **_plain_frame(walk.plan),
+        "q": names.plain(walk.q),
+        "natural": names.plain(walk.natural),
+        "trace": np.array(walk.trace),
+        "step": walk.step,
+        "change": float(walk.change),
+        "random_state": plain(walk.random_state),
+        "estimates": np.array(walk.estimates),
+        "status": None if walk.status is None else walk.status.value,
+    }
+
+
+def _walk_of(document: Mapping[str, Any], plan: Plan) -> Walk:
+    plan = _in_frame(document, plan)
+    names = _Names(plan)
+    trace = [float(value) for value in document["trace"]]
+    return Walk(
+        plan,
+        _factors_of(document, names, plan),
+        names.values(document["natural"]),
+        trace,
+        len(trace) - 1,
+        int(document["step"]),
+        float(document["change"]),
+        restored(document["random_state"]),
+        tuple(float(value) for value in document["estimates"]),
+        None if document["status"] is None else Status(document["status"]),
+    )
+
+
+def plain_result(result: Result) -> dict[str, Any]:
+    """Return the end of a start as plain values."""
+    return {
+        **_plain_frame(result.plan),
+        "q": _Names(result.plan).plain(result.q),
+        "elbo": float(result.elbo),
+        "trace": np.array(result.trace),
+        "terms": plain({name: float(value) for name, value in result.terms.items()}),
+        "status": result.status.value,
+        "n_iter": result.n_iter,
+        "fell_at": result.fell_at,
+        "lost_in": result.lost_in,
+        "lost": float(result.lost),
+        "beliefs": _Names(result.plan).plain(result.beliefs),
+    }
+
+
+def restored_result(document: Mapping[str, Any], plan: Plan) -> Result:
+    """Return the end that plain values hold, of a plan of the same model and data.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError, AttributeError
+        If they hold none.
+    """
+    plan = _in_frame(document, plan)
+    kept = {name: document[name] for name in ("elbo", "trace", "n_iter", "fell_at", "lost_in", "lost")}
+    names = _Names(plan)
+    return Result(
+        plan=plan,
+        q=_factors_of(document, names, plan),
+        terms=restored(document["terms"]),
+        status=Status(document["status"]),
+        beliefs=names.values(document["beliefs"]),
+        **kept,
+    )
+
+
+def _factors_of(document: Mapping[str, Any], names: _Names, plan: Plan) -> dict[Variable, Any]:
+    q = names.values(document["q"])
+    if set(q) != set(plan.order):
+        raise ValueError("the factors are those of other variables")
+    return q
+
+
+def _plain_frame(plan: Plan) -> dict[str, Any]:
+    """Return the reference points of categories; all others follow from the data."""
+    centres = plan.frame.centres.items()
+    return {"centres": [[number, gate.name, plain(offsets)] for number, (gate, offsets) in centres]}
+
+
+def _in_frame(document: Mapping[str, Any], plan: Plan) -> Plan:
+    variables = {node.name: node for node in plan.binding.nodes if isinstance(node, Variable)}
+    centres = {
+        int(number): (variables[name], restored(offsets)) for number, name, offsets in document["centres"]
+    }
+    if not centres and not plan.frame.centres:
+        return plan
+    frame = replace(plan.frame, centres=centres)
+    return plan.measured_from(frame)
+
+
+def _plain_memory(memory: Memory) -> dict[str, Any]:
+    """Return the memory of the moves; each place, move and pair is a list of its arrays."""
+    document = {own.name: getattr(memory, own.name) for own in fields(memory)}
+    for name in ("place", "move"):
+        document[name] = None if document[name] is None else _arrays_of(document[name])
+    return {**document, "pairs": [_arrays_of(pair) for pair in memory.pairs]}
+
+
+def _arrays_of(record: Place | Move | Pair) -> list[Any]:
+    return [plain(getattr(record, own.name)) for own in fields(record)]
+
+
+def _memory_of(document: Mapping[str, Any]) -> Memory:
+    def made(kind: Callable[..., Any], parts: list[Any] | None) -> Any:
+        return None if parts is None else kind(*(restored(part) for part in parts))
+
+    pairs = tuple(made(Pair, parts) for parts in document["pairs"])
+    place, move = made(Place, document["place"]), made(Move, document["move"])
+    return Memory(**{**document, "place": place, "move": move, "pairs": pairs})
+
+
+def _plain_blocks(names: _Names, blocks: Any) -> list[Any]:
+    if not isinstance(blocks, list):
+        raise ParameterError(
+            "checkpoint= is impossible here: local factors depend on each other, and the executor keeps them where "
+            "the rows are. Leave factors= out, so that they are one factor, or leave the executor out"
+        )
+    return [names.plain(block) for block in blocks]
+
+
+def _blocks_of(names: _Names, blocks: list[Any]) -> list[dict[LocalFactor, Any]]:
+    return [names.values(block) for block in blocks]
+
+
+def _plain_sums(names: _Names, sums: Sums) -> dict[str, Any]:
+    return {own.name: names.plain(getattr(sums, own.name)) for own in fields(sums)}
+
+
+def _sums_of(names: _Names, document: Mapping[str, Any]) -> Sums:
+    return Sums(**{own.name: names.values(document[own.name]) for own in fields(Sums)})

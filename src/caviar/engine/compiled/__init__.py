@@ -1,0 +1,1 @@
+"""Terms as contractions, and what follows from them: sums over rows, updates, local factors."""

@@ -1,0 +1,189 @@
+"""Contractions: a term with its constants folded in, ready to be evaluated or differentiated.
+
+A term is multilinear in its operands, so its derivative with respect to one operand is the contraction of
+the others: no automatic differentiation is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from copy import copy
+from string import ascii_letters
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._typing import Array
+from ...language import Axis
+from ...numerics.cached import cached_property
+
+__all__ = ["Contraction", "Factor"]
+
+
+class Factor(NamedTuple):
+    """One operand of a contraction: where its array is found, and what its axes mean."""
+
+    key: Hashable
+    axes: tuple[Axis, ...]
+
+
+class Contraction:
+    """A coefficient times a product of arrays, summed over all axes.
+
+    Parameters
+    ----------
+    coefficient
+        Scalar in front.
+    factors
+        The operands whose values change; found by key when the contraction is evaluated.
+    constants
+        Known arrays with their axes; multiplied into one.
+    axes
+        Every axis that is summed over, each once. Those that no operand has multiply the coefficient by their size.
+    size
+        Returns the size of an axis.
+    """
+
+    def __init__(
+        self,
+        coefficient: float,
+        factors: Sequence[Factor],
+        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        axes: Sequence[Axis],
+        size: Callable[[Axis], int],
+    ) -> None:
+        self.factors = tuple(factors)
+        self.keys = [factor.key for factor in factors]
+        self.size = size
+        arrays = [constant for constant in constants if constant[1]]
+        of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
+        if axes or arrays or of_factors:
+            present = of_factors.union(*[own for _, own in arrays])
+            for axis in axes:
+                if axis not in present:
+                    coefficient *= size(axis)
+            self._axes = (*axes, *present)
+        for array, own in constants:
+            if not own:
+                coefficient *= float(array)
+        self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
+        self.is_scalar = not of_factors and not self.constant_axes
+        """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return its state with the sizes of its axes, in the place of a function that may hold all the data."""
+        sizes = {axis: self.size(axis) for factor in self.factors for axis in factor.axes}
+        return {**vars(self), "size": sizes.__getitem__}
+
+    @cached_property
+    def _letter(self) -> dict[Axis, str]:
+        return dict(zip(dict.fromkeys(self._axes), ascii_letters, strict=False))
+
+    def _spell(self, axes: Sequence[Axis]) -> str:
+        return "".join([self._letter[axis] for axis in axes])
+
+    def _fold(
+        self,
+        coefficient: float,
+        arrays: Sequence[tuple[Array, tuple[Axis, ...]]],
+        shared: Set[Axis],
+    ) -> tuple[Array, tuple[Axis, ...]]:
+        """Multiply the constants into one array, over the axes that a changing operand shares."""
+        if not arrays:
+            return np.asarray(float(coefficient)), ()
+        kept = tuple(dict.fromkeys(axis for _, axes in arrays for axis in axes if axis in shared))
+        spec = ",".join(self._spell(axes) for _, axes in arrays) + "->" + self._spell(kept)
+        return coefficient * np.einsum(spec, *(array for array, _ in arrays)), kept
+
+    @cached_property
+    def _value_spec(self) -> str:
+        return self._spec(self.factors, ())
+
+    def _spec(self, factors: Sequence[Factor], out: Sequence[Axis]) -> str:
+        operands = [self._spell(factor.axes) for factor in factors]
+        if self.constant_axes:
+            operands.append(self._spell(self.constant_axes))
+        return ",".join(operands) + "->" + self._spell(out)
+
+    def _product(self, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
+        """Return the constant times numbers, of a contraction that is scalar."""
+        product = self.constant.item()
+        for key in keys:
+            product *= arrays[key].item()
+        return product
+
+    def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
+        if self.constant_axes:
+            return np.einsum(spec, *arrays, self.constant)
+        if not arrays:
+            return self.constant
+        return self.constant * np.einsum(spec, *arrays)
+
+    def value(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the contraction over all axes."""
+        if self.is_scalar:
+            return self._product(self.keys, arrays)
+        return float(self._contract(self._value_spec, [arrays[key] for key in self.keys]))
+
+    def magnitude(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the sum of the sizes of all products that :meth:`value` adds up: its rounding goes with them."""
+        return self.absolute.value({key: np.abs(arrays[key]) for key in self.keys})
+
+    def largest_magnitude(self, sizes: Mapping[Hashable, float]) -> float:
+        """Return a number that :meth:`magnitude` does not exceed, from the sum of the sizes of each array."""
+        bound = float(np.abs(self.constant).sum()) if self.constant.ndim else abs(float(self.constant))
+        for key in self.keys:
+            bound *= sizes[key]
+        return bound
+
+    @cached_property
+    def absolute(self) -> Contraction:
+        """The same contraction with the sizes of its constants."""
+        other = copy(self)
+        other.constant = np.abs(self.constant)
+        return other
+
+    def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
+        """Return the contraction over all axes but one, along which it is kept; None if no operand has that one."""
+        if axis not in self.constant_axes and all(axis not in factor.axes for factor in self.factors):
+            return None
+        return self._contract(self._spec(self.factors, (axis,)), [arrays[key] for key in self.keys])
+
+    def derivative(self, position: int) -> Derivative:
+        """Return the compiled derivative with respect to the operand at ``position``."""
+        return Derivative(self, position)
+
+
+class Derivative:
+    """The contraction of all operands of a term but one, over the axes of that one."""
+
+    def __init__(self, contraction: Contraction, position: int) -> None:
+        self._contraction = contraction
+        self._keys = contraction.keys[:position] + contraction.keys[position + 1 :]
+        if contraction.is_scalar:
+            return
+        target = contraction.factors[position]
+        others = [f for i, f in enumerate(contraction.factors) if i != position]
+        present = {axis for factor in others for axis in factor.axes} | set(contraction.constant_axes)
+        axes = tuple(dict.fromkeys(target.axes))
+        self._spec = contraction._spec(others, [axis for axis in axes if axis in present])
+        # axes that only the target has: the derivative is the same all along them
+        self._expand = tuple(slice(None) if axis in present else None for axis in axes)
+        self._is_full = None not in self._expand
+        repeated = [axis for axis in axes if target.axes.count(axis) > 1]
+        self._repeated = axes.index(repeated[0]) if repeated else None
+        self._repeats = contraction.size(repeated[0]) if repeated else 1
+
+    def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return the derivative, with length-one axes where it does not vary."""
+        if self._contraction.is_scalar:
+            return np.float64(self._contraction._product(self._keys, arrays))  # type: ignore[return-value]
+        result = self._contraction._contract(self._spec, [arrays[key] for key in self._keys])
+        if not self._is_full:
+            result = result[self._expand]
+        if self._repeated is None:
+            return result
+        # of a trace, the sum over a repeated axis: zero off the diagonal
+        size = self._repeats
+        diagonal = np.eye(size).reshape(size, size, *(1,) * (result.ndim - self._repeated - 1))
+        return np.expand_dims(result, self._repeated + 1) * diagonal

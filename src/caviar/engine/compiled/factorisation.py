@@ -1,0 +1,163 @@
+"""The factorisation of the local variables: which of them share one factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError, ParameterError
+from ...language import Axis, LinearGaussianChain, MarkovChain, Term, Variable
+from ..binding.bound_model import Binding
+from ..binding.missing.values import refuse_unseen
+from ..binding.stated_priors import certain_priors
+from ..local.categorical import CategoricalFactor
+from ..local.chain import check_chains
+from ..local.family import FamilyFactor
+from ..local.gated import GatedFactor
+from ..local.linear_gaussian_chain import LinearGaussianChainFactor
+from ..local.local_factor import LocalFactor
+from ..local.markov_chain import MarkovChainFactor
+from ..local.missing_vector import VectorFactor
+
+__all__ = ["local_factors"]
+
+
+def local_factors(
+    binding: Binding, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None
+) -> list[LocalFactor]:
+    """Return the local factors: one a variable, but a Categorical shares one with the local variables it gates.
+
+    Parameters
+    ----------
+    joint
+        Names of variables to join, a group each; None joins wherever that is tractable.
+    """
+    check_chains(binding)
+    data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
+    latent = [v for v in binding.latent if binding.is_local(v)]
+    alone = [leaf for leaf in binding.gaps if not _has_local(leaf, terms, latent)]
+    if data_axis is None or not (latent or alone):
+        return []
+    if joint is not None and not _is_groups(joint):
+        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
+    gated = _gated_by(latent, terms, binding)
+    if joint is not None:
+        gated = _wanted(latent, gated, joint)
+    factors: list[LocalFactor] = []
+    taken: set[Variable] = set()
+    for gate, others in gated.items():
+        if others:
+            certain = {v: prior[None] for v, prior in certain_priors(others, data_axis).items()}
+            factors.append(GatedFactor(binding, gate, others, data_axis, certain))
+            taken |= {gate, *others}
+    factors += [_alone(binding, variable, data_axis) for variable in latent if variable not in taken]
+    for factor in factors:
+        _check_seen(binding, factor, terms)
+    order = {variable: i for i, variable in enumerate(latent)}
+    # parents before children: a local variable meets its message from above first
+    ordered = sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+    return [*ordered, *(VectorFactor(binding, leaf) for leaf in alone)]
+
+
+def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
+    """Whether a hidden variable of the row stands in the density of a leaf."""
+    return any(operand.node in latent for term in terms if term.owner is leaf for operand in term.operands)
+
+
+def _is_groups(joint: Any) -> bool:
+    """Whether something is a list of groups of names."""
+    return _is_list(joint) and all(
+        _is_list(names) and all(isinstance(n, str) for n in names) for names in joint
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence | Set) and not isinstance(value, str | bytes)
+
+
+def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor:
+    if isinstance(variable, MarkovChain):
+        return MarkovChainFactor(binding, variable, data_axis)
+    if isinstance(variable, LinearGaussianChain):
+        return LinearGaussianChainFactor(binding, variable, data_axis)
+    if hasattr(variable, "categories"):
+        return CategoricalFactor(binding, variable, data_axis)
+    return FamilyFactor(binding, variable, data_axis, certain_priors([variable], data_axis))
+
+
+def _check_seen(binding: Binding, factor: LocalFactor, terms: Sequence[Term]) -> None:
+    """Refuse variables without an observation below them that cannot be left out: with the factor, all at once.
+
+    Raises
+    ------
+    DataError
+        If only some variables of the factor are without one, or their density has another local variable in it.
+    """
+    unseen = [variable for variable in factor.variables if variable in binding.seen]
+    if not unseen:
+        return
+    first = binding.seen[unseen[0]]
+    alike = unseen == list(factor.variables) and all(
+        np.array_equal(binding.seen[variable], first) and first.ndim == 1 for variable in unseen[1:]
+    )
+    coupled = any(
+        term.owner in factor.variables
+        and operand.node not in factor.variables
+        and operand.node in binding.latent
+        and binding.is_local(operand.node)
+        for term in terms
+        for operand in term.operands
+    )
+    if coupled or not alike:
+        assert binding.data_plate is not None
+        refuse_unseen(unseen[0], binding.seen[unseen[0]], binding.observed, binding.data_plate)
+
+
+def _gated_by(
+    latent: list[Variable], terms: Sequence[Term], binding: Binding
+) -> dict[Variable, list[Variable]]:
+    """Return each local Categorical with the local variables that it can be joined with."""
+    together: dict[Variable, set[Variable]] = {v: set() for v in latent}
+    for term in terms:
+        inside = [op.node for op in term.operands if op.node in together]
+        for variable in inside:
+            together[variable] |= set(inside) - {variable}  # type: ignore[arg-type]
+    gated: dict[Variable, list[Variable]] = {}
+    taken: set[Variable] = set()
+    for gate in latent:
+        if not hasattr(gate, "categories") or gate.summed or gate.plates != (binding.data_plate,):
+            continue
+        others = [
+            v
+            for v in latent
+            if v in together[gate] and v not in taken and not hasattr(v, "categories") and not v.summed
+        ]
+        independent = all(not (together[v] & set(others)) for v in others)
+        gated[gate] = others if independent else []
+        taken |= set(gated[gate])
+    return gated
+
+
+def _wanted(
+    latent: list[Variable], possible: dict[Variable, list[Variable]], joint: Sequence[Sequence[str]]
+) -> dict[Variable, list[Variable]]:
+    by_name = {variable.name: variable for variable in latent}
+    wanted: dict[Variable, list[Variable]] = {}
+    for names in joint:
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
+            raise ModelError(
+                f"factors= names '{unknown[0]}', which is no local variable; those are {', '.join(by_name)}"
+            )
+        members = [by_name[name] for name in names]
+        gate = next((v for v in members if v in possible), None)
+        others = [v for v in members if v is not gate]
+        if gate is None or not set(others) <= set(possible[gate]):
+            raise ModelError(
+                f"factors={tuple(names)!r} cannot be one factor: a joint local factor is one Categorical and variables "
+                f"that it gates and that are independent given it; leave the others factors of their own"
+            )
+        wanted[gate] = others
+    return wanted

@@ -1,0 +1,65 @@
+"""Which observed vectors are missing in part, and the local factor that their entries belong to."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from ..._errors import DataError
+from ...language import Variable
+from ..binding.bound_model import Binding
+from ..binding.missing.entries import Gaps
+from ..design.features import Feature
+from ..local.local_factor import Key, LocalFactor
+from ..local.missing_patterns import PartialVectors
+from .compiler import Compiled
+
+__all__ = ["partial_vectors_of"]
+
+
+def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor, list[PartialVectors]]:
+    """Return the leaves of vectors missing in part, by the local factor whose features they are.
+
+    Raises
+    ------
+    DataError
+        If other hidden values of the row than one Categorical stand in the density of such a leaf.
+    """
+    found: dict[LocalFactor, list[PartialVectors]] = {}
+    for leaf, gaps in binding.gaps.items():
+        stats = {
+            (part.factor, part.stat)
+            for part in compiled.parts
+            if part.feature is not None
+            and part.feature.source is not None
+            and part.feature.source.node is leaf
+        }
+        unfused = any(
+            isinstance(factor.key, Feature)
+            and factor.key.source is not None
+            and factor.key.source.node is leaf
+            for term in compiled.local_terms
+            for factor in term.contraction.factors
+        )
+        factor, stat = next(iter(stats), (None, None))
+        if len(stats) != 1 or unfused or factor is None or stat is None or not _is_choice(stat, leaf):
+            _refuse(leaf, gaps)
+        table = compiled.tables[factor]
+        found.setdefault(factor, []).append(PartialVectors(leaf, gaps, factor, factor.rows[stat], table))
+    return found
+
+
+def _is_choice(stat: Key, leaf: Variable) -> bool:
+    """Whether a statistic is the one-hot of a Categorical, or the 1 of a vector that nothing gates."""
+    return stat[0] is leaf or hasattr(stat[0], "categories")
+
+
+def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:
+    row = int(np.argmax(gaps.seen.any(axis=1) & ~gaps.seen.all(axis=1)))
+    raise DataError(
+        f"'{leaf.name}', a {type(leaf).__name__}, has a missing value (NaN) in row {row}, where the rest of the vector "
+        f"is observed. Its missing entries can be integrated out where its mean and precision depend on global "
+        f"variables and at most one Categorical of the row; here something else of the row stands in its density. "
+        f"State the columns as numbers, Normal(..., plates=(obs, column)), or drop or impute such rows"
+    )

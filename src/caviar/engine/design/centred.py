@@ -1,0 +1,127 @@
+"""Centres: the columns of a component that is measured from a point of its own.
+
+Its features are written out a second time, from that point, and take the place of the common ones in both products:
+slower, for such components only, and exact. :mod:`~caviar.engine.rows.recentring` decides when a component needs a
+point of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...language import Variable
+from .backend import Workspace
+from .features import Feature, FeatureTable
+
+__all__ = ["Centres"]
+
+
+class Centres:
+    """The centres of the categories of one local Categorical in one group of locations.
+
+    Parameters
+    ----------
+    leaves
+        The observed variables of the group.
+    table
+        The features of the Categorical's factor.
+    offsets
+        Of each category's point from the common one, shape (K, point shape...); None where all are at that.
+    """
+
+    def __init__(self, leaves: Sequence[Variable], table: FeatureTable, offsets: Array | None) -> None:
+        self._leaves = tuple(leaves)
+        self._table = table
+        self._own: dict[int, tuple[FeatureTable, list[tuple[slice, slice]]]] = {}
+        if offsets is not None:
+            for k in np.flatnonzero(np.any(offsets != 0, axis=tuple(range(1, offsets.ndim)))):
+                self._own[int(k)] = self._own_table(offsets[k])
+
+    @property
+    def features(self) -> list[tuple[Feature, slice]]:
+        """The common features of the leaves, each with its columns."""
+        every = zip(self._table.features, self._table.slices, strict=True)
+        return [
+            (f, columns) for f, columns in every if f.source is not None and f.source.node in self._leaves
+        ]
+
+    def _own_table(self, offset: Array) -> tuple[FeatureTable, list[tuple[slice, slice]]]:
+        """Return the features of the leaves from a category's own point, and runs of rows and of common columns."""
+        features, columns = [], []
+        for feature, common in self.features:
+            source = feature.source
+            assert source is not None
+            assert source.reference is not None
+            moved = replace(source, reference=source.reference + offset)
+            features.append(replace(feature, source=moved))
+            columns.append(common)
+        return FeatureTable(features), _runs(columns)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any category has a point of its own."""
+        return bool(self._own)
+
+    def mask(self, matrix: Array, scratch: Workspace) -> Array:
+        """Return the matrix W without what the own features of the categories provide."""
+        masked = scratch.kernels.copy(matrix)
+        for k, (_, runs) in self._own.items():
+            for _, columns in runs:
+                masked[k, columns] = 0.0
+        return masked
+
+    def add_natural(
+        self, matrix: Array, columns: Mapping[str, AnyArray], natural: Array, scratch: Workspace
+    ) -> None:
+        """Add to the natural parameters (K, B) what the own features provide."""
+        for k, (table, runs) in self._own.items():
+            features = self._fill(table, columns, natural.shape[1], scratch)
+            for own, common in runs:
+                natural[k, ...] += matrix[k, common] @ features[own, ...]
+
+    def replace_sums(
+        self, expected: Array, columns: Mapping[str, AnyArray], total: Array, scratch: Workspace
+    ) -> None:
+        """Overwrite sums (K, F) of the categories with own features by sums of these."""
+        for k, (table, runs) in self._own.items():
+            features = self._fill(table, columns, expected.shape[1], scratch)
+            for own, common in runs:
+                total[k, common] = expected[k, ...] @ features[own, ...].T
+
+    def holds(self, leaf: Variable) -> bool:
+        """Whether these are centres of a leaf's location."""
+        return leaf in self._leaves
+
+    def own_features(
+        self, category: int, columns: Mapping[str, AnyArray], n_rows: int, scratch: Workspace
+    ) -> tuple[FeatureTable, Array] | None:
+        """Return the features of the leaves from a category's own point, valid until the next; None if it has none."""
+        if category not in self._own:
+            return None
+        table = self._own[category][0]
+        return table, self._fill(table, columns, n_rows, scratch)
+
+    def _fill(
+        self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Workspace
+    ) -> Array:
+        features = scratch.array((self, "own"), (table.n_rows, n_rows))
+        scratch.kernels.fill(table, columns, features, scratch)
+        return features
+
+
+def _runs(columns: Sequence[slice]) -> list[tuple[slice, slice]]:
+    """Return slices one after the other (own), and where they stand (common); adjoining ones as one."""
+    runs: list[tuple[slice, slice]] = []
+    stop = 0
+    for common in columns:
+        start, stop = stop, stop + common.stop - common.start
+        if runs and runs[-1][1].stop == common.start:
+            own, before = runs.pop()
+            runs.append((slice(own.start, stop), slice(before.start, common.stop)))
+        else:
+            runs.append((slice(start, stop), common))
+    return runs

@@ -1,0 +1,354 @@
+"""Features: the known side of a row's terms, feature-major, so that a pass over a block is two matrix products.
+
+For a Gaussian leaf a block of B rows becomes 1, x and every product x_i x_j once, each a row of one F x B
+matrix T. What a local variable needs from the data is then W @ T, and what the globals need from the rows
+is U @ T', whatever the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ..._typing import AnyArray, Array
+from ...language import Node, Variable
+from ...language.roles import Role
+from ...numerics.cached import cached_property
+from ..binding.missing.entries import entries_name
+from ..binding.missing.values import OBSERVED, mask_name
+from .scratch import Scratch
+
+__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "feature_key", "known_values", "packed_square"]
+
+
+_FEWEST_CATEGORIES = 16
+"""Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A known array along the data plate.
+
+    Attributes
+    ----------
+    node
+        Whose values they are.
+    name
+        Under which a block holds them.
+    shape
+        Shape of one row's value: plates but the data plate, then event.
+    reference
+        Reference point subtracted from it, shape ``shape``, or None.
+    has_missing
+        Whether entries are missing; which were observed stands in the block under :attr:`mask_name`.
+    is_sparse
+        Whether a block holds its rows as a sparse matrix.
+    has_gaps
+        Whether vectors are missing in part; which entries were observed stands under :func:`entries_name`.
+    """
+
+    node: Node
+    name: str
+    shape: tuple[int, ...]
+    reference: Array | None
+    has_missing: bool = False
+    is_sparse: bool = False
+    has_gaps: bool = False
+
+    @property
+    def mask_name(self) -> str:
+        """Name of the block's column that tells which entries were observed."""
+        return mask_name(self.name)
+
+    def observed(self, block: Mapping[str, AnyArray], ndim: int) -> AnyArray:
+        """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
+        if self.has_gaps and ndim > 1:
+            return block[entries_name(self.name)].T
+        mask = np.moveaxis(block[self.mask_name], 0, -1)
+        return mask.reshape(mask.shape[:-1] + (1,) * (ndim - mask.ndim) + mask.shape[-1:])
+
+    def values(self, rows: AnyArray) -> AnyArray:
+        """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
+        turned = _feature_major(rows)
+        if self.reference is None:
+            return np.asarray(turned, dtype=np.float64)
+        return np.subtract(turned, self.reference[..., None], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One statistic of a source; the constant 1 if there is no source.
+
+    Attributes
+    ----------
+    source
+        Where it comes from.
+    statistic
+        Which of the statistics.
+    role
+        Of the slot in which the source stands; None if it is a variable's own value.
+    n_labels
+        Number of categories, of the one-hot of labels.
+    summed
+        Axes of the statistic that are summed over: those along which nothing that it meets varies.
+    """
+
+    source: Source | None
+    statistic: str = "x"
+    role: Role | None = None
+    n_labels: int | None = None
+    summed: tuple[int, ...] = ()
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """What tells features apart."""
+        node = None if self.source is None else self.source.node
+        return feature_key(node, self.statistic, self.role, self.summed)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one row's statistic, without the axes that are summed over."""
+        return tuple(size for axis, size in enumerate(self._full_shape) if axis not in self.summed)
+
+    @cached_property
+    def _full_shape(self) -> tuple[int, ...]:
+        if self.source is None:
+            return ()
+        if self.statistic == OBSERVED:
+            assert isinstance(self.source.node, Variable)
+            return self.source.shape[: len(self.source.shape) - self.source.node.value_rank]
+        if self._is_power:
+            return self.source.shape + (self.source.shape[-1:] if self.is_outer else ())
+        probe = np.zeros((1, *self.source.shape), dtype=np.int64)
+        if _rank(self.role) == 2:
+            # a matrix has a log-determinant if it is definite
+            probe += np.eye(self.source.shape[-1], dtype=np.int64)
+        return self.of_rows(probe).shape[:-1]
+
+    @property
+    def _is_power(self) -> bool:
+        """Whether it is a value that is measured from a reference point, or the square of it."""
+        return self.source is not None and self.source.reference is not None and self.statistic in ("x", "xx")
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether it is a product of a vector with itself, where it is a power."""
+        if self.statistic == "x" or self.source is None:
+            return False
+        node = self.source.node
+        return bool(node.value_rank if isinstance(node, Variable) else _rank(self.role))
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it is made of a value by a difference and products alone."""
+        return self._is_power or self.is_packed
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it is the outer product of a vector with itself."""
+        return (
+            isinstance(self.source, Source)
+            and self.statistic == "xx"
+            and len(self._full_shape) > len(self.source.shape)
+        )
+
+    @property
+    def is_sum_of_squares(self) -> bool:
+        """Whether it is the sum of the squares of all numbers of a row."""
+        return self.statistic == "xx" and bool(self.summed) and not self.shape and not self.is_square
+
+    @property
+    def is_tallied(self) -> bool:
+        """Whether its rows are never written out: looked up and tallied by label, or products of a sparse matrix."""
+        return self.is_sparse or (self.n_labels is not None and self.n_labels >= _FEWEST_CATEGORIES)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a row of it is a row of a sparse matrix."""
+        return self.source is not None and self.source.is_sparse and self.statistic == "x"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether each of its symmetric entries is kept once."""
+        return self.is_square and len(self.shape) == 2 and not self.summed
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows of T that it fills."""
+        if self.is_packed:
+            return self.shape[0] * (self.shape[0] + 1) // 2
+        return math.prod(self.shape)
+
+    def of_block(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+        """Return the statistic of a block of rows, zero where it was not observed, feature-major: (``shape``..., B)."""
+        entries = self._entries(block, n_rows)
+        return entries.sum(axis=self.summed) if self.summed else entries
+
+    def _entries(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+        """Return the statistic of a block of rows, nothing summed over."""
+        if self.source is None:
+            return np.ones(n_rows)
+        if self.statistic == OBSERVED:
+            return self.source.observed(block, len(self.shape) + 1).astype(np.float64)
+        computed = self.of_rows(block[self.source.name])
+        if self.source.has_missing:
+            return computed * self.source.observed(block, computed.ndim)
+        return computed
+
+    def of_rows(self, rows: AnyArray) -> AnyArray:
+        """Return the statistic of a block of rows (B, ...), unpacked, unsummed and feature-major: (..., B)."""
+        if self.source is None:
+            return np.ones(len(rows))
+        if self._is_power:
+            values = self.source.values(rows)
+            if self.statistic == "x":
+                return values
+            return values[..., :, None, :] * values[..., None, :, :] if self.is_outer else values * values
+        if self.role is None:
+            assert isinstance(self.source.node, Variable)
+            computed = self.source.node.statistic(self.statistic, rows)
+        else:
+            computed = self.role.of_known(self.statistic, np.asarray(rows, dtype=np.float64))
+        return _feature_major(computed)
+
+    @cached_property
+    def pairs(self) -> tuple[AnyArray, AnyArray]:
+        """Indices (i, j) of the packed entries, each pair once, the diagonal first; see :func:`packed_square`."""
+        size = self.shape[0]
+        i = np.tile(np.arange(size), (size + 1) // 2)
+        offset = np.repeat(np.arange((size + 1) // 2), size)
+        if size % 2 == 0:
+            half = np.arange(size // 2, size)
+            i, offset = np.append(i, half), np.append(offset, np.full(size // 2, size // 2))
+        return i, (i - offset) % size
+
+    def pack(self, coefficients: Array) -> Array:
+        """Return coefficients (E, ``shape``...) for the rows of T: off-diagonal pairs are summed into one."""
+        if not self.is_packed:
+            return coefficients.reshape(len(coefficients), -1)
+        i, j = self.pairs
+        packed = coefficients[:, i, j] + coefficients[:, j, i]
+        packed[:, : self.shape[0]] *= 0.5
+        return packed
+
+    def unpack(self, sums: Array) -> Array:
+        """Return sums over the rows of T, (E, rows), in full: (E, ``shape``...)."""
+        if not self.is_packed:
+            return sums.reshape(len(sums), *self.shape)
+        i, j = self.pairs
+        full = np.empty((len(sums), *self.shape))
+        full[:, i, j] = sums
+        full[:, j, i] = sums
+        return full
+
+
+def _rank(role: Role | None) -> int:
+    return 0 if role is None else role.rank
+
+
+def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
+    """Write every product v_i v_j of the rows of ``values`` once: (D, B) -> (D (D + 1) / 2, B).
+
+    Rows are multiplied with the rows ``offset`` places before them, cyclically, for offset 0, 1, ...: with
+    the last half of the rows repeated in front, all offsets are one overlapping view, and all products one
+    call (two for even D).
+    """
+    size, n_rows = values.shape
+    half, offsets = size // 2, (size + 1) // 2
+    wrapped = scratch.array(("wrapped", size), (half + size, n_rows))
+    wrapped[:half] = values[size - half :]
+    wrapped[half:] = values
+    row, item = wrapped.strides
+    before = as_strided(wrapped[half:], (offsets, size, n_rows), (-row, row, item), writeable=False)
+    full = offsets * size
+    np.multiply(values, before, out=out[:full].reshape(offsets, size, n_rows))
+    if half == offsets:
+        np.multiply(values[half:], values[:half], out=out[full:])
+
+
+def known_values(source: Source | None, block: Mapping[str, AnyArray]) -> AnyArray:
+    """Return a block's values from their reference point, (shape..., B), zero where they are missing."""
+    assert source is not None
+    values = source.values(block[source.name])
+    return values * source.observed(block, values.ndim) if source.has_missing else values
+
+
+def _feature_major(rows: AnyArray) -> AnyArray:
+    """Return an array with its first axis, the rows, as the last."""
+    return rows if rows.ndim == 1 else np.moveaxis(rows, 0, -1)
+
+
+CONSTANT = Feature(None)
+"""The number 1 of each row."""
+
+
+def feature_key(
+    node: Node | None, statistic: str, role: Role | None, summed: tuple[int, ...] = ()
+) -> tuple[object, ...]:
+    """Return what tells a feature from others."""
+    return (node, statistic, id(role), summed)
+
+
+class FeatureTable:
+    """The features that one local factor needs, as the rows of T.
+
+    Attributes
+    ----------
+    features
+        In the order of the rows.
+    slices
+        Rows of each.
+    columns
+        The same by the feature's key: columns of W.
+    n_rows
+        F.
+    n_dense
+        The leading rows that are written out; those after them are of ``tallied`` features.
+    tallied
+        Features whose rows are one-hot or sparse, with their slices.
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self.features = tuple(features)
+        stops = list(accumulate(feature.n_rows for feature in self.features))
+        self.slices = tuple(map(slice, [0, *stops], stops))
+        self.n_rows = stops[-1] if stops else 0
+        self.columns = {feature.key: rows for feature, rows in zip(self.features, self.slices, strict=True)}
+        self.tallied = tuple(
+            (feature, rows)
+            for feature, rows in zip(self.features, self.slices, strict=True)
+            if feature.is_tallied
+        )
+        self.n_dense = self.tallied[0][1].start if self.tallied else self.n_rows
+
+    def fill(self, block: Mapping[str, AnyArray], table: Array, scratch: Scratch) -> None:
+        """Write the dense rows of T for a block of rows: shape (``n_dense``, B)."""
+        done: dict[str, Array] = {}
+        for feature, rows in zip(self.features, self.slices, strict=True):
+            if feature.is_tallied:
+                break
+            out = table[rows]
+            source = feature.source
+            if source is None:
+                out.fill(1.0)
+            elif source.reference is not None and feature.statistic == "x" and not feature.summed:
+                rows_of = block[source.name]
+                turned = rows_of.T if rows_of.ndim <= 2 else np.moveaxis(rows_of, 0, -1)
+                shaped = out.reshape(*source.shape, -1)
+                np.subtract(turned, source.reference[..., None], out=shaped, dtype=np.float64)
+                if source.has_missing:
+                    shaped *= source.observed(block, shaped.ndim)
+                done[source.name] = shaped
+            elif feature.is_packed:
+                values = done.get(source.name)
+                packed_square(known_values(source, block) if values is None else values, out, scratch)
+            elif feature.is_sum_of_squares and source.name in done:
+                values = done[source.name].reshape(-1, out.shape[-1])
+                np.einsum("ib,ib->b", values, values, out=out[0])
+            else:
+                out[...] = feature.of_block(block, out.shape[-1]).reshape(out.shape)

@@ -1,0 +1,119 @@
+r"""Densities given values of the globals: what a draw from q is weighed with.
+
+With every global at a point the local factors are exact wherever they do not depend on each other, so the objective is
+
+.. math:: \log p(x, \theta) = \log p(\theta) + \sum_n \log \int p(x_n, z_n \mid \theta)\, dz_n
+
+and a row's own share is the log-partition of its local factors plus the terms that no local variable enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError
+from ..._typing import Array
+from ...language import Variable
+from ..ascent.impossible import known_zeros, zeros_by_row
+from ..ascent.problem import Plan
+from ..ascent.state import begin, ready, statistics_of
+from ..binding.clamped.point_mass import PointMass
+from ..compiled.compiler import Part
+from ..design.backend import Workspace
+from ..local.statistics import Arrays
+from ..rows.by_row import sums_by_row
+from ..rows.e_step import RowPass
+from ..rows.row_map import Passes
+from ..rows.tasks import blocks_of, rows_at
+from .evaluate import in_frame
+
+__all__ = ["log_joint_at", "row_log_likelihoods", "why_inexact", "why_no_rows"]
+
+
+def why_inexact(plan: Plan) -> str:
+    """Return why the local variables cannot be integrated out exactly given the globals; nothing if they can."""
+    if not isinstance(plan.rows, RowPass):
+        return "the proportions of a document and the topics of its words, both hidden, have a factor each"
+    if not plan.rows.keeps_locals:
+        return ""
+    names = " and ".join(f"'{factor.name}'" for factor in plan.factors)
+    return (
+        f"the local variables {names} depend on each other given the globals and have a factor each, so they cannot "
+        f"be integrated out exactly"
+    )
+
+
+def why_no_rows(plan: Plan) -> str:
+    """Return why the rows have no densities of their own given the globals; nothing if they have."""
+    if plan.binding.data_plate is None:
+        return "the model has no plate with rows of data"
+    if plan.chain is not None:
+        return f"the rows of '{plan.chain.name}' depend on their neighbours"
+    return why_inexact(plan)
+
+
+def log_joint_at(plan: Plan, values: Mapping[str, Any], passes: Passes) -> float:
+    """Return log p(x, globals) in nats with the local variables integrated out.
+
+    Parameters
+    ----------
+    plan
+        In which every global is a point mass.
+    values
+        Name of each global -> its value; a pair (mean, precision) of a joint factor.
+    """
+    with passes.executor.session():
+        return begin(plan, _points(plan, values), passes).elbo
+
+
+def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -> Array:
+    """Return log p(x_n | globals) of each row in nats, its local variables integrated out, shape (rows,).
+
+    Raises
+    ------
+    ModelError
+        If rows have no densities of their own: the message says why.
+    """
+    reason = why_no_rows(plan)
+    if reason:
+        raise ModelError(f"the rows have no log-likelihoods of their own: {reason}")
+    q = _points(plan, values)
+    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
+    assert isinstance(plan.rows, RowPass)
+    static, scratch, source = _static_coefficients(plan, arrays), Workspace(), passes.source
+    zeros = known_zeros(plan)
+    found = []
+    for bounds in blocks_of(plan.rows, source):
+        rows = rows_at(source, bounds, every=True)
+        total = sums_by_row(plan.rows, static, rows, scratch)
+        for factor, natural in plan.rows.infer(rows, coefficients, scratch).items():
+            gain, seen = factor.infer(natural).log_partition, factor.seen(rows.columns)
+            counted = gain if seen is None else np.where(seen, gain, 0.0)
+            # the log-partition of factors with one precision for all rows has length 1 where nothing varies
+            total += (
+                np.broadcast_to(counted, (*counted.shape[:-1], rows.n_rows)).reshape(-1, rows.n_rows).sum(0)
+            )
+        if zeros is not None:
+            total[zeros_by_row(plan.rows, *zeros, rows, scratch) > 0] = -np.inf
+        found.append(total)
+    joined, places = np.concatenate(found or [np.zeros(0)]), source.places(0, source.n_rows)
+    return joined if isinstance(places, slice) else joined[np.argsort(places)]
+
+
+def _points(plan: Plan, values: Mapping[str, Any]) -> dict[Variable, Any]:
+    """Return points of all globals, measured from the plan's frame."""
+    return in_frame(plan, {v.name: PointMass.of(v, values[v.name]) for v in plan.order})
+
+
+def _static_coefficients(plan: Plan, arrays: Mapping[Any, Array]) -> Arrays:
+    """Return what multiplies each sum over rows that no local variable enters."""
+    found: Arrays = {}
+    for term in plan.compiled.terms:
+        for position, key in enumerate(term.contraction.keys):
+            if isinstance(key, Part) and key.factor is None:
+                value = np.broadcast_to(term.contraction.derivative(position)(arrays), key.shape)
+                found[key] = found[key] + value if key in found else value
+    return found

@@ -1,0 +1,1 @@
+"""The factors of what is hidden in a row."""

@@ -1,0 +1,69 @@
+"""The factor of one Categorical of a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import families
+from ..._typing import Array
+from ...language import Axis, Variable
+from ..binding.bound_model import Binding
+from ..design.backend import Inferred
+from .local_factor import LocalFactor, own_axes
+
+__all__ = ["CategoricalFactor"]
+
+
+_FLOOR, _CEILING = -600.0, 500.0
+"""Between these logits exp is a normal number; NumPy's exp is many times slower where it is not."""
+
+
+def softmax_inplace(logits: Array) -> Array:
+    """Overwrite logits (..., K, B) by probabilities over K; return the log of their sums, (..., B).
+
+    The largest logit of each column is subtracted only where the block's range needs it. Probabilities
+    below exp(-300) come out as some number below that, and those of logits of minus infinity as 0.
+    """
+    if not logits.size:
+        return np.zeros((*logits.shape[:-2], logits.shape[-1]))
+    lowest, highest = logits.min(), logits.max()
+    top = excluded = None
+    # a NaN fails both comparisons and takes the careful path
+    if not (lowest > _FLOOR and highest < _CEILING):
+        excluded = np.isneginf(logits) if lowest == -np.inf else None
+        largest = logits.max(axis=-2)
+        if not (largest.min() > _FLOOR / 2 and highest < _CEILING):
+            top = largest
+            np.subtract(logits, top[..., None, :], out=logits)
+        np.maximum(logits, _FLOOR, out=logits)
+    np.exp(logits, out=logits)
+    if excluded is not None:
+        np.copyto(logits, 0.0, where=excluded)
+    total = np.ones(logits.shape[-2]) @ logits
+    np.multiply(logits, (1.0 / total)[..., None, :], out=logits)
+    np.log(total, out=total)
+    if top is not None:
+        total += top
+    return total
+
+
+class CategoricalFactor(LocalFactor):
+    """The factor of one local Categorical."""
+
+    def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
+        super().__init__(binding, [variable], {(variable, "x"): own_axes(variable, "x", data_axis)})
+        self.label = variable
+
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite logits by responsibilities."""
+        (shape,) = self.shapes.values()
+        return Inferred(softmax_inplace(natural.reshape(*shape, -1)), None)
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the Categorical of each row."""
+        expected = natural.copy()
+        self.infer(expected)
+        (variable,) = self.variables
+        return {variable: families.Categorical(np.moveaxis(self.view(expected, (variable, "x")), -1, 0))}

@@ -1,0 +1,164 @@
+"""The factor of a chain: one factor over the rows of each sequence, exact inside."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..._errors import DataError, ModelError
+from ..._typing import AnyArray, Array
+from ...language import Variable
+from ..binding.bound_model import Binding
+from ..design.scratch import Scratch
+from .local_factor import LocalFactor
+from .statistics import Arrays
+
+__all__ = ["ChainFactor", "Path", "Starts", "chain_of", "check_chains", "starts_of"]
+
+
+class Path(Protocol):
+    """The distribution of the states of some whole sequences."""
+
+    @property
+    def smoothing(self) -> Any:
+        """Moments of the states and sums over the rows, with their ``entropy``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Where sequences begin, told by the rows themselves.
+
+    Attributes
+    ----------
+    column
+        The column of the rows that tells it, or None.
+    everywhere
+        Without a column, whether each row is a sequence; otherwise all rows are one.
+    """
+
+    column: str | None
+    everywhere: bool = False
+
+    def among(self, columns: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+        """Return whether a sequence begins at each row; the first row of all begins one, whatever it says."""
+        return np.full(n_rows, self.everywhere) if self.column is None else columns[self.column].astype(bool)
+
+
+class ChainFactor(LocalFactor):
+    """The factor of a variable whose rows depend on each other.
+
+    What a row says of its state is a factor a row, so that all that needs marginals only is shared. The marginals come
+    from whole sequences, by :meth:`path`; rows alone give those of a start, which knows no neighbours.
+
+    Attributes
+    ----------
+    starts
+        Where sequences begin.
+    """
+
+    starts: Starts
+
+    @abstractmethod
+    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> Path:
+        """Return the distribution of the states of whole sequences.
+
+        Parameters
+        ----------
+        natural
+            What each row says of its state, natural parameters (E, B).
+        starts
+            Whether a sequence begins at each row, shape (B,).
+        sums
+            (variable, statistic summed over its rows) -> its natural parameter.
+        """
+
+    @abstractmethod
+    def continued(self, path: Any, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]) -> Any:
+        """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
+
+        Parameters
+        ----------
+        path
+            The distribution of the rows that lead to an observation.
+        is_counted
+            Which of all rows these are, shape (N,).
+        starts
+            Whether a sequence begins at each of all rows, shape (N,).
+        means
+            Slot of the chain -> expectation of what stands there.
+        """
+
+    def smoothing(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+    ) -> Any:
+        """Return the moments of the states of whole sequences and sums over their rows; they may lie in the scratch."""
+        return self.path(natural, starts, sums).smoothing
+
+    @abstractmethod
+    def expected(self, smoothing: Any) -> Array:
+        """Return the expected statistics of the rows, (E, B)."""
+
+    @abstractmethod
+    def sums(self, smoothing: Any) -> Arrays:
+        """Return the sums over the rows by key."""
+
+    @abstractmethod
+    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+        """Return the sums over the rows, states independent with these statistics (E, B)."""
+
+    @abstractmethod
+    def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
+        """Return statistics (E, n) of distinct rows for a start, from what each says of its state, (E, n)."""
+
+
+def starts_of(binding: Binding, variable: Variable) -> Starts:
+    """Return where the sequences of a chain begin."""
+    if "starts" not in variable.slots:
+        return Starts(None)
+    node = variable.slots["starts"].node
+    return Starts(node.name) if binding.is_local(node) else Starts(None, bool(np.any(binding.values[node])))
+
+
+def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
+    """Return the chain among the factors, if there is one.
+
+    Raises
+    ------
+    ModelError
+        If there are several.
+    """
+    chains = [factor for factor in factors if isinstance(factor, ChainFactor)]
+    if len(chains) > 1:
+        kinds = {type(chain.variables[0]).__name__ for chain in chains}
+        kind = kinds.pop() if len(kinds) == 1 else "chain"
+        raise ModelError(
+            f"a model can have one {kind}; this one has {', '.join(chain.name for chain in chains)}. "
+            f"State one whose states are the pairs"
+        )
+    return chains[0] if chains else None
+
+
+def check_chains(binding: Binding) -> None:
+    """Check that chains are hidden and run along the data plate.
+
+    Raises
+    ------
+    ModelError, DataError
+        If not.
+    """
+    for node in binding.nodes:
+        if not isinstance(node, Variable) or not node.summed:
+            continue
+        kind = type(node).__name__
+        if node in binding.values:
+            raise DataError(f"{kind} '{node.name}' is hidden and cannot be given as data; leave it out")
+        if not binding.is_local(node):
+            plate = "none" if binding.data_plate is None else f"'{binding.data_plate.name}'"
+            raise ModelError(
+                f"{kind} '{node.name}' runs along plate '{node.plates[0].name}', but the data plate is {plate}"
+            )

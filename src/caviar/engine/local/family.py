@@ -1,0 +1,92 @@
+"""The factor of one variable of a row, of any family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._typing import Array
+from ...families import ExponentialFamily
+from ...language import Axis, Variable
+from ..binding.bound_model import Binding
+from ..design.backend import Inferred
+from .local_factor import LocalFactor, own_axes, symmetric
+
+__all__ = ["FamilyFactor"]
+
+
+class FamilyFactor(LocalFactor):
+    """The factor of one local variable of any family."""
+
+    def __init__(
+        self,
+        binding: Binding,
+        variable: Variable,
+        data_axis: Axis,
+        certain: Mapping[Variable, ExponentialFamily] | None = None,
+    ) -> None:
+        axes = {(variable, s): own_axes(variable, s, data_axis) for s in variable.family.statistics}
+        super().__init__(binding, [variable], axes, certain)
+
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters by expected statistics."""
+        (variable,) = self.variables
+        arrays = (self._once(natural, variable, s) for s in variable.family.statistics)
+        distribution = variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))
+        # before the natural parameters, which the distribution reads where they lie, are overwritten
+        log_partition, entropy = distribution.log_partition, self.entropy(variable, distribution)
+        expected = distribution.expected_statistics
+        for statistic, value in zip(variable.family.statistics, expected, strict=True):
+            self.view(natural, (variable, statistic))[...] = np.moveaxis(value, 0, -1)
+        return Inferred(np.moveaxis(log_partition, 0, -1), np.moveaxis(entropy, 0, -1))
+
+    def _once(self, natural: Array, variable: Variable, statistic: str) -> Array:
+        """Return one natural parameter, (shape..., B), or (shape..., 1) of a matrix that is the same for every row."""
+        view = self.view(natural, (variable, statistic))
+        if len(variable.letters[statistic]) < 2:
+            return view
+        # factors of a linear model share one precision, which is then factorised once
+        is_shared = np.array_equal(view, np.broadcast_to(view[..., :1], view.shape))
+        return symmetric(view[..., :1] if is_shared else view)
+
+    def infer_shared(self, leading: Array, rest: Array, weights: Array | None) -> tuple[Array, Array]:
+        """Overwrite leading natural parameters, (E', B), by expected statistics; the rest are the same for all rows.
+
+        Parameters
+        ----------
+        rest
+            The other natural parameters, shape (E - E',).
+        weights
+            Of the rows, or None.
+
+        Returns
+        -------
+        tuple
+            Entropy of each row, shape (B,), and the sums over the rows of the other statistics, shape (E - E',).
+        """
+        (variable,) = self.variables
+        start = len(leading)
+        natural, own, shared = [], [], []
+        for statistic in variable.family.statistics:
+            key = variable, statistic
+            rows, is_own = self.rows[key], self.rows[key].stop <= start
+            values = leading[rows] if is_own else rest[rows.start - start : rows.stop - start]
+            (own if is_own else shared).append(statistic)
+            values = values.reshape(*self.shapes[key], -1)
+            is_matrix = len(variable.letters[statistic]) == 2
+            natural.append(np.moveaxis(symmetric(values) if is_matrix else values, -1, 0))
+        distribution = variable.family.from_natural(tuple(natural))
+        entropy = distribution.entropy_about_base().reshape(leading.shape[1], -1).sum(axis=1)
+        sums = [distribution.summed_statistic(statistic, weights).ravel() for statistic in shared]
+        for statistic in own:
+            expected = distribution.expected_statistic(statistic)
+            self.view(leading, (variable, statistic))[...] = np.moveaxis(expected, 0, -1)
+        return entropy, np.concatenate(sums)
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the family member of each row, batch (B, plates...)."""
+        (variable,) = self.variables
+        arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
+        return {variable: variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))}

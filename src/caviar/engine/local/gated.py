@@ -1,0 +1,117 @@
+"""One joint factor of a Categorical of a row and the variables that it switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from ... import families
+from ..._typing import Array
+from ...families import ExponentialFamily
+from ...language import Axis, Variable
+from ..binding.bound_model import Binding
+from ..design.backend import Inferred
+from .categorical import softmax_inplace
+from .local_factor import Key, LocalFactor, own_axes
+
+__all__ = ["Gated", "GatedFactor"]
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A variable's distribution given each value of a Categorical, and the probabilities of these.
+
+    Attributes
+    ----------
+    probabilities
+        Of the K categories, shape (B, K).
+    conditional
+        The family member given each category, batch (B, K, plates...).
+    """
+
+    probabilities: Array
+    conditional: Any
+
+    @property
+    def mean(self) -> Array:
+        """Mean over the categories, shape (B, plates..., event...)."""
+        mean = np.asarray(self.conditional.mean)
+        weights = self.probabilities.reshape(self.probabilities.shape + (1,) * (mean.ndim - 2))
+        return (weights * mean).sum(axis=1)
+
+    def translate(self, delta: Array) -> Gated:
+        """Return the distributions of the variable moved by ``delta``, given each category."""
+        return Gated(self.probabilities, self.conditional.translate(delta))
+
+
+class GatedFactor(LocalFactor):
+    """One joint factor q(z) q(t | z) of a local Categorical and the local variables that it gates.
+
+    Its statistics are those of z, and those of each t times the one-hot of z. Given z the factors of the t are their
+    families'; their log-partitions enter the log-probabilities of z, so that the joint optimum is exact.
+    """
+
+    def __init__(
+        self,
+        binding: Binding,
+        gate: Variable,
+        others: Sequence[Variable],
+        data_axis: Axis,
+        certain: Mapping[Variable, ExponentialFamily] | None = None,
+    ) -> None:
+        category = Axis(gate, "k")
+        axes: dict[Key, tuple[Axis, ...]] = {(gate, "x"): (category,)}
+        for variable in others:
+            for statistic in variable.family.statistics:
+                axes[variable, statistic] = (category, *own_axes(variable, statistic, data_axis))
+        super().__init__(binding, [gate, *others], axes, certain)
+        self.gate = self.label = gate
+        self.category = category
+
+    def _conditionals(self, natural: Array) -> dict[Variable, Any]:
+        """Return the family member of each gated variable, batch (K, B, plates...)."""
+        conditionals = {}
+        for variable in self.variables[1:]:
+            arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
+            conditionals[variable] = variable.family.from_natural(
+                tuple(np.moveaxis(a, -1, 1) for a in arrays)
+            )
+        return conditionals
+
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters by expected statistics."""
+        logits = self.view(natural, (self.gate, "x"))
+        conditionals = self._conditionals(natural)
+        entropies = np.zeros(logits.shape)
+        for variable, distribution in conditionals.items():
+            logits += distribution.log_partition.reshape(*logits.shape, -1).sum(axis=-1)
+            entropies += self.entropy(variable, distribution).reshape(*logits.shape, -1).sum(axis=-1)
+        log_normaliser = softmax_inplace(logits)
+        entropy = (logits * entropies - xlogy(logits, logits)).sum(axis=0)
+        for variable, distribution in conditionals.items():
+            for statistic, value in zip(
+                variable.family.statistics, distribution.expected_statistics, strict=True
+            ):
+                view = self.view(natural, (variable, statistic))
+                weights = logits.reshape(len(logits), *(1,) * (view.ndim - 2), -1)
+                np.multiply(np.moveaxis(value, 1, -1), weights, out=view)
+        return Inferred(log_normaliser, entropy)
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the Categorical of each row, and each gated variable given its categories."""
+        logits = self.view(natural, (self.gate, "x")).copy()
+        conditionals = self._conditionals(natural)
+        for distribution in conditionals.values():
+            logits += distribution.log_partition.reshape(*logits.shape, -1).sum(axis=-1)
+        softmax_inplace(logits)
+        probabilities = np.ascontiguousarray(logits.T)
+        found: dict[Variable, Any] = {self.gate: families.Categorical(probabilities)}
+        for variable in self.variables[1:]:
+            arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
+            by_row = variable.family.from_natural(tuple(np.moveaxis(a, -1, 0) for a in arrays))
+            found[variable] = Gated(probabilities, by_row)
+        return found

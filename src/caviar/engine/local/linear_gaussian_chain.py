@@ -1,0 +1,139 @@
+"""The factor of a linear Gaussian chain: vectors of whole sequences, from Gaussian information a row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ... import families
+from ..._typing import AnyArray, Array
+from ...families.linear_gaussian_chain import StateMoments
+from ...language import Axis, LinearGaussianChain
+from ...numerics.linalg import outer, symmetric_part
+from ..binding.bound_model import Binding
+from ..design.backend import Inferred
+from .chain import ChainFactor, starts_of
+from .family import FamilyFactor
+from .statistics import Arrays
+
+__all__ = ["LinearGaussianChainFactor"]
+
+
+class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
+    """The factor of a linear Gaussian chain; what rows say of their states is a MultivariateNormal a row."""
+
+    def __init__(self, binding: Binding, variable: LinearGaussianChain, data_axis: Axis) -> None:
+        super().__init__(binding, variable, data_axis)
+        self._variable = variable
+        self.starts = starts_of(binding, variable)
+        self._size = variable.dimension or 1
+        known = variable.known("transition")
+        self._transition = None if "residual_xx" not in variable.summed else known
+
+    def path(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]
+    ) -> families.LinearGaussianChain:
+        """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
+        size = self._size
+        shapes = {"first_x": (size,)}
+        of = {
+            statistic: np.broadcast_to(sums[self._variable, statistic], shapes.get(statistic, (size, size)))
+            for statistic in self._variable.summed
+            if not statistic.startswith("n_")
+        }
+        linear = np.ascontiguousarray(natural[:size].T)
+        information = -2.0 * symmetric_part(natural[size:].T.reshape(-1, size, size))
+        initial_precision = -2.0 * symmetric_part(of["first_xx"])
+        if self._transition is not None:
+            transition, noise_precision = self._transition, -2.0 * symmetric_part(of["residual_xx"])
+        else:
+            noise_precision = -2.0 * symmetric_part(of["next_xx"])
+            transition = of["pairs"].T / noise_precision.diagonal()[:, None]
+            information[:-1][~starts[1:]] += _spread_of_rows(
+                -2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition
+            )
+        return families.LinearGaussianChain(
+            linear,
+            information,
+            starts,
+            np.asarray(np.linalg.solve(initial_precision, of["first_x"]), dtype=np.float64),
+            initial_precision,
+            transition,
+            noise_precision,
+        )
+
+    def continued(
+        self,
+        path: families.LinearGaussianChain,
+        is_counted: AnyArray,
+        starts: AnyArray,
+        means: Mapping[str, Array],
+    ) -> families.LinearGaussianChain:
+        """Return the chain with a forecast: it moves by the expected transition, with noise of the expected precision.
+
+        Rows that say nothing of their state leave those before them as they are, for the steps are normalised.
+        """
+        n_rows, size = len(is_counted), self._size
+        linear, information = np.zeros((n_rows, size)), np.zeros((n_rows, size, size))
+        linear[is_counted], information[is_counted] = path.linear, path.information
+        return replace(path, linear=linear, information=information, starts=starts)
+
+    def expected(self, smoothing: StateMoments) -> Array:
+        """Return first and second moments of the states, (D + D^2, B)."""
+        n_rows = len(smoothing.mean)
+        second = smoothing.covariance + outer(smoothing.mean)
+        return np.concatenate([smoothing.mean.T, second.reshape(n_rows, -1).T])
+
+    def sums(self, smoothing: StateMoments) -> Arrays:
+        """Return the sums over the rows by key."""
+        return self._keyed({s: np.asarray(getattr(smoothing, s), float) for s in self._variable.summed})
+
+    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+        """Return the sums over the rows, states independent with these moments (D + D^2, B)."""
+        size = self._size
+        mean, second = expected[:size].T, expected[size:].T.reshape(-1, size, size)
+        after = np.flatnonzero(~starts)
+        previous, following = second[after - 1].sum(axis=0), second[after].sum(axis=0)
+        pairs = mean[after - 1].T @ mean[after]
+        found = {
+            "first_x": mean[starts].sum(axis=0),
+            "first_xx": second[starts].sum(axis=0),
+            "previous_xx": previous,
+            "pairs": pairs,
+            "next_xx": following,
+            "n_first": np.asarray(float(starts.sum())),
+            "n_steps": np.asarray(float(len(after))),
+        }
+        if self._transition is not None:
+            moved = self._transition @ pairs
+            returned = self._transition @ previous @ self._transition.T
+            found["residual_xx"] = following - moved - moved.T + returned
+        return self._keyed(found)
+
+    def _keyed(self, found: Arrays | dict[str, Array]) -> Arrays:
+        return {(self._variable, s): found[s] for s in self._variable.summed}
+
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters by expected statistics, each row by itself under a standard Normal."""
+        return super().infer(self._about_standard(natural))
+
+    def _about_standard(self, natural: Array) -> Array:
+        """Return natural parameters (E, B), overwritten, with those of a standard Normal: a row may say nothing."""
+        self.view(natural, (self._variable, "xx"))[...] -= 0.5 * np.eye(self._size)[:, :, None]
+        return natural
+
+    def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
+        """Return statistics of draws for each distinct row, each by itself under a standard Normal."""
+        states = self.distributions(self._about_standard(natural.copy()))[self._variable].sample(seed=rng)
+        return np.concatenate([states.T, outer(states).reshape(len(states), -1).T])
+
+
+def _spread_of_rows(second: Array, of_mean: Array) -> Array:
+    """Return what the uncertainty of a transition's rows says of the state before a step: <A' Q A> - <A>' Q <A>.
+
+    It is positive semi-definite; what is below zero is rounding.
+    """
+    values, vectors = np.linalg.eigh(symmetric_part(second - of_mean))
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T

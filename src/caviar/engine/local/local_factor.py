@@ -1,0 +1,178 @@
+"""Local factors: what is inferred for each row, given the globals.
+
+A local factor takes natural parameters for a block, one column a row of data, and gives expected statistics
+in the same layout and the log-partition of each row. Everything is feature-major: (E, B), E rows of
+statistics, B rows of data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...families import ExponentialFamily
+from ...language import Axis, Variable
+from ..binding.bound_model import Binding
+from ..binding.missing.values import mask_name
+from ..design.backend import Inferred
+
+__all__ = ["Key", "LocalFactor", "excluded_labels", "own_axes", "symmetric"]
+
+
+Key = tuple[Variable, str]
+
+
+class LocalFactor(ABC):
+    """The factor of one or several local variables of a row.
+
+    Attributes
+    ----------
+    variables
+        Whose factor it is.
+    axes
+        Key (variable, statistic) -> axes of that statistic, the data plate left out.
+    rows
+        Key -> rows of the (E, B) layout that hold it.
+    labelled
+        The Categorical among them that is known in part, or None.
+    has_unseen
+        Whether some of its repetitions have no observation below them, and must count nothing.
+    label
+        The Categorical among them, or None.
+    certain
+        Priors so certain that their terms lose digits: entropies are minus the divergence from them, and their terms
+        are 0 in the objective. See :func:`~caviar.engine.binding.stated_priors.certain_priors`.
+    """
+
+    label: Variable | None = None
+
+    def __init__(
+        self,
+        binding: Binding,
+        variables: Sequence[Variable],
+        axes: dict[Key, tuple[Axis, ...]],
+        certain: Mapping[Variable, ExponentialFamily] | None = None,
+    ) -> None:
+        self.certain = certain or {}
+        self.variables = tuple(variables)
+        self.labelled = next((v for v in variables if v in binding.labels), None)
+        self.has_unseen = variables[0] in binding.seen
+        self._data_plate = binding.data_plate
+        self.axes = axes
+        self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
+        self.rows: dict[Key, slice] = {}
+        stop = 0
+        for key, shape in self.shapes.items():
+            start, stop = stop, stop + int(np.prod(shape, dtype=int))
+            self.rows[key] = slice(start, stop)
+        self.n_rows = stop
+
+    @property
+    def name(self) -> str:
+        """Names of its variables, joined."""
+        return ",".join(variable.name for variable in self.variables)
+
+    def view(self, values: Array, key: Key) -> Array:
+        """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
+        return values[self.rows[key]].reshape(*self.shapes[key], -1)
+
+    def own(self, natural: Array, variable: Variable, statistic: str) -> Array:
+        """Return one natural parameter of (E, B) values, (shape..., B)."""
+        view = self.view(natural, (variable, statistic))
+        return view if len(variable.letters[statistic]) < 2 else symmetric(view)
+
+    def restrict(self, natural: Array, columns: Mapping[str, AnyArray], zeros: Array | None = None) -> None:
+        """Give minus infinity to the labels of a Categorical that are excluded, in natural parameters (E, B).
+
+        Parameters
+        ----------
+        columns
+            Of the rows; a Categorical that is known in part has its labels there.
+        zeros
+            How many known probabilities of zero each statistic meets, (E, B), or None: labels that meet the fewest
+            are left. Where these meet any, the row is impossible, and :mod:`~caviar.engine.ascent.impossible` says so.
+        """
+        if self.label is None or (self.labelled is None and zeros is None):
+            return
+        logits = self.view(natural, (self.label, "x"))
+        np.copyto(logits, -np.inf, where=self.excluded(columns, zeros))
+
+    def excluded(self, columns: Mapping[str, AnyArray], zeros: Array | None) -> AnyArray:
+        """Return which labels of the Categorical are excluded, (plates..., K, B); see :meth:`restrict`."""
+        assert self.label is not None
+        key = (self.label, "x")
+        labels = None if self.labelled is None else columns[self.labelled.name]
+        own = None if zeros is None else self.view(zeros, key)
+        n_rows = len(labels) if own is None else own.shape[-1]  # type: ignore[arg-type]
+        return excluded_labels((*self.shapes[key], n_rows), labels, own)
+
+    def seen(self, columns: Mapping[str, AnyArray]) -> AnyArray | None:
+        """Return which repetitions of a block count, (plates..., B), or None if all do."""
+        if not self.has_unseen:
+            return None
+        return np.moveaxis(columns[mask_name(self.variables[0].name)], 0, -1)
+
+    def counted(self, expected: Array, columns: Mapping[str, AnyArray]) -> Array:
+        """Return expected statistics (E, B) with zeros where a repetition does not count."""
+        seen = self.seen(columns)
+        if seen is None:
+            return expected
+        counted = expected.copy()
+        for key in self.rows:
+            view = self.view(counted, key)
+            view *= seen.reshape(*seen.shape[:-1], *(1,) * (view.ndim - seen.ndim), -1)
+        return counted
+
+    def entropy(self, variable: Variable, distribution: ExponentialFamily) -> Array:
+        """Return the entropy of a variable's distributions, or minus their divergence from a certain prior."""
+        prior = self.certain.get(variable)
+        return distribution.entropy_about_base() if prior is None else -distribution.kl(prior)
+
+    @abstractmethod
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite natural parameters (E, B) by expected statistics."""
+
+    @abstractmethod
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return the factors of a block with natural parameters (E, B), batched over its rows first."""
+
+
+def own_axes(variable: Variable, statistic: str, data_axis: Axis) -> tuple[Axis, ...]:
+    """Return the axes of a variable's statistic: its plates but the data plate, then its event axes."""
+    plates = tuple(Axis(plate) for plate in variable.plates_of(statistic) if Axis(plate) != data_axis)
+    return plates + tuple(Axis(variable, letter) for letter in variable.letters[statistic])
+
+
+def symmetric(matrices: Array) -> Array:
+    """Return the symmetric part of (..., D, D, B): of m_i x_j, which is all that a symmetric statistic sees."""
+    return 0.5 * (matrices + np.swapaxes(matrices, -3, -2))
+
+
+_FEWER = 1e-9
+"""Difference of two counts of zeros, which are weighted with responsibilities, that is none but rounding."""
+
+
+def excluded_labels(shape: tuple[int, ...], labels: AnyArray | None, zeros: Array | None) -> AnyArray:
+    """Return which labels are not the known one, or meet more known probabilities of zero than another label does.
+
+    Parameters
+    ----------
+    shape
+        (plates..., K, B).
+    labels
+        Known labels, (B, plates...), -1 where unknown, or None.
+    zeros
+        How many known probabilities of zero each label meets, of that shape, or None.
+    """
+    excluded = np.zeros(shape, dtype=bool)
+    if labels is not None:
+        known = np.moveaxis(labels, 0, -1)[..., None, :]
+        excluded |= (known >= 0) & (known != np.arange(shape[-2])[:, None])
+    if zeros is not None:
+        fewest = np.where(excluded, np.inf, zeros).min(axis=-2, keepdims=True)
+        excluded |= zeros > fewest + _FEWER
+    return excluded

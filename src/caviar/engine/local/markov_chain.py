@@ -1,0 +1,76 @@
+"""The factor of a Markov chain: states of whole sequences, from a log-likelihood a row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from ... import families
+from ..._typing import AnyArray, Array
+from ...families.markov_chain import Smoothing, smooth
+from ...language import Axis, MarkovChain
+from ..binding.bound_model import Binding
+from ..design.scratch import Scratch
+from .categorical import CategoricalFactor
+from .chain import ChainFactor, starts_of
+from .statistics import Arrays
+
+__all__ = ["MarkovChainFactor"]
+
+
+class MarkovChainFactor(ChainFactor, CategoricalFactor):
+    """The factor of a Markov chain; what rows say of their states is a Categorical a row."""
+
+    def __init__(self, binding: Binding, variable: MarkovChain, data_axis: Axis) -> None:
+        super().__init__(binding, variable, data_axis)
+        self._variable = variable
+        self.starts = starts_of(binding, variable)
+
+    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
+        """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
+        return families.MarkovChain(natural.T, starts, *self._logs(sums))
+
+    def continued(
+        self, path: families.MarkovChain, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]
+    ) -> families.ForecastMarkovChain:
+        """Return the chain with a forecast: its states move by the expected transition."""
+        return families.ForecastMarkovChain(path, is_counted, starts, means["initial"], means["transition"])
+
+    def smoothing(
+        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+    ) -> Smoothing:
+        """Return the probabilities of the states, first states and pairs; they lie in the scratch."""
+        return smooth(
+            natural.T, starts, *self._logs(sums), lambda name, shape: scratch.array((self, name), shape)
+        )
+
+    def _logs(self, sums: Mapping[Hashable, Array]) -> tuple[Array, Array]:
+        """Return the logarithms of the initial and the transition probabilities."""
+        initial, transition = (sums[self._variable, statistic] for statistic in self._variable.summed)
+        return initial, transition
+
+    def expected(self, smoothing: Smoothing) -> Array:
+        """Return the probabilities of the states, (K, B)."""
+        return smoothing.marginals.T
+
+    def sums(self, smoothing: Smoothing) -> Arrays:
+        """Return first states and pairs by key."""
+        return self._keyed(smoothing.first, smoothing.pairs)
+
+    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+        """Return the sums over the rows, states independent with these marginals (K, B)."""
+        within = np.flatnonzero(~starts)
+        first = expected[:, starts].sum(axis=1)
+        return self._keyed(first, expected[:, within - 1] @ expected[:, within].T)
+
+    def _keyed(self, first: Array, pairs: Array) -> Arrays:
+        return dict(zip(((self._variable, s) for s in self._variable.summed), (first, pairs), strict=True))
+
+    def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
+        """Return random probabilities of the states for each distinct row.
+
+        Labels would tell few distinct rows, such as categories, apart without overlap; then the states' order in time,
+        which is what a chain sees, says nothing that the rows do not.
+        """
+        return np.ascontiguousarray(rng.dirichlet(np.ones(self.n_rows), natural.shape[1]).T)

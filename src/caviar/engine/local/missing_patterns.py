@@ -1,0 +1,182 @@
+r"""Vectors missing in part: one joint factor q(z) q(x_missing | z) a row, optimised exactly.
+
+In category k the expected log density of a row is :math:`c_k + h_k' x - \tfrac12 x' P_k x`, its coefficients rows of W.
+Given what was observed (o), the missing entries (m) are Normal,
+
+.. math::
+    q(x_m \mid k) = N(b - R x_o,\; V), \qquad
+    V = (P_{mm})^{-1}, \quad b = V h_m, \quad R = V P_{mo},
+
+and integrating them out adds :math:`\tfrac12 (h_m - P_{mo} x_o)' V (h_m - P_{mo} x_o) + \tfrac12 \log |2\pi V|` to what
+the observed entries give. V, b and R depend on a row through the pattern of its missing entries alone. So rows are
+grouped by pattern: the entries that are missing are zeros in the features, the two matrix products of a block are what
+they are for complete rows, and each pattern adds the gain above and what q says of the missing entries, the latter from
+sums over its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from ..._errors import ImproperError
+from ..._typing import Array
+from ...language import Variable
+from ..binding.missing.entries import Gaps, entries_name
+from ..design.backend import Workspace
+from ..design.centred import Centres
+from ..design.conditionals import Conditionals, given_observed, patterns
+from ..design.features import FeatureTable
+from .local_factor import LocalFactor
+from .statistics import Coefficients, Rows
+
+__all__ = ["PartialVectors"]
+
+
+_LARGEST_BLOCK = 4_000_000
+"""Numbers that the conditionals of a block may take where no two of its rows have the same pattern."""
+_FEWEST_ROWS = 64
+
+
+class PartialVectors:
+    """A leaf of vectors missing in part, among the features of a local factor.
+
+    Parameters
+    ----------
+    leaf
+        The variable.
+    gaps
+        Which of its entries were observed.
+    factor
+        The local factor that its features belong to.
+    rows
+        Rows of the factor that hold the probabilities of its categories.
+    table
+        The features of the factor.
+    """
+
+    def __init__(
+        self, leaf: Variable, gaps: Gaps, factor: LocalFactor, rows: slice, table: FeatureTable
+    ) -> None:
+        self.leaf = leaf
+        self.gaps = gaps
+        self.factor = factor
+        self._rows = rows
+        self._n_categories = rows.stop - rows.start
+        own = [f for f in table.features if f.source is not None and f.source.node is leaf]
+        self._value, self._square = (next(f for f in own if f.statistic == s) for s in ("x", "xx"))
+        self._columns = self._columns_in(table)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return its state without what was observed of each row, which stands in the rows themselves."""
+        return {**vars(self), "gaps": replace(self.gaps, seen=self.gaps.seen[:0])}
+
+    def _columns_in(self, table: FeatureTable) -> slice:
+        """Return the columns of a table that hold x and the products of its entries: they are neighbours."""
+        first, second = table.columns[self._value.key], table.columns[self._square.key]
+        assert first.stop == second.start
+        return slice(first.start, second.stop)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block whose conditionals stay within memory, whatever their patterns."""
+        size = self._value.n_rows
+        return max(_FEWEST_ROWS, _LARGEST_BLOCK // (self._n_categories * size * size))
+
+    def add_natural(
+        self,
+        coefficients: Coefficients,
+        rows: Rows,
+        features: Array,
+        centres: Sequence[Centres],
+        natural: Array,
+        scratch: Workspace,
+    ) -> None:
+        """Add to the natural parameters (E, B) of a block the gain of integrating out the missing entries."""
+        own = natural[self._rows]
+        conditionals = self._conditionals(coefficients, rows, scratch)
+        if conditionals:
+            for categories, values in self._views(rows, features, centres, scratch):
+                for several in conditionals:
+                    several.of(categories).add_gain(values[: self._value.n_rows], own[categories])
+
+    def add_sums(
+        self,
+        coefficients: Coefficients,
+        rows: Rows,
+        features: Array,
+        centres: Sequence[Centres],
+        expected: Array,
+        total: Array,
+        scratch: Workspace,
+    ) -> float:
+        """Add to sums over a block (E, F) the moments of the missing entries; return their entropy, summed."""
+        own, entropy = expected[self._rows], 0.0
+        sums = total[self._rows, self._columns]
+        size, (i, j) = self._value.n_rows, self._square.pairs
+        conditionals = self._conditionals(coefficients, rows, scratch)
+        if conditionals:
+            for categories, values in self._views(rows, features, centres, scratch):
+                for several in conditionals:
+                    found = several.of(categories).moments(own[categories], values, self._square)
+                    sums[categories, :size] += found[0]
+                    sums[categories, size:] += found[1][:, i, j]
+                    entropy += found[2]
+        return entropy
+
+    def _views(
+        self, rows: Rows, features: Array, centres: Sequence[Centres], scratch: Workspace
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield x and its products for categories that have one reference point, valid until the next."""
+        common = features[self._columns]
+        mine = next((own for own in centres if own.holds(self.leaf)), None)
+        if mine is None:
+            yield slice(0, self._n_categories), common
+            return
+        for category in range(self._n_categories):
+            found = mine.own_features(category, rows.columns, rows.n_rows, scratch)
+            values = common if found is None else found[1][self._columns_in(found[0])]
+            yield slice(category, category + 1), values
+
+    def _conditionals(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> list[Conditionals]:
+        """Return the conditionals of a block's patterns; those of the thread's last block are kept."""
+        return cast(
+            list[Conditionals],
+            scratch.kept(
+                (self.leaf, "conditionals"),
+                (coefficients, rows),
+                lambda: list(self._made(coefficients, rows)),
+            ),
+        )
+
+    def _made(self, coefficients: Coefficients, rows: Rows) -> Iterator[Conditionals]:
+        matrix = coefficients.matrices[self.factor][self._rows, self._columns]
+        size = self._value.n_rows
+        linear = matrix[:, :size]
+        twice = self._square.unpack(matrix[:, size:])
+        # a packed coefficient is that of both x_i x_j and x_j x_i
+        precision = -(twice + np.einsum("kii->ki", twice)[..., None] * np.eye(size))
+        for bounds, missing in patterns(rows.columns[entries_name(self.leaf.name)]):
+            try:
+                yield given_observed(linear, precision, bounds, missing)
+            except np.linalg.LinAlgError as error:
+                raise ImproperError(
+                    f"the missing entries of '{self.leaf.name}' have no distribution: the expected precision of a "
+                    f"component is not positive definite, to double precision"
+                ) from error
+
+    def at_columns(self, coefficients: Coefficients) -> Coefficients:
+        """Return coefficients by which missing entries have the mean and variance of their columns."""
+        matrix = coefficients.matrices[self.factor].copy()
+        source, size = self._value.source, self._value.n_rows
+        assert source is not None
+        mean = self.gaps.mean if source.reference is None else self.gaps.mean - source.reference
+        own = matrix[self._rows, self._columns]
+        own[...] = 0.0
+        own[:, :size] = mean / self.gaps.variance
+        # the diagonal comes first
+        own[:, size : 2 * size] = -0.5 / self.gaps.variance
+        return replace(coefficients, matrices={**coefficients.matrices, self.factor: matrix})

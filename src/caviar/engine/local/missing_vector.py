@@ -1,0 +1,38 @@
+"""The factor of the missing entries of a vector that no Categorical of its row gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._typing import Array
+from ...language import Axis, Variable
+from ..binding.bound_model import Binding
+from ..design.backend import Inferred
+from .local_factor import LocalFactor
+
+__all__ = ["WHOLE", "VectorFactor"]
+
+
+WHOLE = "whole"
+"""Statistic of a vector that is 1 in every row."""
+
+
+class VectorFactor(LocalFactor):
+    """The factor of the missing entries of one observed vector: a choice among a single category.
+
+    Its statistic is the number 1; the moments of the entries follow by pattern, see :class:`PartialVectors`.
+    """
+
+    def __init__(self, binding: Binding, variable: Variable) -> None:
+        axes: dict[tuple[Variable, str], tuple[Axis, ...]] = {(variable, WHOLE): ()}
+        super().__init__(binding, [variable], axes)
+
+    def infer(self, natural: Array) -> Inferred:
+        """Overwrite the log density of what was observed, (1, B), by 1."""
+        log_partition = natural[0].copy()
+        natural.fill(1.0)
+        return Inferred(log_partition, None)
+
+    def distributions(self, natural: Array) -> dict[Variable, Any]:
+        """Return nothing: no variable of the row is hidden as a whole."""
+        return {}

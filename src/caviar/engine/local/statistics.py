@@ -1,0 +1,124 @@
+"""What goes into a pass over the rows and what comes out: coefficients and blocks in, sums out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..._typing import AnyArray, Array
+from .local_factor import LocalFactor
+
+__all__ = ["Arrays", "Coefficients", "LocalState", "Rows", "Summary", "Sums"]
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+Arrays: TypeAlias = dict[Hashable, Array]
+"""Arrays by what they belong to: (variable, statistic), (local factor, statistic), a feature or a part."""
+
+LocalState: TypeAlias = dict[LocalFactor, Array]
+"""Local factor -> expected statistics of the rows of one block."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A block of rows: name -> array with the rows first, and their weights."""
+
+    columns: Mapping[str, AnyArray]
+    weights: Array | None
+    n_rows: int
+    where: slice | AnyArray
+    """Their places in the source."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What a pass over the rows needs of the globals; made once a pass.
+
+    Attributes
+    ----------
+    matrices
+        Local factor -> W, shape (E, F): natural parameters are W @ T.
+    parts
+        Part -> coefficient array of the local side of a term that is not fused; (variable, statistic summed over its
+        rows) -> its natural parameter.
+    zeros
+        The same of what counts known probabilities of zero, without chains; None where there are none.
+    """
+
+    matrices: dict[LocalFactor, Array]
+    parts: Arrays
+    zeros: Coefficients | None = None
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over rows: additive, of fixed size, all that a pass leaves behind.
+
+    Attributes
+    ----------
+    fused
+        Local factor -> U @ T', shape (E, F).
+    parts
+        Part -> sum, for parts that are not fused.
+    log_partition
+        Local factor -> sum of log-partitions, for factors whose entropy follows from these, W and ``fused``.
+    entropy
+        Local factor -> sum of entropies, for the others.
+    """
+
+    fused: dict[LocalFactor | None, Array]
+    parts: Arrays
+    log_partition: dict[LocalFactor, float]
+    entropy: dict[LocalFactor, float]
+
+    @classmethod
+    def zero(cls) -> Sums:
+        """Return the sums over no rows."""
+        return cls({}, {}, {}, {})
+
+    def add(self, other: Sums) -> None:
+        """Add other sums to these, in place; arrays that are not here yet are copied."""
+        _add_arrays(self.fused, other.fused)
+        _add_arrays(self.parts, other.parts)
+        _add_numbers(self.log_partition, other.log_partition)
+        _add_numbers(self.entropy, other.entropy)
+
+    def scaled(self, factor: float) -> Sums:
+        """Return these sums times a number."""
+        return Sums(
+            {key: factor * value for key, value in self.fused.items()},
+            {key: factor * value for key, value in self.parts.items()},
+            {key: factor * value for key, value in self.log_partition.items()},
+            {key: factor * value for key, value in self.entropy.items()},
+        )
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums over both; neither is changed."""
+        total = Sums.zero()
+        total.add(self)
+        total.add(other)
+        return total
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a pass gives the globals: parts in full shape, and the entropy of each local factor."""
+
+    parts: Arrays
+    entropies: dict[LocalFactor, float]
+
+
+def _add_arrays(mine: dict[T, Array], theirs: Mapping[T, Array]) -> None:
+    for key, value in theirs.items():
+        if key in mine:
+            mine[key] += value
+        else:
+            mine[key] = value.copy()
+
+
+def _add_numbers(mine: dict[T, float], theirs: Mapping[T, float]) -> None:
+    for key, value in theirs.items():
+        mine[key] = mine.get(key, 0.0) + value

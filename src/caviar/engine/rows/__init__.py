@@ -1,0 +1,1 @@
+"""One look at the rows: a map over blocks, and one sum."""

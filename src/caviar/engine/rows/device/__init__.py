@@ -1,0 +1,1 @@
+"""Blocks of rows on a device."""

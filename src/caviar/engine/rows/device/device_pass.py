@@ -1,0 +1,193 @@
+r"""A pass whose blocks lie on a device: coefficients in, :meth:`RowPass.summarize` there, sums in float64 back.
+
+In float32 the coefficients W are rounded, after what all categories share was taken off them. With W' the rounded ones
+the responsibilities r are those of W', and what the sum of log-normalisers says of W is
+
+.. math:: \sum_n \log Z_n(W') + \langle W - W', R T' \rangle
+
+so that the entropy of r, which is all that is asked of it, does not see the rounding of W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...._errors import ParameterError
+from ...._typing import Array
+from ....numerics.cached import cached_property
+from ...design.backend import Workspace
+from ...local.categorical import CategoricalFactor
+from ...local.local_factor import LocalFactor
+from ...local.statistics import Coefficients, Rows, Sums
+from ..e_step import RowPass
+from ..row_model import BlockPass
+from .array_kernels import ArrayKernels, ArrayLibrary
+from .layout import BlockOnDevice, Layout, tables_of
+
+__all__ = ["DevicePass", "refuse_what_no_device_takes"]
+
+
+class DevicePass:
+    """One pass with given coefficients over blocks on a device.
+
+    Parameters
+    ----------
+    rows
+        The plan's pass.
+    coefficients
+        What it needs of the globals, on the host.
+    layout
+        How blocks were prepared.
+    library
+        The arrays of the device.
+    scratch
+        Buffers of an earlier pass of this kind, or None.
+    """
+
+    def __init__(
+        self,
+        rows: RowPass,
+        coefficients: Coefficients,
+        layout: Layout,
+        library: ArrayLibrary,
+        scratch: Workspace | None = None,
+    ) -> None:
+        self.rows = rows
+        self.layout = layout
+        self.library = library
+        single = layout.single
+        self.scratch = scratch or Workspace(ArrayKernels(library, single=single, whitened=single))
+        self._whitened = {
+            factor: layout.coefficients(factor, coefficients.matrices[factor]) for factor in tables_of(rows)
+        }
+        self._used = (
+            {factor: _rounded(_apart(factor, matrix)) for factor, matrix in self._whitened.items()}
+            if single
+            else self._whitened
+        )
+        self._coefficients = self._moved(self._used, single=single)
+
+    def _moved(self, matrices: Mapping[LocalFactor, Array], *, single: bool) -> Coefficients:
+        return Coefficients(
+            {factor: self.library.move(matrix, single=single) for factor, matrix in matrices.items()}, {}
+        )
+
+    def summarize(self, block: BlockOnDevice) -> Sums:
+        """Return the sums over a block: arrays of the device."""
+        return self.rows.summarize(_rows(block), self._coefficients, {}, self.scratch)[0]
+
+    def error(self, block: BlockOnDevice) -> Any:
+        """Return by how much responsibilities of the block summarized last are off: a number on the device.
+
+        The largest distance from those of the same block in float64: measured, on every row.
+        """
+        xp = self.library.xp
+        columns = {key: xp.astype(values, xp.float64) for key, values in block.columns.items()}
+        exact = replace(block, columns=columns)
+        largest = None
+        for factor in tables_of(self.rows):
+            natural = self.rows.natural_of(
+                factor, _rows(exact), self._exact_coefficients, self._exact_scratch
+            )
+            self._exact_scratch.kernels.infer(factor, natural)
+            found = self.scratch.array((factor, "natural"), (factor.n_rows, block.n_rows))
+            if block.weights is not None:
+                found = found / block.weights
+            own = xp.max(xp.abs(xp.astype(found, xp.float64) - natural))
+            largest = own if largest is None else xp.maximum(largest, own)
+        return largest
+
+    @cached_property
+    def _exact_scratch(self) -> Workspace:
+        return Workspace(ArrayKernels(self.library, single=False, whitened=self.layout.single))
+
+    @cached_property
+    def _exact_coefficients(self) -> Coefficients:
+        return self._moved(self._whitened, single=False)
+
+    def bring_back(self, sums: Sums) -> Sums:
+        """Return sums over blocks as those over the rows, on the host."""
+        fused: dict[LocalFactor | None, Array] = {}
+        log_partition: dict[LocalFactor, float] = {}
+        for factor, total in sums.fused.items():
+            assert factor is not None
+            own = self.library.numpy(total)
+            fused[factor] = self.layout.sums(factor, own)
+            log_partition[factor] = float(self.library.numpy(sums.log_partition[factor]))
+            if self.layout.single:
+                log_partition[factor] += float(np.vdot(self._whitened[factor] - self._used[factor], own))
+        return Sums(fused, {}, log_partition, {})
+
+
+def _rows(block: BlockOnDevice) -> Rows:
+    # columns go by feature, and where the rows stand is not asked
+    return Rows(block.columns, block.weights, block.n_rows, slice(0, 0))  # type: ignore[arg-type]
+
+
+def _apart(factor: LocalFactor, matrix: Array) -> Array:
+    """Return W (E, F) less what all categories share, which changes no responsibility."""
+    (shape,) = factor.shapes.values()
+    by_category = matrix.reshape(*shape, -1)
+    return (by_category - by_category.mean(axis=-2, keepdims=True)).reshape(matrix.shape)
+
+
+def _rounded(matrix: Array) -> Array:
+    return matrix.astype(np.float32).astype(np.float64)
+
+
+def refuse_what_no_device_takes(rows: BlockPass) -> None:
+    """Check that a pass can be made on a device.
+
+    Raises
+    ------
+    ParameterError
+        If not: the message says what in the model stands against it.
+    """
+    reason = _why_not(rows)
+    if reason:
+        raise ParameterError(
+            f"blocks on a device serve models whose local variables are Categoricals that do not depend on each other, "
+            f"fully hidden, with dense data; {reason}. Leave executor= out: the fit then runs on the processor's cores"
+        )
+
+
+def _why_not(rows: BlockPass) -> str:
+    if not isinstance(rows, RowPass):
+        return "the pass over the rows of this model is one of its own"
+    if not rows.factors:
+        return "this model has no local variable, so that a fit passes over the rows once"
+    if rows.keeps_locals:
+        return "some local variables of this model depend on each other"
+    if rows.compiled.zero_terms:
+        return f"a known probability in the density of '{rows.compiled.zero_terms[0].owner.name}' is zero"
+    for factor in rows.factors:
+        name = f"'{factor.name}'"
+        if rows.partial.get(factor):
+            return f"vectors of the data are missing in part, and {name} has a factor together with them"
+        if type(factor) is not CategoricalFactor:
+            return f"{name} is no Categorical by itself, but {_kind(factor)}"
+        if factor.labelled is not None:
+            return f"labels of {name} are known in part"
+        if factor.has_unseen:
+            return f"{name} has repetitions with nothing observed below them"
+        table = rows.compiled.tables.get(factor)
+        if table is None:
+            return f"nothing observed depends on {name} alone"
+        for feature, _ in table.tallied:
+            source = "" if feature.source is None else feature.source.name
+            if feature.is_sparse:
+                return f"the data of '{source}' are a sparse matrix"
+            return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"
+    return (
+        ""
+        if rows.is_fused
+        else "in some term a local variable meets the data otherwise than in a matrix product"
+    )
+
+
+def _kind(factor: LocalFactor) -> str:
+    return f"a factor of {' and '.join(type(variable).__name__ for variable in factor.variables)}"

@@ -1,0 +1,283 @@
+"""Recentring: when a component needs a reference point of its own.
+
+With locations measured from a common point the quadratic form of component k loses about ``eps * (m_k -
+ref)' <Lambda_k> (m_k - ref)``. Where that exceeds ``TOLERATED_LOSS`` the component gets features of its
+own, measured from its own mean; see :class:`~caviar.engine.design.centred.Centres`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...language import Axis, Constant, Indexed, Plate, Variable
+from ..binding.bound_model import Binding
+from ..binding.coordinates import Frame, Group
+from ..compiled.compiler import Compiled, Part
+from ..design.centred import Centres
+from ..design.features import Feature
+from ..local.categorical import CategoricalFactor
+from ..local.local_factor import LocalFactor
+from ..local.statistics import Coefficients
+
+__all__ = ["TOLERATED_LOSS", "Recentring", "recentrings_of"]
+
+
+TOLERATED_LOSS = 1e-8
+"""Absolute error of a log-responsibility (nats) above which a component is measured from its own mean."""
+
+_NEGLIGIBLE_LOSS = 1e-10
+_FAR = 300.0
+"""Widths from the common point beyond which a start measures a component from its own mean."""
+
+
+class Recentring:
+    """Where the categories of one local Categorical are measured from, in one group of locations.
+
+    Parameters
+    ----------
+    factor
+        Of the Categorical.
+    number
+        Of the group in the frame.
+    leaves
+        The observed variables of the group.
+    binding, frame, compiled
+        The model, its reference points, and its terms.
+
+    Attributes
+    ----------
+    centres
+        The columns of the categories that have points of their own.
+    """
+
+    def __init__(
+        self,
+        factor: CategoricalFactor,
+        number: int,
+        leaves: Sequence[Variable],
+        binding: Binding,
+        frame: Frame,
+        compiled: Compiled,
+    ) -> None:
+        self.group = number
+        self.factor = factor
+        self._leaves = tuple(leaves)
+        self._axes = frame.groups[number].axes
+        self._known = binding.values.get(leaves[0].slots["mean"].node)
+        displaced = frame.centres.get(number)
+        self.centres = Centres(leaves, compiled.tables[factor], None if displaced is None else displaced[1])
+
+    def worst_loss(self, frame: Frame, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
+        """Return the largest error (nats) of a category's quadratic form at its mean."""
+        return float(self._loss(coefficients, self._means(frame, q)).max())
+
+    def offsets(
+        self, frame: Frame, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool
+    ) -> Array | None:
+        """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay.
+
+        A category gets a point of its own where digits would be lost from its present one. It goes back to the common
+        point where that costs nothing, if it ``may_return``.
+        """
+        away = self._means(frame, q)
+        moves = np.where(_by_category(self._loss(coefficients, away) > TOLERATED_LOSS, away), away, 0.0)
+        if self.centres.is_used and may_return:
+            present = frame.centres[self.group][1]
+            home = (self._loss(coefficients, away + present) < _NEGLIGIBLE_LOSS) & present.any(
+                axis=_behind(present)
+            )
+            moves = np.where(_by_category(home, away), -present, moves)
+        return moves if moves.any() else None
+
+    def offsets_from(self, parts: Mapping[Hashable, Array]) -> Array | None:
+        """Return the displacements to the mean of each category's rows where that is far compared with their width."""
+        counted, summed = self._sum(parts, self.factor, None), self._sum(parts, self.factor, "x")
+        own, shared = self._sum(parts, self.factor, "xx"), self._sum(parts, None, "xx")
+        if counted is None or summed is None:
+            return None
+        counts, sums = counted[1], summed[1]
+        share = _by_category(1.0 / np.maximum(counts, np.finfo(float).tiny), sums)
+        means = np.where(_by_category(counts > 0, sums), sums * share, 0.0)
+        if own is not None:
+            variances = _variances(own[0], _entries(*own) * share, means**2)
+        elif shared is not None:
+            # one width for all categories: that about their means
+            feature, squares = shared[0], shared[1][None] / counts.sum()
+            between = (sums * means).sum(axis=0)[None] / counts.sum()
+            variances = _variances(feature, _entries(feature, squares), between)
+        else:
+            return None
+        narrow = means**2 > _FAR**2 * variances
+        far = (narrow & (means != 0)).any(axis=_behind(means))
+        return np.where(_by_category(far, means), means, 0.0) if far.any() else None
+
+    def _sum(
+        self, parts: Mapping[Hashable, Array], factor: LocalFactor | None, statistic: str | None
+    ) -> tuple[Feature, Array] | None:
+        """Return a sum over the rows with its feature: of the first leaf's statistic, or of 1; None if not there."""
+        for part, value in parts.items():
+            if isinstance(part, Part) and part.factor is factor and part.feature is not None:
+                source = part.feature.source
+                node, name = (None, None) if source is None else (source.node, part.feature.statistic)
+                if name == statistic and node is (None if statistic is None else self._leaves[0]):
+                    return part.feature, value
+        return None
+
+    def _loss(self, coefficients: Coefficients, away: Array) -> Array:
+        """Return the error (nats) of each category's quadratic form at its mean, ``away`` from the reference."""
+        loss = np.zeros(len(away))
+        for feature, precision in self._precisions(coefficients, away):
+            scaled = np.abs(away) * np.sqrt(np.maximum(precision, 0.0))
+            # a vector's coordinates add up; repetitions and numbers are each a form of their own
+            size = scaled.sum(axis=-1) if feature.is_square else scaled
+            loss = np.maximum(loss, size.reshape(len(away), -1).max(axis=1) ** 2)
+        return np.finfo(float).eps * loss
+
+    def _precisions(self, coefficients: Coefficients, like: Array) -> Iterator[tuple[Feature, Array]]:
+        """Yield second moments of the leaves with the precision that multiplies them, of the shape of the means.
+
+        Those that all categories share are no features of the labels.
+        """
+        matrix = coefficients.matrices[self.factor]
+        for feature, columns in self.centres.features:
+            if feature.statistic != "xx":
+                continue
+            if feature.is_packed:
+                # the diagonal stands first
+                full = matrix[:, columns.start : columns.start + like[0].size].reshape(like.shape)
+            else:
+                full = _entries(feature, matrix[:, columns].reshape(-1, *feature.shape))
+            yield feature, np.broadcast_to(-2 * full, like.shape)
+        for part, value in coefficients.parts.items():
+            if isinstance(part, Part) and self._is_shared_square(part):
+                assert part.feature is not None
+                full = _entries(part.feature, np.broadcast_to(value, part.shape)[None])
+                yield part.feature, np.broadcast_to(-2 * full, like.shape)
+
+    def _is_shared_square(self, part: Part) -> bool:
+        """Whether a part is the sum of second moments of a leaf that no label takes part in."""
+        if part.factor is not None or part.feature is None:
+            return False
+        source = part.feature.source
+        return source is not None and source.node in self._leaves and part.feature.statistic == "xx"
+
+    def _means(self, frame: Frame, q: Mapping[Variable, Any]) -> Array:
+        """Return the mean of each category's location, from its present reference: (K, point shape...)."""
+        slot = self._leaves[0].slots["mean"]
+        assert isinstance(slot.expression, Indexed)
+        if isinstance(slot.node, Variable):
+            mean = q[slot.node].mean
+            mean = mean[0] if isinstance(mean, tuple) else mean
+            return self._turned(mean, slot.node.plates, slot.expression.plate)
+        moved = frame.of_known(self._leaves[0], slot)
+        assert moved is not None
+        assert self._known is not None
+        return self._turned(self._known, slot.node.plates, slot.expression.plate) - moved[0]
+
+    def _order(self, plates: Sequence[Plate], chosen: Plate) -> list[int]:
+        """Return where the chosen plate, and those of the reference point in their order, stand among plates."""
+        return [plates.index(chosen), *(list(map(Axis, plates)).index(axis) for axis in self._axes)]
+
+    def _turned(self, array: AnyArray, plates: Sequence[Plate], chosen: Plate) -> AnyArray:
+        """Return an array over the plates of a location with the categories first, then as the point has them."""
+        return array.transpose(*self._order(plates, chosen), *range(len(plates), array.ndim))
+
+    def translated(self, q: Mapping[Variable, Any], offsets: Array) -> dict[Variable, Any]:
+        """Return the factors with those of the location measured from the displaced centres."""
+        slot = self._leaves[0].slots["mean"]
+        if not isinstance(slot.node, Variable):
+            return dict(q)
+        assert isinstance(slot.expression, Indexed)
+        back = np.argsort(self._order(slot.node.plates, slot.expression.plate))
+        aligned = offsets.transpose(*back, *range(len(back), offsets.ndim))
+        return {**q, slot.node: q[slot.node].translate(-aligned)}
+
+
+def recentrings_of(
+    factors: Sequence[LocalFactor], binding: Binding, frame: Frame, compiled: Compiled
+) -> dict[LocalFactor, list[Recentring]]:
+    """Return for each local Categorical the groups of locations whose categories may have centres of their own.
+
+    These are groups in which the Categorical chooses the location of every leaf, all features of the leaves
+    belong to it, and the locations' own priors have known means.
+    """
+    found: dict[LocalFactor, list[Recentring]] = {}
+    for factor in factors:
+        if not isinstance(factor, CategoricalFactor) or factor not in compiled.tables:
+            continue
+        (gate,) = factor.variables
+        if gate.plates != (binding.data_plate,):
+            continue
+        for number, group in enumerate(frame.groups):
+            leaves = [v for v in group.variables if v in binding.values]
+            if _can_move(binding, compiled, factor, gate, group, leaves):
+                recentring = Recentring(factor, number, leaves, binding, frame, compiled)
+                found.setdefault(factor, []).append(recentring)
+    return found
+
+
+def _can_move(
+    binding: Binding,
+    compiled: Compiled,
+    factor: LocalFactor,
+    gate: Variable,
+    group: Group,
+    leaves: list[Variable],
+) -> bool:
+    slots = [leaf.slots["mean"] for leaf in leaves]
+    chosen = {slot.node for slot in slots if isinstance(slot.node, (Variable, Constant))}
+    if any(slot.index is not gate for slot in slots) or len(chosen) != 1:
+        return False
+    locations = [v for v in group.variables if v not in binding.values]
+    if any(v not in chosen or v.known("mean") is None for v in locations):
+        return False
+    for leaf, slot in zip(leaves, slots, strict=True):
+        plates = tuple(Axis(p) for p in leaf.plates if p is not binding.data_plate)
+        if plates != group.axes or len(leaf.indices) != 1:
+            return False
+        assert isinstance(slot.expression, Indexed)
+        if _other_plates(slot.node.plates, slot.expression.plate) != set(group.axes):
+            return False
+    uses = [
+        feature.source.node
+        for other, table in compiled.tables.items()
+        for feature in table.features
+        if other is not factor
+        and feature.source is not None
+        # what no label takes part in is of the leaf's own density, and returns to the labels where it is centred
+        and (other is not None or compiled.users[None, feature.key] != {feature.source.node})
+    ]
+    return not any(leaf in uses for leaf in leaves) and not compiled.local_terms
+
+
+def _entries(feature: Feature, values: Array) -> Array:
+    """Return of second moments (K, ...) those of each entry of a value; summed axes have length one."""
+    full = np.expand_dims(values, tuple(1 + place for place in feature.summed))
+    return np.einsum("...ii->...i", full) if feature.is_square else full
+
+
+def _variances(feature: Feature, second_moments: Array, squared_means: Array) -> Array:
+    """Return the variance of each entry; where these are summed, the same for all that the sum is of."""
+    axes = tuple(1 + place for place in feature.summed)
+    if not axes:
+        return second_moments - squared_means
+    number = np.prod([squared_means.shape[axis] for axis in axes])
+    return (second_moments - squared_means.sum(axis=axes, keepdims=True)) / number
+
+
+def _behind(array: Array) -> tuple[int, ...]:
+    """Return the axes behind the first."""
+    return tuple(range(1, array.ndim))
+
+
+def _by_category(values: AnyArray, like: Array) -> AnyArray:
+    """Return values by category with axes of length one behind, to go with ``like``."""
+    return values.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def _other_plates(plates: Sequence[Plate], chosen: Plate) -> set[Axis]:
+    return {Axis(plate) for plate in plates if plate is not chosen}

@@ -1,0 +1,121 @@
+"""What the loop asks of a model about a block of rows; what answers is derived by the compiler, or written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence, Set
+from typing import Protocol
+
+from ..._typing import Array
+from ..design.backend import Workspace
+from ..local.chain import ChainFactor
+from ..local.local_factor import LocalFactor
+from ..local.missing_patterns import PartialVectors
+from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
+
+__all__ = ["BlockPass"]
+
+
+class BlockPass(Protocol):
+    """Local factors of a block of rows at their optimum, and the sums that the globals need."""
+
+    @property
+    def factors(self) -> tuple[LocalFactor, ...]:
+        """The local factors, in the order of their updates."""
+        ...
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block; depends on the model alone."""
+        ...
+
+    @property
+    def operations_a_row(self) -> float:
+        """Operations for one row, by which it is told whether batches of rows are worth an update of the globals."""
+        ...
+
+    @property
+    def n_sums(self) -> int:
+        """Numbers that the sums over rows consist of."""
+        ...
+
+    @property
+    def keeps_locals(self) -> bool:
+        """Whether a pass starts from the local factors that the last one left."""
+        ...
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a pass had better not start from them, as long as the objective rises without."""
+        ...
+
+    @property
+    def chain(self) -> ChainFactor | None:
+        """The local factor along which successive rows depend on each other, or None."""
+        ...
+
+    @property
+    def partial(self) -> Mapping[LocalFactor, Sequence[PartialVectors]]:
+        """Leaves of vectors missing in part, by the local factor whose features they are."""
+        ...
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
+        ...
+
+    @property
+    def parts_of_messages(self) -> Set[Hashable]:
+        """The parts of the coefficients that a block of rows needs besides the matrices."""
+        ...
+
+    @property
+    def has_static(self) -> bool:
+        """Whether there are sums that no factor enters."""
+        ...
+
+    def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
+        """Return what the rows need of the globals."""
+        ...
+
+    def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
+        """Return what the rows need where the globals are not known yet."""
+        ...
+
+    def summarize(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        before: LocalState,
+        scratch: Workspace,
+        given: LocalState | None = None,
+    ) -> tuple[Sums, LocalState]:
+        """Return the sums over a block with the local factors at their optimum, and what the next pass starts from."""
+        ...
+
+    def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        """Return the sums over a block for given local statistics; their entropies count as zero."""
+        ...
+
+    def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
+        """Return the sums over a block that no factor enters."""
+        ...
+
+    def natural_of(
+        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
+    ) -> Array:
+        """Return the natural parameters of a factor that no other depends on."""
+        ...
+
+    def infer(
+        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
+    ) -> dict[LocalFactor, Array]:
+        """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
+        ...
+
+    def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
+        """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""
+        ...
+
+    def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
+        """Return the reduced sums of a pass in the shapes that the global terms expect."""
+        ...

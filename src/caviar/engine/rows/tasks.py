@@ -1,0 +1,231 @@
+"""Units of work: chunks of blocks of rows, and what is done with each of them wherever its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ..design.backend import Workspace
+from ..local.statistics import Coefficients, LocalState, Rows, Sums
+from .row_model import BlockPass
+from .sequences import Over, one_by_one, summarize_sequences, tiles_of
+from .shipping import Shipment
+
+__all__ = [
+    "Chunk",
+    "InferBlocks",
+    "Order",
+    "RowSource",
+    "SumStatic",
+    "Work",
+    "blocks_of",
+    "chunked",
+    "chunks_of",
+    "rows_at",
+]
+
+
+_MOST_CHUNKS = 128
+"""Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
+
+
+class RowSource(Protocol):
+    """Where blocks of rows come from.
+
+    A source that can be sent has ``between(start, stop)`` as well: these rows as a source of their own, whose pickle
+    holds them or tells where they are. One without it, as the sample that starts are made from, is summed where it is.
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of the rows."""
+        ...
+
+    @property
+    def rows_together(self) -> int:
+        """Rows that are read at the cost of one, as those of a row group of a file; 1 in memory."""
+        ...
+
+    def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
+        """Return the named columns from row ``start`` to ``stop``."""
+        ...
+
+    def weights(self, start: int, stop: int) -> Array | None:
+        """Return the weights of these rows, or None where every row counts once."""
+        ...
+
+    def places(self, start: int, stop: int) -> slice | AnyArray:
+        """Return the places of these rows in what is given or found for each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A run of blocks: its number, and where its blocks start and stop."""
+
+    number: int
+    bounds: tuple[tuple[int, int], ...]
+
+
+class Work(Protocol):
+    """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
+
+    @property
+    def rows(self) -> BlockPass:
+        """What stays the same from pass to pass."""
+        ...
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+        """Return the sums over a chunk of a source, and what is carried over."""
+        ...
+
+    def spread(self, over: Over) -> Work:
+        """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
+        ...
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        ...
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return what of it changes from pass to pass, for those who have the shipment of the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Order:
+    """Work as it is sent, keys by number: coefficients to infer with, or None for the sums that never change."""
+
+    coefficients: Coefficients | None
+
+    def work(self, shipment: Shipment) -> Callable[[RowSource, Chunk, Any], tuple[Sums, Any]]:
+        """Return the work on a chunk of a source that was sent; sums and what is carried are by number."""
+        rows, scratch = shipment.rows, shipment.scratch
+        own: Work = SumStatic(rows, scratch)
+        if self.coefficients is not None:
+            own = InferBlocks(rows, shipment.coefficients(self.coefficients), scratch)
+
+        def work(source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+            sums, after = own(source, chunk, shipment.states(carried))
+            return shipment.numbered_sums(sums), shipment.numbered_states(after)
+
+        return work
+
+
+@dataclass(frozen=True)
+class InferBlocks:
+    """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
+
+    rows: BlockPass
+    coefficients: Coefficients
+    scratch: Workspace = field(default_factory=Workspace)
+    over: Over = one_by_one
+    exact: bool = True
+    """Whether an executor that works in float32 has to work in float64."""
+
+    def __call__(
+        self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
+    ) -> tuple[Sums, list[LocalState] | None]:
+        """Return the sums over a chunk, and the local factors of its blocks."""
+        total, after = Sums.zero(), []
+        for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
+            rows, state = rows_at(source, bounds), before
+            if rows.n_rows:
+                sums, state = self._summarize(rows, before)
+                total.add(sums)
+            after.append(state)
+        return total, after if self.rows.keeps_locals else None
+
+    def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
+        if self.rows.chain is None:
+            return self.rows.summarize(rows, self.coefficients, before, self.scratch)
+        chain, coefficients = self.rows.chain, self.coefficients
+        return summarize_sequences(self.rows, chain, rows, coefficients, self.scratch, self.over), {}
+
+    def spread(self, over: Over) -> InferBlocks:
+        """Return the same work, the tiles of a long sequence done with the help of others."""
+        return replace(self, over=over)
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return the coefficients."""
+        return Order(shipment.numbered_coefficients(self.coefficients))
+
+
+@dataclass(frozen=True)
+class SumStatic:
+    """The sums that no local factor enters."""
+
+    rows: BlockPass
+    scratch: Workspace = field(default_factory=Workspace)
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
+        """Return the sums over a chunk."""
+        total = Sums.zero()
+        for bounds in chunk.bounds:
+            rows = rows_at(source, bounds)
+            tiles = [rows] if self.rows.chain is None else [own for _, own in tiles_of(self.rows, rows)]
+            for own in tiles if rows.n_rows else ():
+                total.add(self.rows.sum_static(own, self.scratch))
+        return total, None
+
+    def spread(self, over: Over) -> SumStatic:
+        """Return this: it is done once."""
+        return self
+
+    def shipment(self) -> Shipment:
+        """Return what stays the same as it can be sent."""
+        return Shipment(self.rows)
+
+    def order(self, shipment: Shipment) -> Order:
+        """Return an order without coefficients."""
+        return Order(None)
+
+
+def blocks_of(
+    model: BlockPass, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
+) -> list[tuple[int, int]]:
+    """Return where blocks of rows by themselves start and stop; they depend on the model and the number of rows only.
+
+    They have as many rows as the model likes best, or ``block_rows`` where an executor likes others, and no more than
+    ``most_rows``.
+    """
+    size, total = min(block_rows or model.block_rows, most_rows or source.n_rows), source.n_rows
+    return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def chunks_of(
+    model: BlockPass, source: RowSource, fewest: int = 1, block_rows: int | None = None
+) -> list[Chunk]:
+    """Return rows by themselves in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
+    return chunked(blocks_of(model, source, max(1, source.n_rows // fewest), block_rows), fewest)
+
+
+def chunked(bounds: list[tuple[int, int]], fewest: int = 1) -> list[Chunk]:
+    """Return runs of blocks, ``fewest`` or more as far as there are blocks."""
+    length = max(1, -(-len(bounds) // max(_MOST_CHUNKS, 2 * fewest)))
+    starts = range(0, len(bounds), length)
+    return [Chunk(number, tuple(bounds[start : start + length])) for number, start in enumerate(starts)]
+
+
+def rows_at(source: RowSource, bounds: tuple[int, int], *, every: bool = False) -> Rows:
+    """Return a block of rows, without those of weight zero unless ``every`` row is wanted."""
+    columns, weights, where = source.read(*bounds), source.weights(*bounds), source.places(*bounds)
+    if every or weights is None or weights.all():
+        return Rows(columns, weights, bounds[1] - bounds[0], where)
+    kept = np.flatnonzero(weights)
+    columns = {name: rows[kept] for name, rows in columns.items()}
+    places = bounds[0] + kept if isinstance(where, slice) else where[kept]
+    return Rows(columns, weights[kept], len(kept), places)

@@ -1,0 +1,1 @@
+"""Clusters of points: k-means, agglomeration, partitions of several sizes."""

@@ -1,0 +1,98 @@
+"""Weighted k-means, of points that fit into memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...._typing import AnyArray, Array
+
+__all__ = ["kmeans"]
+
+
+def kmeans(
+    points: Array,
+    weights: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    max_iter: int = 100,
+    most_points: int = 4_096,
+) -> AnyArray:
+    """Return the labels (n,) of Lloyd's algorithm from greedy k-means++ seeds.
+
+    Parameters
+    ----------
+    points
+        Shape (n, d).
+    weights
+        Shape (n,), positive.
+    max_iter
+        Largest number of iterations; it ends earlier where no label changes.
+    most_points
+        Of more points only every second, third, ... moves the centres.
+
+    Notes
+    -----
+    O(n d k) each iteration. Clusters that lose all their points stay empty. Sources: Lloyd, "Least squares quantization
+    in PCM" (1982); Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding" (SODA 2007), section 2, and
+    the greedy choice among several draws that they mention at its end.
+
+    Examples
+    --------
+    >>> kmeans(np.array([[0.0], [0.1], [5.0], [5.2]]), np.ones(4), 2, np.random.default_rng(0))
+    array([1, 1, 0, 0])
+    """
+    some = slice(None, None, -(-len(points) // most_points))
+    centres = _centres(points[some], weights[some], n_clusters, rng, max_iter)
+    return _nearest(points, centres)
+
+
+def _centres(
+    points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, max_iter: int
+) -> Array:
+    centres = _seeds(points, weights, n_clusters, rng)
+    weighted = points * weights[:, None]
+    labels = _nearest(points, centres)
+    for _ in range(max_iter):
+        counts = np.bincount(labels, weights, n_clusters)
+        kept = counts > 0
+        sums = np.stack([np.bincount(labels, column, n_clusters) for column in weighted.T], axis=1)
+        centres[kept] = sums[kept] / counts[kept, None]
+        before, labels = labels, _nearest(points, centres)
+        if np.array_equal(before, labels):
+            break
+    return centres
+
+
+def _nearest(points: Array, centres: Array) -> AnyArray:
+    """Return the nearest centre of each point."""
+    # |x - c|^2 without |x|^2, which all centres share
+    distances = points @ (-2.0 * centres.T)
+    distances += np.einsum("ij,ij->i", centres, centres)
+    return distances.argmin(axis=1)
+
+
+def _seeds(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> Array:
+    """Return points (k, d), each drawn in proportion to its squared distance from those before; the best of a few."""
+    n_draws = 2 + int(np.log(n_clusters))
+    squares = np.einsum("ij,ij->i", points, points)
+    nearest = np.full(len(points), np.inf)
+    chosen: list[int] = []
+    shares = weights
+    for _ in range(n_clusters):
+        cumulated = np.cumsum(shares)
+        if not cumulated[-1] > 0:
+            # every point is a seed already
+            chosen.append(chosen[-1])
+            continue
+        drawn = np.searchsorted(cumulated, rng.random(n_draws) * cumulated[-1], side="right")
+        drawn = np.minimum(drawn, len(points) - 1)
+        distances = points[drawn] @ (-2.0 * points.T)
+        distances += squares
+        distances += squares[drawn, None]
+        np.minimum(np.maximum(distances, 0.0, out=distances), nearest, out=distances)
+        best = int(np.argmin(distances @ weights))
+        chosen.append(int(drawn[best]))
+        nearest = distances[best]
+        shares = nearest * weights
+    return points[chosen].copy()

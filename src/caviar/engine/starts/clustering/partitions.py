@@ -1,0 +1,200 @@
+"""Labels that a start may be made from: partitions of the observed values whose location a Categorical chooses."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ...._typing import AnyArray, Array
+from ....language import Indexed
+from ...ascent.problem import Plan
+from ...local.local_factor import LocalFactor
+from ...rows.subsample import Sample
+from .agglomeration import agglomerated
+from .kmeans import kmeans
+
+__all__ = [
+    "alike",
+    "further_kmeans",
+    "in_original_units",
+    "in_units",
+    "location_points",
+    "partition",
+    "partitions",
+]
+
+
+_PIECES = 10
+"""Pieces for each cluster that they are merged into."""
+
+_PIECE_ITERATIONS = 10
+_MOST_OPERATIONS = 1e9
+"""Of an agglomeration, about a second's worth: fewer pieces where there are many columns."""
+
+_MOST_COLUMNS = 1_000
+"""Columns beyond which pieces would be too few for any number of clusters, and D x D numbers too many."""
+
+_FLAT = 1e-9
+"""Variance of a direction, in units of the columns' spread, below which it counts as none."""
+
+_ALIKE = 0.95
+"""Share of the rows on which two partitions agree that makes the second one superfluous."""
+
+_SAME = 0.99
+"""That share for two runs of k-means, whose ends may differ in little and lead to different optima."""
+
+_MOST_RUNS, _PATIENCE = 6, 2
+"""Further runs of k-means, and after how many that find nothing new they end."""
+
+
+def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | None:
+    """Return the observed values (n, d), in units of their spread, whose location the factor's Categorical chooses."""
+    gate = factor.variables[0]
+    if not hasattr(gate, "categories") or gate.plates != (plan.binding.data_plate,):
+        return None
+    points = [in_units(values, sample.row_weights) for values in _locations(plan, factor, sample)]
+    return np.concatenate(points, axis=1) if points else None
+
+
+def in_original_units(plan: Plan, factor: LocalFactor, sample: Sample, points: Array) -> Array | None:
+    """Return location points, in units of their spread, in their original units, up to a common factor.
+
+    None if the points are others, such as those in fewer coordinates.
+    """
+    halves = [values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(plan, factor, sample)]
+    if sum(map(len, halves)) != points.shape[1]:
+        return None
+    half, own = np.concatenate(halves), np.ptp(points, axis=0) / 2
+    varies = own > 0
+    spread = np.where(varies, half / half.max(initial=np.finfo(float).tiny), 0.0) / np.where(varies, own, 1.0)
+    return points * spread
+
+
+def _locations(plan: Plan, factor: LocalFactor, sample: Sample) -> Iterator[AnyArray]:
+    """Yield the observed values (n, d) of each leaf whose location the factor's Categorical chooses."""
+    gate = factor.variables[0]
+    for group in plan.frame.groups:
+        slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
+        if not any(isinstance(slot.expression, Indexed) and slot.index is gate for slot in slots):
+            continue
+        for leaf in group.variables:
+            if leaf in plan.compiled.sources:
+                # missing entries of a vector hold the means of their columns
+                values = plan.compiled.sources[leaf].values(sample.columns[leaf.name])
+                yield np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1)
+
+
+def in_units(values: AnyArray, weights: Array) -> Array:
+    """Return columns with mean 0 and variance 1; constant columns become 0. Safe at any scale."""
+    largest = np.max(np.abs(values), axis=0)
+    scaled = values / np.where(largest > 0, largest, 1.0)
+    share = weights / weights.sum()
+    centred = scaled - share @ scaled
+    spread = np.sqrt(share @ centred**2)
+    return centred / np.where(spread > 1e-12, spread, np.inf)
+
+
+def partition(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
+    """Return k-means labels of weighted points."""
+    if n_clusters == 1:
+        return np.zeros(len(points), dtype=np.int64)
+    distinct = len(np.unique(points, axis=0)) if len(points) <= 4 * n_clusters else n_clusters + 1
+    if distinct <= n_clusters:
+        return np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
+    return kmeans(points, weights, n_clusters, rng)
+
+
+def partitions(
+    points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, *, many: bool
+) -> list[AnyArray]:
+    """Return labels of weighted points that differ: of k-means, and of many small clusters merged into few.
+
+    The small clusters are those of k-means on whitened columns.
+
+    Parameters
+    ----------
+    many
+        Whether to add more: of small clusters on columns in units of their spread, of the nearest of k points, and
+        random ones.
+    """
+    found = [partition(points, weights, n_clusters, rng)]
+    if n_clusters == 1:
+        return found
+    if points.shape[1] <= _MOST_COLUMNS:
+        white = _whitened(points, weights)
+        for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
+            labels = agglomerated(white, weights, pieces, n_clusters)
+            if not any(alike(labels, other, weights) for other in found):
+                found.append(labels)
+    if many:
+        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
+        found.append(rng.integers(0, n_clusters, len(points)))
+    return found
+
+
+def further_kmeans(
+    found: Sequence[AnyArray],
+    several: Sequence[Array],
+    weights: Array,
+    n_clusters: int,
+    rng: np.random.Generator,
+) -> list[AnyArray]:
+    """Return labels of further runs of k-means that differ from those found, and from each other.
+
+    Parameters
+    ----------
+    found
+        Labels that are there already.
+    several
+        The points in several units: runs take them in turn.
+
+    Notes
+    -----
+    There are few where the clusters are plain: runs end after a few that find nothing new.
+    """
+    fresh: list[AnyArray] = []
+    n_repeated = 0
+    for points in itertools.islice(itertools.cycle(several), _MOST_RUNS if n_clusters > 1 else 0):
+        labels = partition(points, weights, n_clusters, rng)
+        if any(alike(labels, other, weights, _SAME) for other in (*found, *fresh)):
+            n_repeated += 1
+            if n_repeated == _PATIENCE:
+                break
+        else:
+            fresh.append(labels)
+    return fresh
+
+
+def _pieces(
+    several: Sequence[Array], weights: Array, n_clusters: int, rng: np.random.Generator
+) -> Iterator[AnyArray]:
+    """Yield labels of small clusters, none of them empty; nothing where there are too few points for that."""
+    size = several[0].shape[1]
+    most = int(np.sqrt(_MOST_OPERATIONS / max(size, 1) ** 3))
+    n_pieces = min(_PIECES * n_clusters, len(weights) // (2 * (size + 1)), most)
+    if size < 2 or n_pieces <= n_clusters:
+        return
+    for columns in several:
+        labels = kmeans(columns, weights, n_pieces, rng, max_iter=_PIECE_ITERATIONS)
+        labels = np.unique(labels, return_inverse=True)[1]
+        if labels.max() >= n_clusters:
+            yield labels
+
+
+def _whitened(points: Array, weights: Array) -> Array:
+    """Return the points in the directions in which they vary, with mean 0 and covariance I."""
+    share = weights / weights.sum()
+    variances, directions = np.linalg.eigh((points * share[:, None]).T @ points)
+    kept = variances > _FLAT
+    return points @ (directions[:, kept] / np.sqrt(variances[kept]))
+
+
+def alike(one: AnyArray, other: AnyArray, weights: Array, share: float = _ALIKE) -> bool:
+    """Whether two partitions agree on more than a share of the rows, whatever their labels are."""
+    shape = (int(one.max()) + 1, int(other.max()) + 1)
+    table = np.bincount(np.ravel_multi_index((one, other), shape), weights, shape[0] * shape[1]).reshape(
+        shape
+    )
+    return bool(min(table.max(axis=0).sum(), table.max(axis=1).sum()) > share * weights.sum())

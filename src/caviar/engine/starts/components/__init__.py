@@ -1,0 +1,1 @@
+"""What tells the components of a start apart."""

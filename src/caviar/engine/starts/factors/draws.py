@@ -1,0 +1,83 @@
+"""Random local factors: the start of models in which no Categorical chooses a location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...._typing import Array
+from ....language import Variable
+from ...ascent.problem import Plan
+from ...ascent.state import statistics_of
+from ...binding.nested import nested_plates
+from ...local.categorical import CategoricalFactor
+from ...local.chain import ChainFactor
+from ...local.gated import GatedFactor
+from ...local.missing_vector import VectorFactor
+from ...local.statistics import LocalState
+from ...rows.row_map import Passes
+from ...rows.subsample import Sample
+
+__all__ = ["drawn"]
+
+
+_NESTED_CONCENTRATION = 30.0
+"""Of the random probabilities where plates are nested: topics that begin near each other end better."""
+
+
+def drawn(
+    plan: Plan, q: Mapping[Variable, Any], sample: Sample, passes: Passes, rng: np.random.Generator
+) -> LocalState:
+    """Return local factors that are points, drawn from what they are given globals at their priors."""
+    state: LocalState = {}
+    coefficients = plan.rows.coefficients(statistics_of(plan, q))
+    nested = bool(nested_plates(plan.binding.nodes))
+    blocks = list(passes.natural_parameters(plan.rows, sample, coefficients))
+    for factor in plan.factors:
+        if nested and isinstance(factor, CategoricalFactor):
+            state[factor] = _near_each_other(factor, sample.n_rows, rng)
+            continue
+        natural = np.concatenate([block[factor] for block in blocks], axis=1)
+        if isinstance(factor, VectorFactor):
+            state[factor] = np.ones_like(natural)
+            continue
+        if isinstance(factor, ChainFactor):
+            state[factor] = factor.drawn(natural, rng)
+            continue
+        distributions = factor.distributions(natural)
+        expected = np.zeros_like(natural)
+        if isinstance(factor, GatedFactor):
+            _draw_gated(factor, distributions, expected, rng)
+        else:
+            (variable,) = factor.variables
+            values = distributions[variable].sample(seed=rng)
+            for name, statistic in zip(
+                variable.family.statistics, variable.statistics_of(values), strict=True
+            ):
+                factor.view(expected, (variable, name))[...] = np.moveaxis(statistic, 0, -1)
+        state[factor] = expected
+    return state
+
+
+def _near_each_other(factor: CategoricalFactor, n_rows: int, rng: np.random.Generator) -> Array:
+    """Return random probabilities of the categories for each distinct row, all of about the same size."""
+    ((*plates, categories),) = factor.shapes.values()
+    probabilities = rng.dirichlet(np.full(categories, _NESTED_CONCENTRATION), (n_rows, *plates))
+    return np.ascontiguousarray(probabilities.reshape(n_rows, -1).T)
+
+
+def _draw_gated(
+    factor: GatedFactor, distributions: Mapping[Variable, Any], expected: Array, rng: np.random.Generator
+) -> None:
+    labels = distributions[factor.gate].sample(seed=rng)
+    one_hot = factor.gate.statistics_of(labels)[0].T
+    factor.view(expected, (factor.gate, "x"))[...] = one_hot
+    for variable in factor.variables[1:]:
+        values = distributions[variable].conditional.sample(seed=rng)
+        for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
+            view = factor.view(expected, (variable, name))
+            view[...] = np.moveaxis(statistic, 0, -1) * one_hot.reshape(
+                len(one_hot), *(1,) * (view.ndim - 2), -1
+            )

@@ -1,0 +1,157 @@
+"""Given local factors: labels, probabilities or values that a user starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...._errors import ModelError, ParameterError
+from ...._typing import AnyArray, Array
+from ....language import NormalGamma, NormalWishart, Variable
+from ...ascent.problem import Plan
+from ...ascent.state import statistics_of
+from ...local.categorical import CategoricalFactor
+from ...local.family import FamilyFactor
+from ...local.gated import GatedFactor
+from ...local.local_factor import LocalFactor
+from ...local.statistics import LocalState, Rows
+from ...rows.row_map import Passes
+
+__all__ = ["GivenLocals", "with_labels"]
+
+
+class GivenLocals:
+    """Local factors of any block of rows from given values; those that are not given follow from the globals.
+
+    Parameters
+    ----------
+    plan, q
+        The globals, and the plan they are measured by.
+    values
+        Variable -> labels (N,), probabilities (N, K), or values (N, ...) of all rows.
+    passes
+        Passes over the rows.
+
+    Raises
+    ------
+    ParameterError
+        If values do not fit their variable or the number of rows.
+    """
+
+    def __init__(
+        self, plan: Plan, q: Mapping[Variable, Any], values: Mapping[Variable, Any], passes: Passes
+    ) -> None:
+        self._plan = plan
+        self._passes = passes
+        self._coefficients = plan.rows.coefficients(statistics_of(plan, q))
+        self._values = {v: _checked(plan, v, value, passes.source.n_rows) for v, value in values.items()}
+        self.are_all = all(any(v in self._values for v in factor.variables) for factor in plan.factors)
+        """Whether every local factor has a given value."""
+
+    def __call__(self, rows: Rows) -> LocalState:
+        """Return expected statistics (E, B) of every local factor, of those that are not given at their optimum."""
+        given: LocalState = {}
+        for variable, values in self._values.items():
+            factor = next(f for f in self._plan.factors if variable in f.variables)
+            given[factor] = _expected(self._plan, factor, variable, values[rows.where], rows)
+        if self.are_all:
+            return given
+        found = self._passes.infer(self._plan.rows, rows, self._coefficients, given)
+        for factor in found.keys() - given.keys():
+            factor.infer(found[factor])
+        return {**found, **given}
+
+
+def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArray:
+    if isinstance(variable, NormalGamma | NormalWishart):
+        raise ParameterError(
+            f"'{variable.name}', a {type(variable).__name__} with a value for each row, takes no init: its factor "
+            f"follows from the data and the other factors. Leave it out, and give a value of another variable"
+        )
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        raise ParameterError(
+            f"init of '{variable.name}' must be an array of numbers, a row each; got {value!r}"
+        )
+    if len(array) != n_rows:
+        raise ParameterError(f"init of '{variable.name}' has {len(array)} rows; the data have {n_rows}")
+    if not np.isfinite(array).all():
+        raise ParameterError(f"init of '{variable.name}' must be finite")
+    plates = [plan.binding.sizes[p] for p in variable.plates if p is not plan.binding.data_plate]
+    if hasattr(variable, "categories"):
+        _check_categories(variable, array, (n_rows, *plates))
+    else:
+        expected = (n_rows, *plates, *(variable.dimension or 1,) * variable.value_rank)
+        if array.shape != expected:
+            raise ParameterError(f"init of '{variable.name}' must have shape {expected}; got {array.shape}")
+    return array
+
+
+def _check_categories(variable: Variable, array: AnyArray, labels: tuple[int, ...]) -> None:
+    if array.shape == labels:
+        problem = variable.problem_with(array)
+        if problem:
+            raise ParameterError(f"init of '{variable.name}' {problem}")
+    elif array.shape != (*labels, variable.dimension):
+        behind = "".join(f" {size}," for size in labels[1:])
+        shapes = f"(N,{behind[:-1]}) for labels or (N,{behind} {variable.dimension}) for probabilities"
+        raise ParameterError(f"init of '{variable.name}' must have shape {shapes}; got {array.shape}")
+    elif (array < 0).any() or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-6):
+        raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
+
+
+def _expected(plan: Plan, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows) -> Array:
+    """Return expected statistics (E, B) of a factor from values of one of its variables."""
+    if hasattr(variable, "categories"):
+        return with_labels(plan, factor, values, rows)
+    if not isinstance(factor, FamilyFactor):
+        raise ModelError(f"init of '{variable.name}' is not possible inside the joint factor '{factor.name}'")
+    reference = plan.frame.of(variable)
+    values = values if reference is None else values - reference
+    expected = np.zeros((factor.n_rows, len(values)))
+    for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
+        factor.view(expected, (variable, name))[...] = np.moveaxis(statistic, 0, -1)
+    return expected
+
+
+def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -> Array:
+    """Return expected statistics of a factor whose Categorical is known; see :func:`_seen_below` for the others."""
+    gate = factor.variables[0]
+    probabilities = gate.statistics_of(labels)[0] if labels.ndim == len(gate.plates) else labels
+    one_hot = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
+    if isinstance(factor, CategoricalFactor):
+        return np.array(one_hot.reshape(factor.n_rows, -1))
+    assert isinstance(factor, GatedFactor)
+    expected = np.zeros((factor.n_rows, len(labels)))
+    factor.view(expected, (gate, "x"))[...] = one_hot
+    for variable in factor.variables[1:]:
+        values = _seen_below(plan, variable, rows)
+        for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
+            view = factor.view(expected, (variable, name))
+            view[...] = np.moveaxis(statistic, 0, -1)[None] * one_hot.reshape(
+                len(one_hot), *(1,) * (view.ndim - 2), -1
+            )
+    return expected
+
+
+def _seen_below(plan: Plan, variable: Variable, rows: Rows) -> Array:
+    """Return a value of a gated variable for each row: what its child in the same group shows, or one."""
+    plates = [plate for plate in variable.plates if plate is not plan.binding.data_plate]
+    event = (variable.dimension or 1,) * variable.value_rank
+    shape = (rows.n_rows, *(plan.binding.sizes[plate] for plate in plates), *event)
+    for group in plan.frame.groups:
+        leaves = [v for v in group.variables if v in plan.compiled.sources and variable in v.parents]
+        if variable not in group.variables or not leaves:
+            continue
+        values = plan.compiled.sources[leaves[0]].values(rows.columns[leaves[0].name])
+        below = [plate for plate in leaves[0].plates if plate is not plan.binding.data_plate]
+        mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
+        kept = [plate for plate in below if plate in plates]
+        order = [kept.index(plate) for plate in plates]
+        return np.moveaxis(mean.transpose(*order, *range(len(order), mean.ndim)), -1, 0)
+    return np.ones(shape)

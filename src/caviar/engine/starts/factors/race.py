@@ -1,0 +1,244 @@
+"""Trials: a race of starts on the subsample that they are made from, and the winner brought near its optimum there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...._errors import ImproperError
+from ....language import Variable
+from ...ascent.acceleration import Memory
+from ...ascent.driver import Settings, ascend, first_moment
+from ...ascent.moment import Moment, Walk
+from ...ascent.problem import Plan
+from ...ascent.status import Status
+from ...rows.row_map import Passes
+from ...rows.subsample import Sample
+
+__all__ = ["Start", "best_of"]
+
+
+log = logging.getLogger("caviar")
+
+Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
+"""Global factors, and the plan whose reference points they are measured from."""
+
+Runner: TypeAlias = tuple[Start, Moment]
+"""A start, and where it has come to."""
+
+_MOST = 8
+"""Starts that run at the most."""
+
+_FEWEST = (6, 8, 16)
+"""Iterations of each start in the rounds of a race, at least; after each round the better half goes on."""
+
+_NUMBERS = 4e8
+"""Numbers, rows times parameters, that the passes of a round may go through where that is more than the fewest."""
+
+_MOST_PASSES = 160
+"""Passes of a round, however few the numbers are."""
+
+_AMPLE = 12
+"""Passes of a round for each start from which on they are no longer dear."""
+
+_STRETCH = 6
+"""Iterations after which starts that will not catch up are left out, without waiting for the end of a round."""
+
+_AHEAD = 20
+"""Iterations like the last few by which a start may yet rise, at least, before it counts as one that will not."""
+
+_MAY_RISE = 0.03
+"""Nats a value that a start which has not settled may rise yet, however slow: it may be on a plateau. None where passes
+are dear."""
+
+_FEW_PARAMETERS = 20_000
+"""Parameters up to which each start remembers its moves while the others run: of more that would take much memory."""
+
+_UNSETTLED = 10.0
+"""Tolerances by which a start that has settled may rise yet."""
+
+_RUN = Settings(max_iter=0, tol=1e-5, accelerate=True)
+
+_BRIEFLY = replace(_RUN, tol=1e-3)
+"""Where passes are dear."""
+
+_TO_THE_END = Settings(max_iter=200, tol=1e-4, accelerate=True)
+
+
+def best_of(
+    starts: Sequence[Callable[[], Start]], sample: Sample, passes: Passes, behind: float = np.inf
+) -> Start:
+    """Return the start that leads to the highest objective within a race over the sample.
+
+    Its factors are those after the race. Where the sample leaves rows out, the best one goes on until it has nearly
+    settled, so that passes over all rows begin near an optimum. The rows of the sample weigh as much as all rows do.
+    A start that collapses on the sample is left out.
+
+    Parameters
+    ----------
+    starts
+        What returns a start, one for each.
+    passes
+        Passes over the sample: it is too small to be worth a device.
+    behind
+        Nats a value by which a start may be behind the best before the first iteration; nats a row where passes are
+        dear.
+    """
+    if len(starts) == 1 and not sample.is_part:
+        return starts[0]()
+    race = Race(passes, sample, behind)
+    start, reached = race.winner(_possible(starts))
+    if reached is not None and sample.is_part and start[0].factors:
+        reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
+    return start if reached is None else (reached.state.plan, dict(reached.state.q))
+
+
+def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
+    """Return the starts whose first updates stay inside their families; raise what the first one does if none do."""
+    found: list[Start] = []
+    errors: list[ImproperError] = []
+    for start in starts:
+        try:
+            found.append(start())
+        except ImproperError as error:
+            log.info("start left out: %s", error)
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return found
+
+
+@dataclass(frozen=True)
+class Race:
+    """Starts that ascend side by side: each round costs about the same, and the better half goes on to the next.
+
+    A few iterations do not tell where a start will end: it may wait on a plateau, and climb late. So a round has as
+    many passes as the size of the table allows, and of small tables most starts have settled when they are compared.
+    Starts that are far behind and slow are left out sooner. Of point masses none are while passes are cheap: a
+    likelihood is climbed with more rests than an ELBO.
+
+    Source: Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization"
+    (AISTATS 2016), for halving with equal rounds.
+    """
+
+    passes: Passes
+    sample: Sample
+    behind: float
+
+    def winner(self, starts: Sequence[Start]) -> tuple[Start, Moment | None]:
+        """Return the start that wins, and where it has come to; no more than the first where none can run."""
+        begun = self._begun(starts)
+        if not begun:
+            return starts[0], None
+        budget = self._budget(begun[0][1])
+        ample = budget >= _AMPLE * min(len(begun), _MOST)
+        left = self._near_the_best(begun, ample)
+        for fewest in _FEWEST:
+            if len(left) == 1 or all(_has_settled(moment) for _, moment in left):
+                break
+            ran = self._round(left, max(fewest, budget // len(left) if ample else 0), ample)
+            left = ran[: (len(ran) + 1) // 2] or left[:1]
+        return left[0]
+
+    def run(self, moment: Moment, settings: Settings) -> Moment | None:
+        """Return where the ascent from a moment comes to; None if that is no fit."""
+        reached = moment
+
+        def keep(latest: Moment | Walk) -> None:
+            nonlocal reached
+            assert isinstance(latest, Moment)
+            reached = latest
+
+        settings = replace(settings, max_iter=moment.n_iter + settings.max_iter, recorder=keep)
+        try:
+            status = ascend(settings, moment.state.plan, moment.state.q, self.passes, moment).status
+        except ImproperError as error:
+            log.info("start left out: %s", error)
+            return None
+        if status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if status not in (Status.CONVERGED, Status.MAX_ITER):
+            return None
+        forgets = reached.memory is not None and _n_parameters(reached) > _FEW_PARAMETERS
+        return replace(reached, memory=Memory()) if forgets else reached
+
+    def _begun(self, starts: Sequence[Start]) -> list[Runner]:
+        """Return the starts, best first, and where each is before the first iteration."""
+        found: list[tuple[float, Runner]] = []
+        for start in starts:
+            try:
+                moment = first_moment(_RUN, *start, self.passes)
+                elbo = _digits(moment)
+            except ImproperError as error:
+                log.info("start left out: %s", error)
+                continue
+            # a point in the place of a distribution has no objective yet
+            found.append((elbo if np.isfinite(elbo) else np.inf, (start, moment)))
+        found.sort(key=lambda one: -one[0])
+        return [runner for _, runner in found]
+
+    def _near_the_best(self, begun: list[Runner], ample: bool) -> list[Runner]:
+        """Return the starts but those far behind: fewer of them where passes are dear."""
+        finite = [moment.state.elbo for _, moment in begun if np.isfinite(moment.state.elbo)]
+        least = max(finite, default=0.0) - self.behind * (self._n_values if ample else self._weight)
+        return [one for one in begun if not one[1].state.elbo < least][:_MOST]
+
+    def _round(self, left: list[Runner], n_iter: int, ample: bool) -> list[Runner]:
+        """Return the starts that are left after so many iterations, best first."""
+        for done in range(0, n_iter, _STRETCH):
+            if all(_has_settled(moment) for _, moment in left):
+                break
+            settings = replace(_RUN if ample else _BRIEFLY, max_iter=min(_STRETCH, n_iter - done))
+            ends = (
+                (start, moment if _has_settled(moment) else self.run(moment, settings))
+                for start, moment in left
+            )
+            ran = [(start, moment) for start, moment in ends if moment is not None]
+            # those that end alike keep their order, whatever rounding makes of it
+            ran.sort(key=lambda one: -_digits(one[1]))
+            left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].state.elbo, ample)]
+            if len(left) <= 1:
+                break
+        return left
+
+    def _may_win(self, moment: Moment, best: float, ample: bool) -> bool:
+        """Whether a start may come to the best objective so far."""
+        missing = best - moment.state.elbo
+        if _has_settled(moment):
+            return missing <= _UNSETTLED * (_RUN if ample else _BRIEFLY).tol * self._weight
+        if ample and moment.state.plan.point.issuperset(moment.state.plan.order):
+            return True
+        lately = moment.trace[-4:]
+        gain = (lately[-1] - lately[0]) / max(len(lately) - 1, 1)
+        return missing <= max(_AHEAD * gain, _MAY_RISE * self._n_values * ample)
+
+    def _budget(self, moment: Moment) -> int:
+        """Return the passes that the starts of a round may share."""
+        return int(min(_MOST_PASSES, _NUMBERS / max(self.sample.n_rows * _n_parameters(moment), 1)))
+
+    @property
+    def _weight(self) -> float:
+        return max(self.passes.source.total_weight, 1.0)
+
+    @property
+    def _n_values(self) -> float:
+        """Weight of all rows times the values of each."""
+        values = sum(column.size for column in self.sample.columns.values() if column.dtype.kind == "f")
+        return self._weight * max(1.0, values / max(self.sample.n_rows, 1))
+
+
+def _n_parameters(moment: Moment) -> int:
+    state = moment.state
+    return sum(np.size(state.arrays[v, name]) for v in state.plan.order for name in v.family.statistics)
+
+
+def _has_settled(moment: Moment) -> bool:
+    return moment.status is Status.CONVERGED
+
+
+def _digits(moment: Moment) -> float:
+    return float(f"{moment.state.elbo:.9g}")

@@ -1,0 +1,118 @@
+"""The global factors that follow from local ones by their own updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from ...._errors import ImproperError
+from ...._typing import Array
+from ....language import Variable
+from ...ascent.problem import Plan
+from ...ascent.state import statistics_of
+from ...binding.coordinates import refuse_far_priors
+from ...local.categorical import CategoricalFactor
+from ...local.gated import GatedFactor
+from ...local.statistics import LocalState, Rows
+from ...rows.row_map import Passes
+from ...rows.tasks import RowSource
+from .pooling import unpooled
+from .race import Start
+
+__all__ = ["globals_from", "swept"]
+
+
+_SHARE = 0.05
+"""Share of each row that all components get where some have too few rows of their own."""
+
+_SWEEPS = 2
+"""Sweeps over the globals with the start's local factors: the precision waits for the mean, and the mean for it."""
+
+
+def globals_from(
+    plan: Plan,
+    q: dict[Variable, Any],
+    give: Callable[[Rows], LocalState],
+    source: RowSource,
+    passes: Passes,
+    fixed: frozenset[Variable],
+) -> Start:
+    """Return the globals that follow from local factors by their own updates, locations first."""
+    plan, q, _ = swept(plan, q, give, source, passes, fixed)
+    return plan, q
+
+
+def swept(
+    plan: Plan,
+    q: dict[Variable, Any],
+    give: Callable[[Rows], LocalState],
+    source: RowSource,
+    passes: Passes,
+    fixed: frozenset[Variable],
+) -> tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]:
+    """Return the same as :func:`globals_from`, with the sums over rows and the statistics of the globals."""
+    plan, q, arrays = _sums(plan, q, give, source, passes)
+    if _sweep(plan, q, arrays, fixed):
+        return plan, q, arrays
+    # a component under a flat prior has too few rows for its update: let each have a share of all rows
+    plan, q, arrays = _sums(plan, q, lambda rows: _softened(give(rows)), source, passes)
+    _sweep(plan, q, arrays, fixed)
+    return plan, q, arrays
+
+
+def _sums(
+    plan: Plan,
+    q: dict[Variable, Any],
+    give: Callable[[Rows], LocalState],
+    source: RowSource,
+    passes: Passes,
+) -> tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]:
+    """Return expected statistics and sums over rows, measured from each component's own mean where that is far out."""
+    arrays = statistics_of(plan, q)
+    summary = passes.sum_given(plan.rows, source, give, plan.rows.starting_coefficients(arrays))
+    moved, q = plan.centred_on(summary.parts, q)
+    if moved is not plan:
+        plan, arrays = moved, statistics_of(moved, q)
+        summary = passes.sum_given(plan.rows, source, give, plan.rows.starting_coefficients(arrays))
+    arrays.update(summary.parts)
+    return plan, q, arrays
+
+
+def _sweep(
+    plan: Plan, q: dict[Variable, Any], arrays: dict[Hashable, Array], fixed: frozenset[Variable]
+) -> bool:
+    """Update the globals in place, locations first; return whether each had an update inside its family."""
+    complete = True
+    for number in range(_SWEEPS):
+        for variable in sorted(plan.order, key=_is_no_location):
+            if variable in fixed:
+                continue
+            try:
+                q[variable] = (
+                    unpooled(plan, variable, arrays) if not number else plan.update(variable, arrays)
+                )
+            except ImproperError:
+                if not plan.binding.is_flat(variable):
+                    refuse_far_priors(plan.binding, plan.frame)
+                    raise
+                complete = False
+                continue
+            arrays.update(plan.statistics(variable, q[variable]))
+    return complete
+
+
+def _is_no_location(variable: Variable) -> bool:
+    return not any(slot.role.moves for slot in variable.slots.values())
+
+
+def _softened(state: LocalState) -> LocalState:
+    """Return local statistics with a share of each row spread over all categories."""
+    for factor, expected in state.items():
+        if isinstance(factor, CategoricalFactor | GatedFactor):
+            for key, shape in factor.shapes.items():
+                view = factor.view(expected, key)
+                # the categories are the last axis of a Categorical's own factor, the first of a joint one
+                axis = 0 if isinstance(factor, GatedFactor) else len(shape) - 1
+                everyone = view.sum(axis=axis, keepdims=True) / view.shape[axis]
+                view[...] = (1 - _SHARE) * view + _SHARE * everyone
+    return state

@@ -1,0 +1,128 @@
+"""The start from the data: guesses of several kinds, assigned to components, of which a race keeps the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
+from ..ascent.problem import Plan
+from ..ascent.state import begin, statistics_of
+from ..binding.nested import outer_variables
+from ..rows.row_map import Passes
+from ..rows.subsample import Sample
+from ..topics.lowering import DocumentBinding
+from ..topics.start import drawn_topics
+from .components.gates import gates_of
+from .exchange import exchanged
+from .factors.pooling import is_pooled
+from .factors.prior import prior_draw, prior_start
+from .factors.race import Start, best_of
+from .factors.warm_up import settled
+from .guesses.assignment import assigned
+from .guesses.basis import Basis, Guess
+from .guesses.by_chance import alike, at_random, without_labels
+from .guesses.clusterwise import by_regression
+from .guesses.from_labels import from_labels
+from .guesses.in_time import in_time
+from .guesses.neighbours import by_neighbours
+from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
+from .guesses.sequences import in_order
+
+__all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
+
+
+_BEHIND = 0.25
+"""Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
+
+
+GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
+    in_clusters,
+    by_regression,
+    in_time,
+    by_neighbours,
+    without_labels,
+    in_fewer_clusters,
+    one_by_one,
+    alike,
+    at_random,
+)
+"""What guesses the labels of a start."""
+
+
+def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
+    """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
+    if isinstance(plan.binding, DocumentBinding):
+        return drawn_topics(plan, sample, passes, rng)
+    basis = basis_of(plan, sample, passes, rng)
+    starts = _candidates(basis)
+    if plan.chain is not None and not basis.has_states:
+        # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
+        return next(starts)()
+    if outer_variables(plan.binding.nodes, plan.order):
+        # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
+        nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
+        return max(nested, key=lambda start: begin(*start, passes).elbo)
+    best = best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+    return exchanged(basis, best)
+
+
+def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
+    """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
+    gates = gates_of(plan)
+    if plan.chain is not None and any(gate.factor is plan.chain for gate in gates):
+        sample = in_order(passes.source, plan.chain.starts)
+    q = prior_start(plan)
+    for variable in _multiplied(plan):
+        q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
+    host = Passes(sample, passes.executor.host)
+    return Basis(plan, gates, sample, host, q, rng)
+
+
+def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
+    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components."""
+    plan = basis.plan
+    pooled = any(is_pooled(plan, variable) for variable in plan.order)
+    if not (plan.factors or basis.gates or pooled):
+        yield lambda: (plan, dict(basis.q))
+        return
+    n_rows = basis.sample.n_rows
+    certain = {
+        g.variable: np.zeros(g.shape(plan, n_rows), dtype=np.int64) for g in basis.gates if g.size == 1
+    }
+    for guesses in GUESSES:
+        for guess in guesses(basis):
+            yield partial(start_from, basis, {**certain, **guess})
+    if pooled or any(basis.differs(gate) for gate in basis.gates):
+        yield lambda: (plan, dict(basis.q))
+
+
+def start_from(basis: Basis, guess: Guess) -> Start:
+    """Return the globals that follow from labels, each cluster in the component that it fits best."""
+    plan, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
+    return plan, q
+
+
+def _multiplied(plan: Plan) -> list[Variable]:
+    """Return the global locations that another one multiplies in a predictor.
+
+    Where all of these have mean 0 the ELBO has a saddle point, at which no update moves any of them.
+    """
+    found: dict[Variable, None] = {}
+    predictors = (
+        stated
+        for node in plan.binding.nodes
+        if isinstance(node, Variable)
+        for stated in node.stated.values()
+        if isinstance(stated, Predictor)
+    )
+    for addend in (addend for predictor in predictors for addend in predictor.addends):
+        nodes = [op.node if isinstance(op, Indexed | Part) else op for op in addend.operands]
+        locations = [n for n in nodes if isinstance(n, Normal | MultivariateNormal | NormalGamma)]
+        together = [n for n in locations if n in plan.order]
+        if len(together) > 1:
+            # one of them away from 0 is enough: a joint factor may stay
+            found.update(dict.fromkeys(n for n in together if not isinstance(n, NormalGamma)))
+    return list(found)

@@ -1,0 +1,202 @@
+"""Starts from what a user says: values of globals, and of local variables for all rows.
+
+What is said is held while everything else is brought near it, in a first sweep. The rest begins at its prior; or, where
+nothing that is said tells the categories of a label apart, or a product from nothing, at a start from the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ... import families
+from ..._errors import ImproperError, ParameterError
+from ...families import ExponentialFamily
+from ...families._base import MeanPrecision
+from ...language import Categorical, Variable
+from ...language.roles import PRECISION, PRECISION_MATRIX
+from ..ascent.driver import Settings, ascend
+from ..ascent.problem import Plan
+from ..ascent.status import Status
+from ..binding.clamped.factor import PartlyKnown
+from ..binding.clamped.point_mass import PointMass
+from ..compiled.products_of_unknowns import multiplied_together
+from ..rows.row_map import Passes
+from ..topics.lowering import DocumentBinding
+from ..topics.start import given_tokens
+from .factors.given_factors import refuse_other_factor
+from .factors.given_locals import GivenLocals
+from .factors.prior import prior_start
+from .factors.race import Start
+from .factors.swept import globals_from
+
+__all__ = ["brought_near", "given_start", "open_variables"]
+
+
+_FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
+"""Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
+
+_ROUNDS = 2
+"""The same where local variables are given: the others of a row wait for the globals, and these for them."""
+
+
+def open_variables(plan: Plan, names: Collection[str]) -> frozenset[Variable]:
+    """Return the globals that begin alike at their priors, where values of the named variables are given.
+
+    They are what a hidden label chooses from, where neither the label nor any of them is given; and locations that
+    are multiplied, where none of them is given.
+    """
+    hidden = set(plan.binding.latent)
+    if isinstance(plan.binding, DocumentBinding):
+        return frozenset()
+    several = [*_chosen_together(plan, names), *multiplied_together(plan.binding.nodes, hidden)]
+    left = (group for group in several if not any(variable.name in names for variable in group))
+    return frozenset(variable for group in left for variable in group if variable in plan.order)
+
+
+def _chosen_together(plan: Plan, names: Collection[str]) -> Iterator[tuple[Variable, ...]]:
+    """Yield each hidden label with all that it chooses from, where its probabilities tell nothing of its categories."""
+    hidden = plan.binding.latent
+    for gate in hidden:
+        if (getattr(gate, "categories", None) or 1) > 1:
+            told = isinstance(gate, Categorical) and any(p.name in names and p.plates for p in gate.parents)
+            chosen = (
+                node
+                for node in hidden
+                for child in plan.binding.nodes
+                if isinstance(child, Variable) and child is not gate
+                for slot in child.slots.values()
+                if slot.node is node and slot.index is gate
+            )
+            if not told:
+                yield (gate, *dict.fromkeys(chosen))
+
+
+def given_start(
+    plan: Plan, init: Mapping[str, Any], passes: Passes, others: Callable[[], Start] | None = None
+) -> Start:
+    """Return global factors from given values: of globals, as points or factors; of local variables, for all rows.
+
+    Parameters
+    ----------
+    plan
+        The model with its data.
+    init
+        Name -> value.
+    passes
+        Over all rows.
+    others
+        A start from the data, where those globals begin that would begin alike at their priors. Without it all that
+        are not given begin at their priors.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, or a value has the wrong shape.
+    """
+    given = _by_variable(plan, init)
+    at_data: dict[Variable, Any] = {}
+    unknown = frozenset() if others is None else open_variables(plan, init)
+    if unknown and others is not None:
+        plan, found = others()
+        at_data = {variable: found[variable] for variable in unknown}
+    fixed = {v: _as_factor(plan, v, value) for v, value in given.items() if v in plan.order}
+    q = prior_start(plan, {**at_data, **fixed})
+    labelled = {v: value for v, value in given.items() if v not in plan.order}
+    if not labelled:
+        return brought_near(plan, q, fixed, passes)
+    if isinstance(plan.binding, DocumentBinding):
+        give = given_tokens(plan, plan.binding, labelled, fixed)
+        return globals_from(plan, q, give, passes.source, passes, frozenset(fixed))
+    for _ in range(_ROUNDS):
+        locals_ = GivenLocals(plan, q, labelled, passes)
+        plan, q = globals_from(plan, q, locals_, passes.source, passes, frozenset(fixed))
+        if locals_.are_all:
+            break
+    return plan, q
+
+
+def _by_variable(plan: Plan, init: Mapping[str, Any]) -> dict[Variable, Any]:
+    by_name = {variable.name: variable for variable in plan.binding.latent}
+    unknown = [name for name in init if name not in by_name]
+    if unknown:
+        names = ", ".join(by_name)
+        raise ParameterError(f"init names '{unknown[0]}', which is no latent variable; those are {names}")
+    return {by_name[name]: value for name, value in init.items()}
+
+
+def brought_near(plan: Plan, q: dict[Variable, Any], fixed: Mapping[Variable, Any], passes: Passes) -> Start:
+    """Return global factors after first sweeps over everything but the fixed ones; as they are where that is no fit."""
+    others = [variable for variable in plan.order if variable not in fixed]
+    if not others or not fixed:
+        return plan, q
+    try:
+        found = ascend(_FIRST_SWEEPS, plan.updating(others), q, passes)
+    except ImproperError:
+        return plan, q
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if found.status not in (Status.CONVERGED, Status.MAX_ITER):
+        return plan, q
+    return found.plan.updating(plan.order), {variable: found.q[variable] for variable in plan.order}
+
+
+def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
+    """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
+    factor: Any = value
+    if not isinstance(value, ExponentialFamily | PartlyKnown | PointMass):
+        factor = _as_point(plan, variable, value)
+    refuse_other_factor(plan, variable, factor)
+    reference = plan.frame.of(variable)
+    moved = factor if reference is None else factor.translate(-reference)
+    return plan.with_known(variable, moved)
+
+
+def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass | families.Categorical:
+    plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
+    if "precision" in variable.family.statistics:
+        return PointMass.of(variable, _as_pair(variable, value))
+    shape = plates + (variable.dimension or 1,) * variable.value_rank
+    if variable.family is families.Categorical and np.shape(value) == (*shape, variable.dimension):
+        return _as_probabilities(variable, value)
+    try:
+        point = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"init of '{variable.name}' must fit shape {shape}; got {value!r}") from None
+    problem = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
+    if problem:
+        raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {problem}")
+    return PointMass.of(variable, point)
+
+
+def _as_probabilities(variable: Variable, value: Any) -> families.Categorical:
+    """Return given probabilities of the categories of a global label as a factor."""
+    try:
+        return families.Categorical(value)
+    except (ParameterError, TypeError, ValueError) as error:
+        raise ParameterError(f"init of '{variable.name}', probabilities of its categories: {error}") from None
+
+
+def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
+    """Return a given value of a joint factor as (mean, precision)."""
+    try:
+        mean, precision = (np.asarray(part, dtype=np.float64) for part in value)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"init of '{variable.name}', a {type(variable).__name__}, is a distribution or a pair (mean, precision), "
+            f"each over its plates; got {value!r}"
+        ) from None
+    matrix = getattr(variable, "precision_rank", 0) == 2
+    n_tied = len(variable.plates) - len(variable.plates_of("precision"))
+    if precision.ndim != mean.ndim - variable.value_rank - n_tied + 2 * matrix:
+        problem = f"has shape {precision.shape} for a mean of shape {mean.shape}"
+    elif not np.isfinite(mean).all():
+        problem = "goes with a mean that must be finite"
+    else:
+        problem = (PRECISION_MATRIX if matrix else PRECISION).problem(precision)
+        problem = problem or ("" if np.any(precision) else "must be positive")
+    if problem:
+        raise ParameterError(f"the precision in init of '{variable.name}' {problem}; got {value!r}")
+    return MeanPrecision(mean, precision)

@@ -1,0 +1,1 @@
+"""Guesses of labels, and their assignment to components."""

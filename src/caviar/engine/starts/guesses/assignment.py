@@ -1,0 +1,238 @@
+r"""Assignment: clusters of a start given to the components whose priors, or known values, they fit best.
+
+Where components differ, a partition says which rows belong together but not to whom. The gain of component j from
+cluster k is its log marginal likelihood,
+
+.. math:: A(\eta_j + S_k) - A(\eta_j) + \log \frac{\Gamma(\alpha_j + N_k)}{\Gamma(\alpha_j)}
+
+with the last part :math:`N_k \langle \log \pi_j \rangle` where the weights are no Dirichlet. It is found as the part of
+the ELBO that belongs to the component after its own update, which is the same where one factor holds all of its
+parameters, and a bound elsewhere. The clusters are shifted from component to component: K updates give all pairs.
+
+An expected log density in the place of the marginal chooses wrongly where priors differ in width: it scores a broad
+prior by its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln
+
+from ...._errors import ImproperError
+from ...._typing import AnyArray, Array
+from ....families._base import safe_log
+from ....language import Axis, Dirichlet, Plate, Variable
+from ...ascent.problem import Plan
+from ...ascent.state import statistics_of
+from ...binding.clamped.factor import PartlyKnown
+from ...binding.clamped.point_mass import PointMass
+from ..components.differences import differs_in_components
+from ..components.gates import Gate
+from ..components.steps import in_steps
+from ..factors.prior import own_natural
+from .basis import Basis, Guess
+
+__all__ = ["Swept", "assigned", "rearranged"]
+
+
+Swept = tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]
+"""A plan, its global factors, and their statistics with the sums over rows."""
+
+_OF_A_LABEL = 1e6
+"""Nats that a row of weight one with a known label gains in the component of that label: more than its values say."""
+
+_MOST_LOST = 10.0
+"""Nats that an exchange of two clusters may lose at first."""
+
+_MOST_EXCHANGES = 3
+_NOTHING = 1e-6
+"""Nats below which an exchange changes nothing: the two components are alike."""
+
+_ROUNDS = 2
+"""Rounds over the gates of a model that has several: the place of one's clusters depends on those of the others."""
+
+
+def assigned(basis: Basis, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> Guess:
+    """Return labels with the numbers of the components that their clusters fit best; known labels at their values.
+
+    Parameters
+    ----------
+    basis
+        The model and its sample.
+    guess
+        Labels, whose numbers mean nothing yet.
+    sweep
+        Returns the globals after their updates with given labels.
+    """
+    guessed = [gate for gate in basis.gates if gate.variable in guess and gate.variable.plates]
+    gates = [gate for gate in guessed if basis.differs(gate) or _has_known_labels(gate)]
+    found = dict(guess)
+    for _ in range(_ROUNDS if len(gates) > 1 else 1):
+        for gate in gates:
+            found[gate.variable] = _placed(basis, gate, found, sweep)
+    return found
+
+
+def rearranged(basis: Basis, labels: Guess, sweep: Callable[[Basis, Guess], Swept]) -> list[Guess]:
+    """Return labels of clusters that are given to other components than their own, those that fit best first.
+
+    They are the best assignment of the clusters of each gate whose components differ, where that is another one, and
+    exchanges of two clusters that lose little: rows that change over afterwards may bring that back.
+
+    Parameters
+    ----------
+    labels
+        The component of each repetition of the gates.
+    """
+    found: list[Guess] = []
+    for gate in basis.gates:
+        if gate.variable not in labels or not basis.differs(gate) or gate.size == 1:
+            continue
+        own = labels[gate.variable]
+        fit = _fit(basis, gate, labels, sweep)
+        if fit is None:
+            continue
+        known = _known_labels(basis, gate)
+        for names in _orders(basis, gate, own, fit):
+            renamed = names[own] if known is None else np.where(known >= 0, known, names[own])
+            if not np.array_equal(renamed, own):
+                found.append({**labels, gate.variable: renamed})
+    return found
+
+
+def _orders(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> Iterator[AnyArray]:
+    """Yield the component of each cluster, (K,): the best order, and exchanges of two that lose little."""
+    best = _best_order(basis, gate, labels, fit)
+    yield best
+    lost = np.diag(fit)[:, None] + np.diag(fit) - fit - fit.T
+    one, other = np.triu_indices(gate.size, 1)
+    by_loss = np.argsort(lost[one, other], kind="stable")
+    near = [pair for pair in by_loss if _NOTHING < abs(lost[one[pair], other[pair]]) < _MOST_LOST]
+    for pair in near[:_MOST_EXCHANGES]:
+        names = np.arange(gate.size)
+        names[[one[pair], other[pair]]] = other[pair], one[pair]
+        if not np.array_equal(names, best):
+            yield names
+
+
+def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> AnyArray:
+    """Return the labels of one gate with the numbers of the components that its clusters fit best, the others kept."""
+    labels = guess[gate.variable]
+    fit = _fit(basis, gate, guess, sweep)
+    if fit is None:
+        return labels
+    known = _known_labels(basis, gate)
+    found = _best_order(basis, gate, labels, fit)[labels]
+    return found if known is None else np.where(known >= 0, known, found)
+
+
+def _fit(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> Array | None:
+    """Return how well each cluster (rows) fits each component (columns), besides the steps of a chain, in nats."""
+    labels, size = guess[gate.variable], gate.size
+    fit = np.zeros((size, size))
+    if differs_in_components(basis.plan, gate):
+        found = _component_gains(basis, gate, guess, sweep)
+        if found is None:
+            return None
+        fit = found
+    weights = basis.weights(gate)
+    known = _known_labels(basis, gate)
+    if known is not None:
+        told = known.ravel() >= 0
+        np.add.at(fit, (labels.ravel()[told], known.ravel()[told]), _OF_A_LABEL * weights[told])
+    if not gate.variable.summed:
+        counts: Array = np.bincount(labels.ravel(), weights, size).astype(np.float64)
+        fit = fit + _weight_gains(basis, gate, counts)
+    return fit
+
+
+def _best_order(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> AnyArray:
+    """Return the component of each cluster, (K,), in the assignment that fits best."""
+    if gate.variable.summed:
+        return in_steps(basis.plan, basis.sample, gate, labels, fit, basis.rng)
+    return linear_sum_assignment(fit, maximize=True)[1]
+
+
+def _has_known_labels(gate: Gate) -> bool:
+    return gate.factor is not None and gate.factor.labelled is gate.variable
+
+
+def _known_labels(basis: Basis, gate: Gate) -> AnyArray | None:
+    """Return the labels that came with the data, -1 where unknown, or None."""
+    if _has_known_labels(gate):
+        return basis.sample.columns[gate.variable.name]
+    return None
+
+
+def _component_gains(
+    basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]
+) -> Array | None:
+    """Return what each cluster (rows) brings each component (columns), (K, K); None where there is no update."""
+    size = gate.size
+    gain = np.empty((size, size))
+    for shift in range(size):
+        shifted = {**guess, gate.variable: (guess[gate.variable] + shift) % size}
+        try:
+            of_components = _gains(gate, *sweep(basis, shifted))
+        except ImproperError:
+            return None
+        gain[(np.arange(size) - shift) % size, np.arange(size)] = of_components
+    return gain if np.isfinite(gain).all() else None
+
+
+def _gains(gate: Gate, plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> Array:
+    """Return the part of the ELBO that belongs to each component: expected log densities, and entropies, shape (K,)."""
+    total = np.zeros(gate.size)
+    for term in plan.compiled.terms:
+        if term.owner is gate.variable:
+            continue
+        for axis in gate.axes:
+            along = term.contraction.along(axis, arrays)
+            if along is not None:
+                total = total + along
+                break
+    for variable, factor in q.items():
+        plate = next((plate for plate in gate.chosen if plate in variable.batch_plates), None)
+        if plate is not None and variable is not gate.variable:
+            total = total + _entropy(plan, variable, factor, plate, arrays)
+    return total
+
+
+def _entropy(
+    plan: Plan, variable: Variable, factor: Any, plate: Plate, arrays: Mapping[Hashable, Array]
+) -> Array | float:
+    """Return what the factor of each repetition along a plate adds to the objective by itself."""
+    if isinstance(factor, PointMass):
+        own = (contraction.along(Axis(plate), arrays) for contraction in plan.base_terms.get(variable, ()))
+        return sum((value for value in own if value is not None), 0.0)
+    if isinstance(factor, PartlyKnown):
+        entropy = factor.laid_out(factor.unknown.entropy_about_base(), 0.0)
+    else:
+        entropy = factor.entropy_about_base()
+    turned = np.moveaxis(entropy, variable.batch_plates.index(plate), 0)
+    return turned.reshape(len(turned), -1).sum(axis=1)
+
+
+def _weight_gains(basis: Basis, gate: Gate, counts: Array) -> Array:
+    """Return what the weights of components (columns) gain by clusters of these sizes (rows)."""
+    node = gate.variable.slots["probabilities"].node
+    plan = basis.plan
+    if isinstance(node, Dirichlet) and node in plan.order and not node.plates and node not in plan.point:
+        prior = own_natural(plan, node, statistics_of(plan, basis.q))[0]
+        return gammaln(prior + counts[:, None]) - gammaln(prior)
+    return counts[:, None] * _expected_log_weights(basis, gate, node)
+
+
+def _expected_log_weights(basis: Basis, gate: Gate, node: Any) -> Array:
+    """Return the expected log probability of each category under the prior, averaged over plates."""
+    if node in basis.q:
+        logs = basis.q[node].expected_statistics[0]
+    elif node in basis.plan.binding.values and isinstance(basis.plan.binding.values[node], np.ndarray):
+        logs = safe_log(basis.plan.binding.values[node])
+    else:
+        return np.zeros(gate.size)
+    return np.broadcast_to(logs, (*np.shape(logs)[:-1], gate.size)).reshape(-1, gate.size).mean(axis=0)

@@ -1,0 +1,45 @@
+"""A start from labels: the globals that follow from them by their own updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....language import Variable
+from ...binding.clamped.point_mass import PointMass
+from ...local.statistics import LocalState, Rows
+from ..factors.given_locals import with_labels
+from ..factors.swept import swept
+from .assignment import Swept
+from .basis import Basis, Guess
+
+__all__ = ["from_labels"]
+
+
+def from_labels(basis: Basis, guess: Guess) -> Swept:
+    """Return the globals after their updates with some labels at these values; what has none is drawn.
+
+    Gates that are global variables stay at their labels meanwhile.
+    """
+    plan, sample = basis.plan, basis.sample
+    local = {
+        gate.factor: guess[gate.variable] for gate in basis.gates if gate.factor and gate.variable in guess
+    }
+    fixed = {
+        gate.variable: plan.with_known(
+            gate.variable, PointMass.of(gate.variable, np.asarray(guess[gate.variable]))
+        )
+        for gate in basis.gates
+        if gate.factor is None and gate.variable in guess
+    }
+    every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
+    state: LocalState = {factor: with_labels(plan, factor, labels, every) for factor, labels in local.items()}
+    if any(factor not in state for factor in plan.factors):
+        state = {**basis.draws, **state}
+
+    def give(rows: Rows) -> LocalState:
+        return {factor: values[:, rows.where].copy() for factor, values in state.items()}
+
+    q: dict[Variable, Any] = {**basis.q, **fixed}
+    return swept(plan, q, give, sample, basis.passes, frozenset(fixed))

@@ -1,0 +1,179 @@
+"""Guesses by clustering: each gate's points in as many clusters as it has categories, and in fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ...._typing import AnyArray, Array
+from ....language import Variable
+from ..clustering.agglomeration import agglomerated
+from ..clustering.kmeans import kmeans
+from ..clustering.partitions import alike, further_kmeans, in_original_units, partition, partitions
+from ..components.gates import Gate
+from .basis import Basis, Guess
+from .points import Cloud
+
+__all__ = ["by_value", "in_clusters", "in_fewer_clusters", "one_by_one"]
+
+
+_SEEDS = 4
+"""Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
+
+_DRAWS = 12
+"""Draws of seeds alone, of few points: a small cluster that no k-means finds has one of them now and then."""
+
+_FEW_POINTS = 500
+"""Points that are few."""
+
+_PIECES = 10
+"""Pieces for each cluster that those of one column are merged into."""
+
+_ROWS_OF_A_CLUSTER = 20
+"""Points for each category below which many numbers of clusters are tried; above, halves of halves."""
+
+_EACH = 7
+"""Up to this number, each number of clusters is tried there."""
+
+_STEP = 1.5
+"""From one larger number of clusters to the next."""
+
+
+def in_clusters(basis: Basis) -> Iterator[Guess]:
+    """Yield labels by clustering for all gates that have points."""
+    yield from _together(basis, _several)
+
+
+def in_fewer_clusters(basis: Basis) -> Iterator[Guess]:
+    """Yield labels by clustering that leave categories empty: of an ordinary mixture only under a posterior.
+
+    With points in the place of all globals an empty component is a likelihood given away.
+    """
+    if basis.is_plain and basis.plan.point.issuperset(basis.plan.order):
+        return
+    yield from _together(basis, _fewer)
+
+
+def one_by_one(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of each gate that shares its values with others, which have one category: few labels may do."""
+    gates = [gate for gate in basis.gates if gate in basis.shared and gate.size > 1]
+    n_rows = basis.sample.n_rows
+    alone = {gate.variable: np.zeros(gate.shape(basis.plan, n_rows), dtype=np.int64) for gate in gates}
+    for gate in gates:
+        for cloud in basis.clouds(gate)[:1]:
+
+            def cluster(points: Array, weights: Array, size: int = gate.size) -> list[AnyArray]:
+                return [partition(points, weights, size, basis.rng)]
+
+            (labels,) = by_value(gate, cloud, cluster)
+            yield {**alone, gate.variable: labels.reshape(gate.shape(basis.plan, n_rows))}
+
+
+def _together(
+    basis: Basis, cluster: Callable[[Basis, Gate, Sequence[Cloud]], list[AnyArray]]
+) -> Iterator[Guess]:
+    """Yield labels of all gates that have some: as many guesses as the gate with most, the others repeat theirs."""
+    found: dict[Variable, list[AnyArray]] = {}
+    for gate in basis.gates:
+        labels = cluster(basis, gate, basis.clouds(gate)) if gate.size > 1 else []
+        if labels:
+            shape = gate.shape(basis.plan, basis.sample.n_rows)
+            found[gate.variable] = [own.reshape(shape) for own in labels]
+    for number in range(max(map(len, found.values()), default=0)):
+        yield {variable: several[number % len(several)] for variable, several in found.items()}
+
+
+def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]:
+    """Return labels of each set of points; of more seeds where the model is no ordinary mixture."""
+    found: list[AnyArray] = []
+    for number, cloud in enumerate(several):
+        many = basis.sample.is_part and not number and gate.factor is not None and not gate.variable.summed
+
+        def cluster(points: Array, weights: Array, many: bool = many) -> list[AnyArray]:
+            labels = partitions(points, weights, gate.size, basis.rng, many=many)
+            return labels if basis.is_plain else [*labels, *_again(points, weights, gate.size, basis.rng)]
+
+        for labels in by_value(gate, cloud, cluster):
+            if basis.is_plain or not any(alike(labels, other, cloud.weights) for other in found):
+                found.append(labels)
+        if not number:
+            found += _further(basis, gate, cloud, found)
+    return found
+
+
+def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> list[AnyArray]:
+    """Return labels of k-means from other seeds, of these seeds themselves, and of small clusters of one column."""
+    found = [partition(points, weights, n_clusters, rng) for _ in range(_SEEDS)]
+    if len(points) > n_clusters:
+        n_draws = _SEEDS if len(points) > _FEW_POINTS else _DRAWS
+        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(n_draws)]
+    n_pieces = min(_PIECES * n_clusters, len(points) // 2)
+    if points.shape[1] == 1 and n_pieces > n_clusters:
+        pieces = np.unique(partition(points, weights, n_pieces, rng), return_inverse=True)[1]
+        if pieces.max() >= n_clusters:
+            found.append(agglomerated(points, weights, pieces, n_clusters))
+    return found
+
+
+def _further(basis: Basis, gate: Gate, cloud: Cloud, found: Sequence[AnyArray]) -> list[AnyArray]:
+    """Return labels of more runs of k-means: a likelihood has more local optima than an ELBO, so more compete."""
+    if gate.factor is None or gate.variable.summed or not basis.plan.point.issuperset(basis.plan.order):
+        return []
+    original = in_original_units(basis.plan, gate.factor, basis.sample, cloud.points)
+    several = [cloud.points] if original is None else [original, cloud.points]
+    return further_kmeans(found, several, cloud.weights, gate.size, basis.rng)
+
+
+def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]:
+    """Return labels of the first set of points in fewer clusters than there are categories."""
+    found = []
+    for cloud in several[:1]:
+        for n_clusters in _numbers(gate.size, len(cloud.points)):
+
+            def cluster(points: Array, weights: Array, n_clusters: int = n_clusters) -> list[AnyArray]:
+                return [_tightest(points, weights, n_clusters, basis.rng)]
+
+            found += by_value(gate, cloud, cluster)
+    return found
+
+
+def _tightest(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
+    """Return the labels of k-means, of few points the tightest from several seeds."""
+    if n_clusters == 1 or len(points) > _FEW_POINTS:
+        return partition(points, weights, n_clusters, rng)
+    several = [partition(points, weights, n_clusters, rng) for _ in range(_SEEDS)]
+    return min(several, key=lambda labels: _squares(points, weights, labels))
+
+
+def _squares(points: Array, weights: Array, labels: AnyArray) -> float:
+    """Return the sum of squares that is left inside clusters."""
+    counts = np.maximum(np.bincount(labels, weights), np.finfo(float).tiny)
+    sums = np.stack([np.bincount(labels, weights * column) for column in points.T])
+    return float(weights @ np.square(points).sum(axis=1) - (np.square(sums) / counts).sum())
+
+
+def _numbers(size: int, n_points: int) -> list[int]:
+    """Return the numbers of clusters, fewer than there are categories, largest first."""
+    if n_points >= _ROWS_OF_A_CLUSTER * size:
+        numbers = [size >> halvings for halvings in range(1, size.bit_length())]
+    else:
+        numbers, number = list(range(1, _EACH)), float(_EACH)
+        while number < size:
+            numbers.append(int(number))
+            number *= _STEP
+    most = min(size - 1, max(1, n_points // 2))
+    return sorted({number for number in numbers if number <= most}, reverse=True)
+
+
+def by_value(gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], list[AnyArray]]) -> list[AnyArray]:
+    """Return labels of points; those of a chain are clustered in an order that their own does not change."""
+    if not gate.variable.summed:
+        return cluster(cloud.points, cloud.weights)
+    order = np.lexsort(cloud.points.T)
+    found = []
+    for labels in cluster(cloud.points[order], cloud.weights[order]):
+        back = np.empty_like(labels)
+        back[order] = labels
+        found.append(back)
+    return found

@@ -1,0 +1,295 @@
+"""Points: what the data show of each repetition of a gate, as rows of numbers that can be clustered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ...._typing import Array
+from ....language import (
+    Categorical,
+    Gamma,
+    Multinomial,
+    MultivariateNormal,
+    Node,
+    Normal,
+    Plate,
+    Poisson,
+    Variable,
+)
+from ....language.roles import one_hot
+from ...ascent.problem import Plan
+from ...binding.bound_model import Binding
+from ...binding.missing.values import mask_name
+from ...rows.subsample import Sample
+from ..clustering.partitions import in_units, location_points
+from ..components.gates import Gate
+
+__all__ = [
+    "Cloud",
+    "clouds_of",
+    "is_added",
+    "leaves_below",
+    "log_distances",
+    "logs",
+    "sampled_values",
+    "weights_of",
+]
+
+
+_MOST_POINTS = 1_000
+"""Points that are brought into fewer coordinates, where they have more of them than there are points."""
+
+_MOST_NUMBERS = 20_000_000
+"""Numbers that a set of points may take."""
+
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points, a row for each repetition of a gate, and their weights."""
+
+    points: Array
+    weights: Array
+
+
+def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
+    """Return the sets of points of a gate, columns in units of their spread, the most telling first; maybe none.
+
+    They are the values whose location it chooses; all values that it has a say in, averaged over plates along which
+    nothing that it chooses varies, or each by itself; and how far these are from their mean, where it chooses widths.
+    Values of skew families are transformed so that clusters are about as wide as each other.
+    """
+    if not gate.variable.plates:
+        return []
+    weights, found = weights_of(plan, sample, gate), []
+    if gate.factor is not None:
+        located = location_points(plan, gate.factor, sample)
+        if located is not None:
+            found.append(located)
+    leaves = list(leaves_below(plan.binding, gate.variable))
+    is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)
+    arranged = {
+        leaf: values
+        for leaf in leaves
+        if not is_located or _chooses_width(leaf, gate)
+        if (values := _arranged(plan, sample, gate, leaf)) is not None
+    }
+    if arranged and not is_located:
+        found.append(
+            _joined(
+                {leaf: _averaged(plan, sample, gate, leaf, own) for leaf, own in arranged.items()}, weights
+            )
+        )
+        found.append(_joined({leaf: _each(leaf, own) for leaf, own in arranged.items()}, weights))
+    widths = {leaf: _each(leaf, own) for leaf, own in arranged.items() if _chooses_width(leaf, gate)}
+    if widths:
+        found.append(_joined({leaf: log_distances(own, weights) for leaf, own in widths.items()}, weights))
+    distinct: list[Array] = []
+    for points in found:
+        fewer = _in_fewer(points)
+        if fewer is not None and not any(_is_same(fewer, other) for other in distinct):
+            distinct.append(fewer)
+    return [Cloud(points, weights) for points in distinct]
+
+
+def weights_of(plan: Plan, sample: Sample, gate: Gate) -> Array:
+    """Return the weight of each repetition of a gate."""
+    shape = gate.shape(plan, sample.n_rows)
+    if gate.factor is None:
+        return np.ones(int(np.prod(shape)))
+    return np.repeat(sample.row_weights, int(np.prod(shape[1:])))
+
+
+def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, tuple[Plate, ...]] | None:
+    """Return the observed values of the sample, NaN where missing, and the plates of their leading axes; or None.
+
+    None if there are too many of them to be clustered, so that sparse rows, which are a start's like any others, may be
+    filled up.
+    """
+    binding = plan.binding
+    source = plan.compiled.sources.get(leaf)
+    if source is None:
+        values = binding.values[leaf]
+        if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
+            return None
+        return np.array(values, dtype=np.float64), leaf.plates
+    rows: Any = sample.columns[leaf.name]
+    if math.prod(rows.shape) > _MOST_NUMBERS:
+        return None
+    values = np.moveaxis(source.values(rows.toarray() if issparse(rows) else rows), -1, 0)
+    mask = sample.columns.get(mask_name(leaf.name))
+    if mask is not None:
+        values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)
+    assert binding.data_plate is not None
+    return values, (binding.data_plate, *(p for p in leaf.plates if p is not binding.data_plate))
+
+
+def leaves_below(binding: Binding, gate: Variable) -> Iterator[Variable]:
+    """Yield the observed variables that a gate has a say in, of itself or through hidden ones."""
+    depends: set[Node] = {gate}
+    for node in reversed(binding.nodes):
+        if isinstance(node, Variable) and node is not gate and any(p in depends for p in node.parents):
+            if node not in binding.values:
+                if binding.is_local(node):
+                    depends.add(node)
+            elif set(gate.plates) <= set(node.plates):
+                yield node
+
+
+def is_added(binding: Binding, gate: Variable) -> bool:
+    """Whether something that a gate has a say in has a sum or product for its mean."""
+    return any(slot.role.adds_up for leaf in leaves_below(binding, gate) for slot in leaf.slots.values())
+
+
+def _is_located(leaf: Variable, gate: Gate) -> bool:
+    """Whether a leaf is a plain Normal whose location a gate chooses: its values are located points as they are."""
+    return isinstance(leaf, Normal | MultivariateNormal) and any(
+        slot.role.moves and slot.index in (gate.variable, None) for slot in leaf.slots.values()
+    )
+
+
+def _chooses_width(leaf: Variable, gate: Gate) -> bool:
+    """Whether a gate chooses known precisions of a Normal, or its precision but not its location."""
+    chosen = {slot.name: slot.node for slot in leaf.slots.values() if slot.index is gate.variable}
+    precision = chosen.get("precision")
+    return (
+        isinstance(leaf, Normal | MultivariateNormal)
+        and precision is not None
+        and (precision.is_known or "mean" not in chosen)
+    )
+
+
+def _arranged(plan: Plan, sample: Sample, gate: Gate, leaf: Variable) -> Array | None:
+    """Return the values of a leaf with the plates of the gate first, (repetitions, other plates..., event...)."""
+    found = sampled_values(plan, sample, leaf)
+    if found is None:
+        return None
+    values, plates = found
+    own = _rows_first(plan, sample, gate)
+    others = [plate for plate in plates if plate not in own]
+    order = [plates.index(plate) for plate in (*own, *others)]
+    turned = values.transpose(*order, *range(len(order), values.ndim))
+    n = int(np.prod([turned.shape[i] for i in range(len(own))], dtype=int))
+    return turned.reshape(n, *turned.shape[len(own) :])
+
+
+def _rows_first(plan: Plan, sample: Sample, gate: Gate) -> list[Plate]:
+    data = plan.binding.data_plate
+    return sorted(gate.variable.plates, key=lambda plate: plate is not data)
+
+
+def _averaged(plan: Plan, sample: Sample, gate: Gate, leaf: Variable, values: Array) -> Array:
+    """Return the values averaged over the plates along which nothing that the gate chooses varies, (repetitions, d)."""
+    found = sampled_values(plan, sample, leaf)
+    assert found is not None
+    own = _rows_first(plan, sample, gate)
+    others = [plate for plate in found[1] if plate not in own]
+    chosen = {
+        plate
+        for node in plan.binding.nodes
+        if isinstance(node, Variable)
+        for slot in node.slots.values()
+        if slot.index is gate.variable
+        for plate in slot.node.plates
+    }
+    values = _symmetrised(leaf, values)
+    for axis in reversed(range(len(others))):
+        if others[axis] in chosen:
+            continue
+        along = np.ones(values.shape[1 + axis])
+        if others[axis] is plan.binding.data_plate:
+            along = sample.row_weights
+        weights = along.reshape(-1, *(1,) * (values.ndim - 2 - axis)) * ~np.isnan(values)
+        total = np.nansum(weights * np.nan_to_num(values), axis=1 + axis)
+        count = weights.sum(axis=1 + axis)
+        values = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return values.reshape(len(values), -1)
+
+
+def _each(leaf: Variable, values: Array) -> Array:
+    return _symmetrised(leaf, values).reshape(len(values), -1)
+
+
+def _symmetrised(leaf: Variable, values: Array) -> Array:
+    """Return values of a skew family on the scale on which its members are about as wide as each other."""
+    if isinstance(leaf, Gamma):
+        return logs(values)
+    if isinstance(leaf, Poisson):
+        return np.sqrt(values)
+    if isinstance(leaf, Multinomial):
+        return np.sqrt(values / np.maximum(values.sum(axis=-1, keepdims=True), 1.0))
+    if isinstance(leaf, Categorical):
+        labels = np.nan_to_num(values)
+        return np.where(
+            np.isnan(values)[..., None], np.nan, one_hot(leaf.dimension or 0, labels.astype(np.int64))
+        )
+    return values
+
+
+def logs(values: Array) -> Array:
+    """Return logarithms of numbers that are not negative."""
+    return np.log(np.maximum(values, np.finfo(float).tiny))
+
+
+def log_distances(points: Array, weights: Array) -> Array:
+    """Return the logarithm of how far values are from their mean."""
+    away = np.abs(points - np.nansum(points * weights[:, None], axis=0) / weights.sum())
+    return np.log(np.maximum(away, 1e-3 * np.nanmean(away, axis=0)) + np.finfo(float).tiny)
+
+
+def _joined(columns: Mapping[Variable, Array], weights: Array) -> Array:
+    """Return the columns of leaves side by side in units of their spread, their means where they are missing."""
+    filled = {leaf: _filled(own, weights) for leaf, own in columns.items()}
+    return np.concatenate(
+        [
+            _in_one_unit(own, weights) if isinstance(leaf, Multinomial) else in_units(own, weights)
+            for leaf, own in filled.items()
+        ],
+        axis=1,
+    )
+
+
+def _filled(columns: Array, weights: Array) -> Array:
+    missing = np.isnan(columns)
+    if not missing.any():
+        return columns
+    counts = weights @ ~missing
+    means = np.divide(
+        weights @ np.where(missing, 0.0, columns), counts, out=np.zeros(len(counts)), where=counts > 0
+    )
+    return np.where(missing, means, columns)
+
+
+def _in_one_unit(columns: Array, weights: Array) -> Array:
+    """Return columns with mean 0 and a mean variance of 1.
+
+    Roots of shares have one unit as they are. In units of their own, words that are hardly used, of which there are
+    many, would be as loud as the others.
+    """
+    share = weights / weights.sum()
+    centred = columns - share @ columns
+    spread = np.sqrt(np.mean(share @ centred**2))
+    return centred / spread if spread > 1e-12 else np.zeros_like(centred)
+
+
+def _in_fewer(points: Array) -> Array | None:
+    """Return points in no more coordinates than there are points, their distances unchanged; None if too many."""
+    n_points, size = points.shape
+    if size <= max(n_points, 2):
+        return points
+    if n_points > _MOST_POINTS:
+        return None
+    variances, directions = np.linalg.eigh(points @ points.T)
+    kept = variances > _SAME * max(variances[-1], np.finfo(float).tiny)
+    return directions[:, kept] * np.sqrt(variances[kept]) if kept.any() else np.zeros((n_points, 1))
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=1e-8)

@@ -1,0 +1,39 @@
+"""What the compiler leaves of a model of documents: the terms of the topics, and one that meets the counts of words."""
+
+from __future__ import annotations
+
+from ...language import Axis, nodes_above, terms_of
+from ..binding.bound_model import Binding
+from ..binding.coordinates import Frame
+from ..compiled.compiler import Compiled, GlobalTerm, Part, compile_terms
+from ..compiled.contraction import Contraction, Factor
+from ..local.categorical import CategoricalFactor
+from ..local.family import FamilyFactor
+from ..local.local_factor import LocalFactor
+from .lowering import DocumentBinding
+
+__all__ = ["compile_documents", "document_factors"]
+
+
+def document_factors(binding: DocumentBinding) -> list[LocalFactor]:
+    """Return the local factors: the proportions of a document, and the topics of its tokens."""
+    pattern = binding.pattern
+    return [
+        FamilyFactor(binding, pattern.proportions, Axis(pattern.document)),
+        CategoricalFactor(binding, pattern.assignment, Axis(pattern.token)),
+    ]
+
+
+def compile_documents(binding: DocumentBinding, frame: Frame) -> tuple[Compiled, Part]:
+    r"""Return the compiled model, and the part :math:`\sum_d n_{dv} r_{dvk}`, topics x words, that it needs."""
+    pattern = binding.pattern
+    above = tuple(nodes_above([pattern.topics]))
+    values = {node: value for node, value in binding.values.items() if node in above}
+    stated = Binding(above, binding.sizes, None, values, known=binding.known, beliefs=binding.beliefs)
+    own = compile_terms(stated, frame, ())
+    (term,) = terms_of(pattern.word)
+    (chosen,) = (operand for operand in term.operands if operand.node is pattern.topics)
+    part = Part(tuple(binding.size(axis) for axis in chosen.axes), None, None, None)
+    factors = [Factor((pattern.topics, chosen.statistic), chosen.axes), Factor(part, chosen.axes)]
+    meeting = GlobalTerm(pattern.word, Contraction(term.coefficient, factors, [], chosen.axes, binding.size))
+    return Compiled((meeting, *own.terms), (part,), (), {}, {}, {}), part

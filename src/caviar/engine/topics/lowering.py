@@ -1,0 +1,142 @@
+"""Documents bound to their words: tokens with labels become a row of counts for each document."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ..._errors import DataError
+from ..._typing import AnyArray, Array
+from ...language import Node, Plate, Variable
+from ...language.nodes import membership
+from ..binding.bind import bind
+from ..binding.bound_model import Binding
+from ..binding.values import as_weights
+from .pattern import Pattern, pattern_of
+
+__all__ = ["DocumentBinding", "bind_rows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentBinding(Binding):
+    """A model of documents with its data, a row of counts for each document.
+
+    Attributes
+    ----------
+    pattern
+        Which variable is which.
+    tokens
+        The same model and data with a row for each token, or for each word of a document with its count.
+    """
+
+    pattern: Pattern
+    tokens: Binding
+
+    def is_local(self, node: Node) -> bool:
+        """Whether the node is repeated over documents, or within them."""
+        return any(plate is self.data_plate or plate.within is self.data_plate for plate in node.plates)
+
+    @property
+    def counts(self) -> Any:
+        """Counts of words, a sparse array by rows, documents x words, without zeros and duplicates."""
+        return self.values[self.pattern.word]
+
+    @property
+    def prior(self) -> Array:
+        """Concentration of the proportions' prior, shape (K,)."""
+        pattern = self.pattern
+        value = np.asarray(self.values[pattern.proportions.slots["concentration"].node], dtype=np.float64)
+        return np.ascontiguousarray(np.broadcast_to(value, (pattern.proportions.dimension or 1,)))
+
+    def entries(self) -> AnyArray:
+        """Return the place of each token among the entries of the counts, shape (tokens,)."""
+        documents, words = _places(self.tokens, self.pattern)
+        n_words = self.counts.shape[1]
+        owners = np.repeat(np.arange(self.counts.shape[0]), np.diff(self.counts.indptr))
+        return np.searchsorted(owners * n_words + self.counts.indices, documents * n_words + words)
+
+
+def bind_rows(
+    nodes: Sequence[Node],
+    leaves: Sequence[Variable],
+    data: Mapping[str, Any],
+    *,
+    data_plate: Plate | str | None = None,
+    sample_weight: Any = None,
+    factors: Any = None,
+    named: Collection[str] = (),
+) -> Binding:
+    """Return the binding of a model's nodes to data: of documents where the model is one of these.
+
+    Parameters
+    ----------
+    data_plate
+        The plate of rows that a user wants; that of the tokens leaves every token a row.
+    factors, named
+        Groups of local factors, and names of globals, that a user asked for: where the proportions are among these,
+        every token is a row too, and the proportions of all documents together are global.
+    """
+    pattern = pattern_of(nodes, leaves)
+    if pattern is None or factors is not None or pattern.proportions.name in named:
+        return _with_rows(bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight))
+    wanted = data_plate.name if isinstance(data_plate, Plate) else data_plate
+    if wanted not in (None, pattern.document.name):
+        return _with_rows(bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight))
+    tokens = bind(nodes, leaves, data)
+    if _fits(tokens, pattern):
+        return _documents(tokens, pattern, sample_weight)
+    if sample_weight is not None:
+        tokens = bind(nodes, leaves, data, sample_weight=sample_weight)
+    return _with_rows(tokens)
+
+
+def _with_rows(binding: Binding) -> Binding:
+    """Return a binding whose rows may lie within an outer plate; documents without words are data, no rows are not.
+
+    Raises
+    ------
+    DataError
+        If there is no row.
+    """
+    plate = binding.data_plate
+    if plate is not None and plate.within is not None and not binding.n_rows:
+        leaf = next(node for node in binding.observed if plate in node.plates)
+        raise DataError(f"the data of '{leaf.name}' are empty: no {plate.within.name} has any {plate.name}")
+    return binding
+
+
+def _fits(tokens: Binding, pattern: Pattern) -> bool:
+    """Whether all words are known, and nothing else of documents is."""
+    hidden = {pattern.proportions, pattern.assignment, pattern.topics}
+    partial = (tokens.masks, tokens.labels, tokens.seen, tokens.gaps)
+    return set(tokens.latent) == hidden and not any(partial) and set(tokens.known) <= {pattern.topics}
+
+
+def _places(tokens: Binding, pattern: Pattern) -> tuple[AnyArray, AnyArray]:
+    """Return the document and the word of each token."""
+    return (
+        np.asarray(tokens.values[membership(pattern.token)], dtype=np.int64),
+        np.asarray(tokens.values[pattern.word], dtype=np.int64),
+    )
+
+
+def _documents(tokens: Binding, pattern: Pattern, sample_weight: Any) -> DocumentBinding:
+    n_docs, n_words = tokens.sizes[pattern.document], pattern.word.dimension or 1
+    weights = np.ones(tokens.n_rows) if tokens.row_weights is None else tokens.row_weights
+    counts = csr_array((weights, _places(tokens, pattern)), shape=(n_docs, n_words))
+    counts.sum_duplicates()
+    values = {node: value for node, value in tokens.values.items() if node is not membership(pattern.token)}
+    return DocumentBinding(
+        tokens.nodes,
+        tokens.sizes,
+        pattern.document,
+        {**values, pattern.word: counts},
+        as_weights(sample_weight, n_docs),
+        known=tokens.known,
+        pattern=pattern,
+        tokens=tokens,
+    )

@@ -1,0 +1,186 @@
+"""Starts of topics: from chance, or from what a user says of documents and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ..._errors import ParameterError
+from ..._typing import AnyArray, Array
+from ...language import Variable
+from ..ascent.problem import Plan
+from ..ascent.state import Factors, statistics_of
+from ..binding.clamped.point_mass import PointMass
+from ..local.statistics import LocalState, Rows
+from ..rows.row_map import Passes
+from ..rows.subsample import Sample
+from ..rows.tasks import Chunk
+from ..starts.factors.race import Start
+from .lowering import DocumentBinding
+
+__all__ = ["drawn_topics", "given_tokens"]
+
+
+_BATCH_DOCUMENTS, _MOST_BATCHES = 256, 2
+"""Documents of a batch, about, after each of which topics are updated; and batches of the sample at most."""
+
+_ROUNDS = 4
+"""Rounds over the sample."""
+
+_KEPT_NUMBERS = 1 << 25
+"""Numbers in the sums of all batches at most: 256 MB."""
+
+_NEARNESS = 100.0
+"""Shape of the Gamma that topics are drawn from, of mean 1: all near each other and near the even one."""
+
+
+def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
+    """Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
+
+    The sample is cut into batches. After each of these, topics are updated from the last sums of all batches that were
+    met, as if the others were like them. Topics are nothing yet, and a document that began where the last round left it
+    would keep to what it once preferred: of 2,022 articles and 100 topics the bound was 0.29 nats a token higher after
+    40 passes for beginning anew. More batches lead to a higher bound, and to words held out that are told worse: of
+    1,011 articles and 100 topics, after 20 rounds, the perplexity 3,040 to 3,060 with two, 3,080 to 3,120 with 8.
+    """
+    (topics,) = plan.order
+    shape = (*(plan.binding.sizes[plate] for plate in topics.plates), topics.dimension or 1)
+    drawn = rng.gamma(_NEARNESS, 1.0 / _NEARNESS, shape)
+    drawn = np.maximum(drawn, np.finfo(float).tiny)
+    if topics in plan.point:
+        factor = PointMass.of(topics, drawn / drawn.sum(axis=-1, keepdims=True))
+    else:
+        factor = topics.family.from_natural((drawn,))
+    q: dict[Variable, Any] = {topics: plan.with_known(topics, factor)}
+    for arrays in _steps(plan, q, Passes(_shuffled(sample, rng), passes.executor), drawn.size):
+        q[topics] = plan.update(topics, arrays)
+    return plan, q
+
+
+def _shuffled(sample: Sample, rng: np.random.Generator) -> Sample:
+    """Return the rows, which are sorted, in an order from chance: so batches are like each other."""
+    order = rng.permutation(sample.n_rows)
+    columns = {name: rows[order] for name, rows in sample.columns.items()}
+    return replace(sample, columns=columns, row_weights=sample.row_weights[order])
+
+
+def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[Hashable, Array]]:
+    """Yield what topics of so many numbers are updated from, step by step; factors ``q`` are changed meanwhile."""
+    n_docs, weight_of_all = rounds.source.n_rows, rounds.source.total_weight
+    n_batches = max(min(round(n_docs / _BATCH_DOCUMENTS), _KEPT_NUMBERS // size, _MOST_BATCHES), 1)
+    bounds = np.linspace(0, n_docs, n_batches + 1).astype(int).tolist()
+    batches = [_blocks(plan, a, b) for a, b in pairwise(bounds)]
+    shares = [rounds.weight(batch) / weight_of_all for batch in batches]
+    kept: list[Mapping[Hashable, Array]] = [{} for _ in batches]
+    total: dict[Hashable, Array] = {}
+    for step in range(_ROUNDS * n_batches):
+        number = step % n_batches
+        arrays = statistics_of(plan, q)
+        found = rounds.summarize_share(plan.rows, plan.rows.coefficients(arrays), batches[number]).parts
+        own = {key: shares[number] * value for key, value in found.items()}
+        for key, value in own.items():
+            total[key] = total.get(key, 0.0) + (value - kept[number].get(key, 0.0))
+        kept[number] = own
+        met = sum(shares[: step + 1])
+        yield {**arrays, **{key: value / met for key, value in total.items()}}
+
+
+def _blocks(plan: Plan, start: int, stop: int) -> list[Chunk]:
+    """Return the blocks of a batch, two at least, so that threads share it."""
+    size = max(min(plan.rows.block_rows, -(-(stop - start) // 2)), 1)
+    return [Chunk(n, ((a, min(a + size, stop)),)) for n, a in enumerate(range(start, stop, size))]
+
+
+def given_tokens(
+    plan: Plan, binding: DocumentBinding, values: Mapping[Variable, Any], fixed: Collection[Variable] = ()
+) -> Callable[[Rows], LocalState]:
+    """Return the topics of the tokens of any block of documents, from given ones or from given proportions.
+
+    Raises
+    ------
+    ParameterError
+        If values do not fit their variable, or both are given, or the topics are.
+    """
+    pattern = binding.pattern
+    if fixed:
+        name = next(iter(values)).name
+        raise ParameterError(
+            f"init gives '{pattern.topics.name}', and documents begin at the optimum given these: leave out '{name}', "
+            f"or fit with data_plate='{pattern.token.name}', where the proportions are global"
+        )
+    if len(values) > 1:
+        raise ParameterError(
+            f"init gives both '{pattern.proportions.name}' and '{pattern.assignment.name}': topics follow from either "
+            f"one. Leave the other out"
+        )
+    ((variable, value),) = values.items()
+    if variable is pattern.assignment:
+        probabilities = _of_tokens(binding, value)
+    else:
+        weights = _of_documents(binding, value)
+        owners = np.repeat(np.arange(len(weights)), np.diff(binding.counts.indptr))
+        probabilities = weights[owners]
+    counts, tokens = binding.counts, plan.factors[1]
+    numbers = csr_array((np.arange(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
+
+    def give(rows: Rows) -> LocalState:
+        return {tokens: probabilities[numbers[rows.where].data]}
+
+    return give
+
+
+def _of_tokens(binding: DocumentBinding, value: Any) -> Array:
+    """Return probabilities (E, K) of the entries of the counts: the means of those of their tokens."""
+    variable, tokens = binding.pattern.assignment, binding.tokens
+    array = _numbers(variable, value)
+    n_topics = variable.categories or 1
+    if array.shape == (tokens.n_rows,):
+        problem = variable.problem_with(array)
+        if problem:
+            raise ParameterError(f"init of '{variable.name}' {problem}")
+        array = np.eye(n_topics)[array.astype(np.intp)]
+    if array.shape != (tokens.n_rows, n_topics):
+        n = tokens.n_rows
+        raise ParameterError(
+            f"init of '{variable.name}' must have shape ({n},) for labels or ({n}, {n_topics}) for probabilities, a "
+            f"row for each token, or for each count above zero; got {array.shape}"
+        )
+    if (array < 0).any() or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-6):
+        raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
+    weights = np.ones(tokens.n_rows) if tokens.row_weights is None else tokens.row_weights
+    entries = binding.entries()
+    total = np.zeros((binding.counts.nnz, n_topics))
+    np.add.at(total, entries, array * weights[:, None])
+    return total / binding.counts.data[:, None]
+
+
+def _of_documents(binding: DocumentBinding, value: Any) -> Array:
+    """Return the proportions of each document, (D, K): as they are given, or what is expected of given factors."""
+    variable = binding.pattern.proportions
+    if isinstance(value, variable.family):
+        expected_log = value.expected_statistics[0]
+        value = np.exp(expected_log - expected_log.max(axis=-1, keepdims=True))
+        value = value / value.sum(axis=-1, keepdims=True)
+    array = _numbers(variable, value)
+    shape = (binding.n_rows, variable.dimension)
+    if array.shape != shape:
+        raise ParameterError(f"init of '{variable.name}' must have shape {shape}; got {array.shape}")
+    problem = variable.problem_with(array)
+    if problem:
+        raise ParameterError(f"init of '{variable.name}' {problem}")
+    return array
+
+
+def _numbers(variable: Variable, value: Any) -> AnyArray:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise ParameterError(f"init of '{variable.name}' must be an array of finite numbers; got {value!r}")
+    return array
