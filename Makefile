@@ -1,8 +1,8 @@
 # With make, Python >= 3.11 and a package index, every target sets up what it needs by itself.
 #
 #   make demo        the guided tour: fits real data and writes what it shows to demo-output/
-#   make test        all that a change must pass: ruff, pyright, import-linter, pytest
-#   make test-all    the same with the slow tests
+#   make test        all that a change must pass: ruff, pyright, import-linter, pytest; ends with the ten slowest tests
+#   make test-all    the same with the slow tests, and with every case of the tests of which it runs a part
 #   make lint        only ruff, pyright and import-linter
 #   make docs        the documentation as HTML, in site/
 #   make examples    run the scripts of examples/ and the code of the documentation anew: outputs and pictures
@@ -73,7 +73,9 @@ endif
 # $(call step,what it is,command): one step of a target; the first that fails ends the target.
 step = @echo "==> $(1)"; $(2) || { echo "make $@: failed at: $(1)" >&2; exit 1; }
 
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+# Files stay whole, since fixtures are shared within them, and keep their order: the many small ones of src/ come last,
+# so that no process waits for a long one of another.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 $(PYTEST_ARGS)
 
 demo: $(VENV)/.installed-cli
 	$(call step,caviar demo,$(BIN)/caviar demo --output-dir demo-output)

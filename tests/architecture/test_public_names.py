@@ -24,12 +24,13 @@ def by_kind(name: str) -> tuple[int, str]:
     return (0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2), name
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_public_names_exist_once_and_in_order(name):
-    module = importlib.import_module(name)
-    public = getattr(module, "__all__", [])
-    assert [n for n in public if not hasattr(module, n)] == []
-    assert list(public) == sorted(set(public), key=by_kind)
+def test_public_names_exist_once_and_in_order():
+    public = {name: getattr(importlib.import_module(name), "__all__", []) for name in MODULES}
+    absent = {name: [n for n in own if not hasattr(sys.modules[name], n)] for name, own in public.items()}
+    assert {name: own for name, own in absent.items() if own} == {}
+    assert {name: list(own) for name, own in public.items()} == {
+        name: sorted(set(own), key=by_kind) for name, own in public.items()
+    }
 
 
 def test_public_names_are_loaded_when_first_used():

@@ -18,10 +18,17 @@ def model(n_components: int = 2, mean_precision: float = 0.1) -> cv.Model:
     return cv.models.normal_wishart_mixture(2, n_components, mean_precision=mean_precision)
 
 
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "run.ckpt"
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    path = tmp_path_factory.mktemp("broken") / "run.ckpt"
     broken_off(path, X)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(content, tmp_path):
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(content)
     return path
 
 

@@ -1,6 +1,8 @@
 """Mixtures under scikit-learn's contract go on from a checkpoint that is given to ``fit``."""
 
+import functools
 import inspect
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -66,17 +68,28 @@ SEARCHES = {
 }
 
 
+@functools.cache
+def pickled_search(name):
+    return pickle.dumps(fitted(SEARCHES[name], X=ROWS))
+
+
+def whole_search(name):
+    """Return the end of a search that nobody broke off, for each test anew: draws move its generator on."""
+    return pickle.loads(pickled_search(name))
+
+
 def assert_same_search(one, other):
     assert one.moves_ == other.moves_
     assert_same_bits(one.posterior_, other.posterior_)
     np.testing.assert_array_equal(one.sample(5)[0], other.sample(5)[0])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", list(SEARCHES))
 def test_a_search_for_the_number_of_components_goes_on_to_the_same_bits(name, tmp_path, caplog):
     """It is broken off after more and more iterations, and ends with the same moves."""
     rows = ROWS
-    undisturbed = fitted(SEARCHES[name], X=rows)
+    undisturbed = whole_search(name)
     assert len(undisturbed.moves_) > 3
     found, n_breaks = broken_off_until_done(
         lambda **arguments: fitted(SEARCHES[name], tmp_path / "c", X=rows, **arguments),
@@ -107,7 +120,7 @@ def interrupting(n_iterations):
 def test_an_interrupted_search_goes_on_to_the_same_bits(n_iterations, tmp_path):
     """Ctrl-C gives the best so far, and ends all searches."""
     search, rows = SEARCHES["two starts"], ROWS
-    undisturbed = fitted(search, X=rows)
+    undisturbed = whole_search("two starts")
     sofar = fitted(search, tmp_path / "c", every=60.0, X=rows, callback=interrupting(n_iterations))
     assert sofar.posterior_.status.value == "interrupted"
     assert_same_search(fitted(search, tmp_path / "c", X=rows), undisturbed)
@@ -116,7 +129,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(n_iterations, tmp_path):
 def test_an_interrupt_between_iterations_of_all_rows_ends_a_search(tmp_path, monkeypatch):
     """Ctrl-C in a fit to the rows of one component ends the search: with that end it would be another one."""
     search, rows = SEARCHES["one start"], ROWS
-    undisturbed = fitted(search, X=rows)
+    undisturbed = whole_search("one start")
     real, calls = Problem.part, []
 
     def part(own, *arguments, **changes):

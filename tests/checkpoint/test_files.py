@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 from invariants.registry import CASES
+from thinning import amount
 
 import caviar as cv
 from caviar import CheckpointError, CheckpointWarning, DataError
@@ -30,12 +31,20 @@ def undisturbed():
     return fit()
 
 
-@pytest.fixture
-def standing(tmp_path):
-    """A checkpoint in the middle of the second start."""
-    path = tmp_path / "run.ckpt"
+@pytest.fixture(scope="module")
+def broken_off(tmp_path_factory):
+    """The bytes of a checkpoint in the middle of the second start."""
+    path = tmp_path_factory.mktemp("broken") / "run.ckpt"
     with pytest.raises(Broken):
         fit(path, progress=after(17))
+    return path.read_bytes()
+
+
+@pytest.fixture
+def standing(broken_off, tmp_path):
+    """Its file, for each test anew."""
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(broken_off)
     return path
 
 
@@ -49,7 +58,7 @@ def refusal(path):
 
 def test_a_truncated_file_is_refused(standing):
     whole = standing.read_bytes()
-    for length in range(0, len(whole), 97):
+    for length in range(0, len(whole), amount(388, 97)):
         standing.write_bytes(whole[:length])
         message = refusal(standing)
         assert str(standing) in message
@@ -59,7 +68,7 @@ def test_a_truncated_file_is_refused(standing):
 def test_a_changed_byte_is_refused_or_changes_nothing(standing, undisturbed):
     whole = standing.read_bytes()
     n_refused = 0
-    for number, place in enumerate(range(0, len(whole), 199)):
+    for number, place in enumerate(range(0, len(whole), amount(796, 199))):
         changed = bytearray(whole)
         changed[place] ^= 1 << number % 8
         standing.write_bytes(changed)

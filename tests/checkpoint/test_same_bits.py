@@ -45,6 +45,7 @@ def check(fit: Callable[..., cv.Posterior], path: Any, breaks: list[dict[str, An
     assert_same_bits(found, fit())
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("name", "schedule"), EACH)
 def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -63,6 +64,7 @@ def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(3)}])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("name", "schedule"), SEVERAL)
 def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -81,6 +83,7 @@ def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_p
     check(fit, tmp_path / "c", [{"progress": after(1)} for _ in range(100)], fewest=10)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", ["joint", "measured-apart", "deconvolved"])
 def test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes(name, schedule, tmp_path):
@@ -199,6 +202,7 @@ def test_whatever_the_model_asks_of_the_engine(state, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(2)} for _ in range(40)], fewest=3)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", CASES)
 def test_a_fit_that_has_ended_is_not_made_again(name, tmp_path):
     case = CASES[name]

@@ -15,8 +15,9 @@ from caviar.data import write_table
 def run():
     """Return a function that runs the command line in this process."""
 
-    def invoke(*arguments):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="caviar")
+    def invoke(*arguments, **keywords):
+        words = [str(argument) for argument in arguments]
+        result = CliRunner().invoke(app, words, prog_name="caviar", **keywords)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result

@@ -99,16 +99,15 @@ def test_a_sample_goes_to_standard_output_and_into_the_next_command(run_program,
     assert np.mean(np.equal(drawn, told)) > 0.9
 
 
-def test_parquet_comes_by_standard_input_too(run_program, faithful):
-    with faithful.open("rb") as file:
-        result = run_program("fit", "-", "-q", "--json", "--seed", 0, stdin=file)
+def test_parquet_comes_by_standard_input_too(run, faithful):
+    result = run("fit", "-", "-q", "--json", "--seed", 0, input=faithful.read_bytes())
     document = json.loads(result.stdout)
     assert (document["rows"], document["source"]) == (272, "standard input")
 
 
-def test_empty_standard_input_is_refused(run_program, model):
-    result = run_program("predict", model, "-", "-o", "-", input="")
-    assert result.returncode == 2
+def test_empty_standard_input_is_refused(run, model):
+    result = run("predict", model, "-", "-o", "-", input="")
+    assert result.exit_code == 2
     assert "expected a table on standard input; it is empty" in result.stderr
 
 
@@ -228,7 +227,7 @@ def test_mixtures_alone_are_checked_and_compared(run, tmp_path, faithful):
         assert "holds the posterior of a stated model; this command takes mixtures" in result.stderr
 
 
-def test_standard_output_holds_nothing_but_the_table(run_program, model):
-    table = run_program("sample", model, "-n", 3, "--seed", 0).stdout
+def test_standard_output_holds_nothing_but_the_table(run, model):
+    table = run("sample", model, "-n", 3, "--seed", 0).stdout
     numbers = np.genfromtxt(io.StringIO(table), delimiter=",", skip_header=1)
     assert numbers.shape == (3, 2)

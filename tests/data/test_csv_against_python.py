@@ -7,6 +7,7 @@ import io
 import math
 import random
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ from caviar.data.csv_dialect import MISSING, dialect_of
 
 ENDS = [["\n"], ["\n"], ["\r\n"], ["\r\n"], ["\n", "\r\n"], ["\r"], ["\r", "\n"]]
 NUMBERS = ["1", "2", "-3.5", "1e3", ".25", "12345678901", "nan", " 7", "8 ", "+4.", "-0"]
+NO_EXTENSIONS = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 NO_TABLE = ("two columns of one name", "is empty", "all are empty")
 
 
@@ -119,7 +121,16 @@ def test_random_files(tmp_path):
     assert ends.count("read") > 20
 
 
+@pytest.fixture
+def one_database(monkeypatch):
+    """Open one DuckDB database for all files, with a connection for each: opening it takes longer than a file."""
+    with duckdb.connect(config=NO_EXTENSIONS) as database:
+        monkeypatch.setattr(duckdb, "connect", lambda config: database.cursor())
+        yield
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_database")
 def test_ten_thousand_random_files(tmp_path):
     ends = [check(seed, tmp_path) for seed in range(10_000)]
     assert ends.count("read") > 3_000

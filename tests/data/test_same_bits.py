@@ -71,6 +71,7 @@ def test_a_gaussian_mixture_from_disk(store, columns, tmp_path):
     assert_same(mixture(store(columns, tmp_path)), mixture(together(columns)))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_any_number_of_threads(n_threads, columns, tmp_path):
     for store in (stored.one_parquet, stored.copied_parquet):
@@ -107,6 +108,7 @@ def test_a_regression_on_columns_of_pandas(columns):
     assert_same(model.fit({"X": frame[list("abc")], "y": frame["y"]}, max_iter=6), expected)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_poisson_mixture_with_missing_entries(store, counts, tmp_path):
     model = cv.models.poisson_mixture(D, 2)

@@ -70,7 +70,7 @@ def peak(path, source):
     ("name", "source"),
     [
         ("groups", "cv.scan(path, copy=False)"),
-        ("groups", "cv.scan(path, copy=True)"),
+        pytest.param("groups", "cv.scan(path, copy=True)", marks=pytest.mark.slow),
         # one row group of the whole table: pages are decoded one after another
         ("one", "cv.scan(path)"),
         ("groups", "cv.scan(sql=f\"select * from read_parquet('{path}')\")"),

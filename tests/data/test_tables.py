@@ -2,13 +2,15 @@
 
 import gzip
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from caviar import DataError, ParameterError
-from caviar.data import read_table, write_table
+from caviar.data import category_query, indicator_query, read_table, write_table
+from caviar.data.table_files import find_files
 
 
 @pytest.fixture
@@ -58,6 +60,8 @@ def test_csv_files_are_read_as_they_stand(csv, text, columns, values):
     ("text", "words"),
     [
         ("a,b\n1,2\n3\n4,5\n", ["Line: 3", "Expected Number of Columns: 2 Found: 1"]),
+        ("a,b\n1,2\n3,4,NA\n", ["Line: 3", "Expected Number of Columns: 2 Found: 3"]),
+        ('a\n1\n3,"null"\n', ["Line: 3", "Expected Number of Columns: 1 Found: 2"]),
         ("a,b\n" + "1,2\n" * 50000 + "1,2,3\n", ["Line: 50002", "Found: 3"]),
         ('a,b\n"1,2\n3,4\n', ["Line: 2", "quote"]),
         ("a,b\n1,2\n3,\n5,6\n", ["1 of 3 rows", "row 2, line 3", "'b' is missing", 'isfinite("b"::DOUBLE)']),
@@ -123,6 +127,21 @@ def test_hostile_names_of_columns_are_only_names(tmp_path):
 def test_hostile_names_of_files_are_only_names(csv, name):
     csv("a\n99\n", "1b.csv")  # what the names would find, were they patterns
     np.testing.assert_array_equal(read_table(csv("a\n1\n", name)).values, [[1]])
+
+
+def test_queries_keep_the_order_of_rows(csv, tmp_path):
+    """Row after row and file after file, however often they are run: DuckDB reads files side by side."""
+    kinds = "uvwxyz"
+    csv("a,kind\n0,u\n", "part-1.csv")
+    csv("a,kind\n" + "".join(f"{j + 1},{kind}\n" for j, kind in enumerate(kinds)), "part-2.csv")
+    files = find_files(str(tmp_path / "part-*.csv")).query
+    queries = [files] + [
+        make(["a", "kind"], {"kind": kinds}, sql=files) for make in (indicator_query, category_query)
+    ]
+    with duckdb.connect() as connection:
+        for query in queries:
+            for _ in range(60):
+                assert connection.sql(query).to_arrow_table()["a"].to_pylist() == list("0123456")
 
 
 def test_many_files_are_one_table_in_the_order_of_their_names(csv, tmp_path):

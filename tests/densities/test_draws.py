@@ -17,6 +17,7 @@ def distance(draws, mixture):
     return max(np.abs(ends - steps[1:]).max(), np.abs(ends - steps[:-1]).max())
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", LINE)
 def test_samples_follow_the_distribution_function(name):
     rows, labels = LINE[name].sample(N, 0)
@@ -24,6 +25,7 @@ def test_samples_follow_the_distribution_function(name):
     assert abs(labels.mean() - 0.75) < 4 * np.sqrt(0.75 * 0.25 / N)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_samples_of_several_columns_follow_marginals_and_conditionals(name):
     """Projections on a column by their marginal, and the probability transform of one column given the others."""
@@ -36,6 +38,7 @@ def test_samples_of_several_columns_follow_marginals_and_conditionals(name):
     assert abs(inside - 0.5) < 4 * np.sqrt(0.25 / 4000)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_completions_are_draws_of_the_conditional(name):
     mixture = THREE_COLUMNS[name]
@@ -65,6 +68,7 @@ def test_completions_have_the_conditional_moments():
     np.testing.assert_allclose(np.cov(draws.T), conditional.covariance, atol=0.05)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 @pytest.mark.parametrize("rate", [0.01, 0.2])
 def test_false_alarms_come_at_the_rate_asked_for(name, rate):

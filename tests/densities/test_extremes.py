@@ -14,6 +14,7 @@ ROWS = np.random.default_rng(0).normal(size=(30, 2)) * 3
 HOLES = np.where(np.random.default_rng(1).random((30, 2)) < 0.4, np.nan, ROWS)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 @pytest.mark.parametrize("name", mixtures(PLANE, PLANE_MATRICES, DF))
 def test_another_unit_of_all_columns_changes_nothing_but_the_unit(name, scale):
@@ -47,6 +48,7 @@ def test_columns_in_very_different_units():
         np.testing.assert_allclose(conditional.quantile(0.1) / units[0], expected.quantile(0.1), rtol=1e-10)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", mixtures(PLANE, PLANE_MATRICES, DF))
 def test_rows_far_away_have_finite_densities_and_answers(name):
     mixture = mixtures(PLANE, PLANE_MATRICES, DF)[name]

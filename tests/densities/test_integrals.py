@@ -6,12 +6,14 @@ import pytest
 from densities.registry import LINE, THREE_COLUMNS, TWO_COLUMNS, stretched
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", LINE)
 def test_one_column_integrates_to_one(name):
     points, weights = stretched(reach=30.0, step=0.002)
     assert abs(weights @ np.exp(LINE[name].log_density(points)) - 1) < 1e-10
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", TWO_COLUMNS)
 def test_two_columns_integrate_to_one(name):
     points, weights = stretched(reach=11.0, step=0.02)
@@ -20,6 +22,7 @@ def test_two_columns_integrate_to_one(name):
     assert abs(weights @ density @ weights - 1) < 1e-7
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_a_marginal_is_the_integral_of_the_joint(name):
     mixture = THREE_COLUMNS[name]
@@ -31,6 +34,7 @@ def test_a_marginal_is_the_integral_of_the_joint(name):
         np.testing.assert_allclose(weights @ np.exp(mixture.log_density(rows)), expected, rtol=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_mean_and_covariance_are_those_of_the_density(name):
     """Of linear combinations of the columns, whose density is found by quadrature of one and two columns."""
@@ -50,6 +54,7 @@ def test_mean_and_covariance_are_those_of_the_density(name):
     np.testing.assert_allclose(product, covariance[0, 2], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_the_mean_of_a_conditional_is_an_integral_over_the_joint(name):
     mixture = THREE_COLUMNS[name]

@@ -15,6 +15,7 @@ HOLES[7] = np.nan
 PATTERNS = [np.flatnonzero(~np.isnan(row)) for row in HOLES]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_a_row_with_holes_has_the_density_of_its_marginal(name):
     mixture = THREE_COLUMNS[name]
@@ -30,6 +31,7 @@ def test_a_row_with_holes_has_the_density_of_its_marginal(name):
         np.testing.assert_allclose(shares[n], expected, rtol=1e-11)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_a_conditional_is_the_joint_over_the_marginal(name):
     mixture = THREE_COLUMNS[name]
@@ -44,6 +46,7 @@ def test_a_conditional_is_the_joint_over_the_marginal(name):
             )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_imputed_entries_are_conditional_means(name):
     mixture = THREE_COLUMNS[name]
@@ -57,6 +60,7 @@ def test_imputed_entries_are_conditional_means(name):
     np.testing.assert_allclose(filled[7], mixture.mean, rtol=1e-12)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_predictions_are_those_of_the_conditionals(name):
     mixture = THREE_COLUMNS[name]
@@ -77,6 +81,7 @@ def test_predictions_are_those_of_the_conditionals(name):
     np.testing.assert_allclose(alone.mean, found.mean[:, 1], rtol=1e-14)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_conditioning_in_two_steps_is_conditioning_at_once(name):
     mixture = THREE_COLUMNS[name]

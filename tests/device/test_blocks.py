@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import caviar as cv
 from caviar.execution.array_libraries import StrictLibrary
+from caviar.execution.device import _spread_out
 from device.devices import reached, strict, sums, uneven_weights
 
 N = 1000
@@ -97,3 +98,14 @@ def test_an_accelerator_gets_blocks_that_its_memory_has_room_for(monkeypatch):
         device = strict()
         assert device.block_rows(plan.rows) <= expected
         assert device.block_rows(plan.rows) >= expected // 2
+
+
+def test_a_sample_for_a_layout_is_of_rows_from_all_over_the_data():
+    x = np.arange(5000.0)
+    passes = reached(cv.models.gaussian_mixture(1, 2), {"x": x[:, None]}, n_iter=1)[-1]
+    sample = _spread_out(passes.source, 1000)
+    (rows,) = sample.columns.values()
+    found = np.round(rows.ravel() - rows.min()).astype(int)
+    assert len(np.unique(found)) == len(found) == sample.n_rows
+    assert 900 <= len(found) <= 1000
+    assert np.histogram(found, 10)[0].min() > 50

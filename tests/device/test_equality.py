@@ -50,6 +50,7 @@ def assert_same_sums(found, expected):
         assert_allclose(found.entropies[factor], entropy, rtol=1e-11, atol=1e-11 * N)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("name", SERVED)
 def test_a_pass_gives_the_same_sums(name, weighted):
@@ -64,6 +65,7 @@ def test_a_pass_gives_the_same_sums(name, weighted):
     assert_same_sums(sums(plan, q, passes.source, strict(block_rows=150)), expected)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", SERVED)
 def test_a_fit_ends_at_the_same_posterior(name):
     data, case = drawn(name), CASES[name]

@@ -8,10 +8,12 @@ from invariants.registry import CASES
 from numpy.testing import assert_allclose
 
 import caviar as cv
+from caviar.engine import loop
 from caviar.engine.device_pass import DevicePass
 from caviar.engine.layout import layout_of
 from caviar.engine.passes import Passes
 from caviar.engine.state import statistics_of
+from caviar.engine.status import Status
 from caviar.engine.work import InferBlocks, rows_at
 from caviar.execution.array_libraries import library_of
 from device.devices import hard, reached, strict, sums
@@ -85,6 +87,7 @@ def single_block(plan, q, source):
     return exact, found, claimed
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("kind", "form"), in_both_forms([*EASY, "far clusters", "farther clusters"]))
 def test_the_error_that_is_claimed_is_the_true_one(kind, form):
     _, plan, q, passes = start(kind, form)
@@ -120,6 +123,7 @@ def test_columns_whose_squares_are_beyond_float32():
     assert np.abs(found - exact).max() < BUDGET
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_ends_as_in_float64_whatever_the_data(kind):
     x, means, precisions = hard(kind)
@@ -173,3 +177,26 @@ def test_a_fall_in_float32_is_asked_again_in_float64():
     there = CASES["joint"].fit(data, executor=strict(dtype="float32"), tol=0.0, max_iter=300)
     here = CASES["joint"].fit(data, tol=0.0, max_iter=300)
     assert_allclose(there.elbo, here.elbo, rtol=1e-11)
+
+
+@pytest.mark.parametrize("goes_wrong", ["improper", "fell"])
+def test_what_goes_wrong_in_float32_is_asked_again_in_float64(goes_wrong, monkeypatch):
+    step, rough = loop._step, []
+
+    def failing(state, passes, memory, change):
+        if rough or passes.is_rough:
+            # after the trials of starts, which are in float64
+            rough.append(passes.is_rough)
+        if len(rough) != 3:
+            return step(state, passes, memory, change)
+        if goes_wrong == "improper":
+            raise cv.ImproperError("a parameter left its domain")
+        return (*step(state, passes, memory, change)[:2], Status.FELL)
+
+    data = CASES["joint"].draw(np.random.default_rng(3), 2000)
+    here = CASES["joint"].fit(data)
+    monkeypatch.setattr(loop, "_step", failing)
+    there = CASES["joint"].fit(data, executor=strict(dtype="float32"))
+    assert rough[:4] == [True, True, True, False]
+    assert there.status is here.status is Status.CONVERGED
+    assert_allclose(there.elbo, here.elbo, atol=1e-6 * 2000)

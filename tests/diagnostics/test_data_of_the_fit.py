@@ -63,6 +63,7 @@ def test_the_order_of_rows_and_their_repetition_by_weights_do_not_matter(saved):
     np.testing.assert_allclose(found[0].log_weights, found[1].log_weights, rtol=1e-9)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "measured-apart"])
 def test_every_fit_knows_its_data(name):
     """Except local variables with a factor each, whose sweeps may end elsewhere: these have no weights anyhow."""

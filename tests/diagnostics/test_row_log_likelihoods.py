@@ -20,6 +20,7 @@ def one_draw(posterior: cv.Posterior, data: dict, seed: int):
     return values, *posterior._evaluator.at_points(data)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_and_prior_make_the_log_joint_density(name):
     case, rng = CASES[name], np.random.default_rng(4)
@@ -135,6 +136,22 @@ def test_words_that_are_counted_in_a_sparse_matrix():
     ]
     np.testing.assert_allclose(found[0], logsumexp(each, axis=0), rtol=1e-9)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
+
+
+def test_a_row_that_known_probabilities_rule_out_has_probability_zero():
+    """Rows of other data than those of the fit may be impossible in one component, or in all."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)
+    words = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.25, 0.75, 0.0]])
+    probabilities = cv.Constant("words", words, plates=component)
+    model = cv.Model(cv.Multinomial("x", 2, probabilities[z], plates=obs))
+    counts = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 2, 0, 0], [1, 0, 1, 0], [0, 0, 0, 2]])
+    values, plan, passes = one_draw(model.fit({"x": counts[:3]}, seed=0), {"x": counts}, 6)
+    each = [w * stats.multinomial(2, p).pmf(counts) for w, p in zip(values["weights"], words, strict=True)]
+    with np.errstate(divide="ignore"):
+        expected = np.log(np.sum(each, axis=0))
+    assert np.isneginf(expected).tolist() == [False, False, False, True, True]
+    np.testing.assert_allclose(row_log_likelihoods(plan, values, passes), expected, rtol=1e-9)
 
 
 def test_a_chain_is_integrated_out_and_its_rows_have_no_density_of_their_own():

@@ -126,6 +126,7 @@ def test_raw_moments_are_off_by_a_tenth_and_more_on_such_data(generate):
     assert np.abs(raw_responsibilities(x, q) - exact).max() > 0.1
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("form", FORMS)
 def test_responsibilities_agree_with_fifty_digits(form, data):
@@ -138,6 +139,7 @@ def test_responsibilities_agree_with_fifty_digits(form, data):
     assert_allclose(r, exact, rtol=0, atol=1e-6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_objective_rises_and_is_never_said_to_fall(form, data):
@@ -147,6 +149,7 @@ def test_the_objective_rises_and_is_never_said_to_fall(form, data):
     assert stated.largest_fall(posterior) < 1e-9
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("form", ["independent-1", "independent-2", "joint-1", "joint-2"])
 def test_the_objective_is_the_log_normalisers_minus_the_divergences(form, data):
@@ -164,6 +167,7 @@ def test_the_objective_is_the_log_normalisers_minus_the_divergences(form, data):
     assert_allclose(posterior.elbo, log_normalisers.sum() - divergence, rtol=1e-8, atol=1e-5)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("form", ["independent-1", "independent-2", "joint-1", "joint-2"])
 def test_means_and_scale_matrices_agree_with_fifty_digits_at_the_same_responsibilities(form, data):
@@ -229,6 +233,7 @@ def _inverse(matrix):
     return np.array((mp.matrix(matrix.tolist()) ** -1).tolist(), dtype=object).reshape(matrix.shape)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_components_that_only_separate_during_the_fit_keep_their_digits(form):
     """Nothing but the data says where the sites are: the start must find them, or the first passes."""

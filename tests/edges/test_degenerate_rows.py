@@ -45,6 +45,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("case", CASES)
 def test_a_proper_prior_makes_every_fit_finite_and_rising(state, case):
@@ -104,6 +105,7 @@ def _log_evidence(x, prior_variance):
     return within + 0.5 * np.log(2 * np.pi / n) - 0.5 * np.log(2 * np.pi * total) - 0.5 * mean**2 / total
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("power", [-500, -300, 300, 498])
 @pytest.mark.parametrize(
     "form", ["independent", "joint", "scalar_independent", "scalar_joint", "known_variance"]
@@ -153,6 +155,7 @@ def test_a_row_of_weight_zero_counts_nothing_whatever_it_holds(state, value):
     assert_allclose(posterior.elbo, without.elbo, rtol=1e-9)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.filterwarnings("ignore::caviar.LostDigitsWarning")
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("weight", [1e-300, 1e-12, 1e12, 1e100, 1e300])

@@ -38,6 +38,7 @@ def fit(form, x, k, labels, **arguments):
     return state(k, x.shape[1]).fit({"x": x}, point=point, max_iter=200, **start, **arguments)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", COLLAPSING)
 def test_a_collapse_is_said_and_its_numbers_are_finite(form, case):
@@ -77,6 +78,19 @@ def test_narrow_components_far_apart_are_no_collapse(form, size, distance):
     assert posterior.status is Status.CONVERGED
     density = -0.5 * np.linalg.slogdet(2 * np.pi * np.e * np.cov(blob.T, bias=True))[1]
     assert_allclose(posterior.elbo, 80 * (density - np.log(2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_a_component_as_narrow_as_the_rounding_of_its_rows_has_collapsed(form, far):
+    """Its width of 3e-10 is sound about zero, and no more than rounding at a million, where digits end at 1e-10."""
+    narrow = 3e-10 * np.random.default_rng(6).standard_normal((40, 2))
+    x, labels = far + np.concatenate([narrow, BLOBS[30:]]), np.repeat([0, 1], [40, 30])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        posterior = fit(form, x, 2, labels)
+    assert posterior.status is (Status.COLLAPSED if far else Status.CONVERGED)
+    assert [own.category for own in told] == ([cv.CollapseWarning] if far else [])
 
 
 def test_a_collapsed_start_is_not_kept_over_a_sound_one():

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
+from caviar.engine.products import block_rows
 from edges import stated
 
 N, K = 2_000_000, 8
@@ -30,6 +31,7 @@ def peak_of(function):
         tracemalloc.stop()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 def test_a_fit_from_the_data(state, x):
     assert peak_of(lambda: state(K, 4).fit({"x": x}, seed=0, max_iter=2)) < LIMIT
@@ -135,3 +137,21 @@ def test_nothing_of_columns_by_columns_where_these_are_uncorrelated(kind, covari
         assert all(np.size(array) <= 2 * WIDE for array in kept)
 
     assert peak_of(use) < WIDE**2 * 8
+
+
+@pytest.mark.parametrize("n_numbers", [2, 24, 600])
+def test_a_block_of_rows_with_very_many_labels(n_numbers):
+    """It is as long as there are labels, up to 16 MB, whatever number of labels there is."""
+    few, many = (block_rows(n_numbers // 2, n_numbers // 2, labels) for labels in (20_000, 10**8))
+    assert 8 * n_numbers * many <= 16 << 20
+    assert 8 * n_numbers * many >= 15 << 20
+    assert few == pytest.approx(min(20_000, many), rel=0.01)
+
+
+def test_second_moments_of_rows_that_share_a_precision_are_summed_without_being_made():
+    """For each of 192 rows they would be 100 x 100 numbers."""
+    n_rows, n_factors = 192, 100
+    data = {"x": np.random.default_rng(0).normal(size=(n_rows, 10))}
+    model = cv.models.probabilistic_pca(10, n_factors)
+    posterior = model.fit(data, init={"loadings": np.ones((10, n_factors))}, max_iter=1)
+    assert peak_of(lambda: posterior.elbo_at({}, data)) < 0.75 * 8 * n_rows * n_factors**2

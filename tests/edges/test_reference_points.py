@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose
 from torture.registry import CASES
 
 import caviar as cv
+from caviar.engine.binding import bind
+from caviar.engine.frame import frame_of
 from caviar.engine.moments import moments
 from caviar.engine.status import Status
 
@@ -96,3 +98,14 @@ def test_a_collapsed_fit_keeps_no_state_that_fell():
     mixture = cv.GaussianMixture(3, reg_covar=0.0, max_iter=8, random_state=0).fit(x)
     assert mixture.posterior_.status is Status.COLLAPSED
     assert np.all(np.diff(mixture.elbo_trace_) >= 0)
+
+
+@pytest.mark.parametrize("power", [-540, 0, 500])
+def test_the_spread_of_columns_with_one_mean_at_any_size(power):
+    """About the common mean; here means and spreads of the columns are equal, and squares may underflow."""
+    obs, column = cv.Plate("obs"), cv.Plate("column", 2)
+    model = cv.Model(cv.Normal("x", cv.Normal("mean", 0.0, 1.0), 1.0, plates=[obs, column]))
+    x = np.array([[0.0, 2.0], [2.0, 0.0], [0.0, 0.0], [2.0, 2.0]])
+    (group,) = frame_of(bind(model.nodes, model.leaves, {"x": np.ldexp(x, power)})).groups
+    assert_allclose(np.ldexp(group.spread, -power), x.std(), rtol=1e-14)
+    assert_allclose(np.ldexp(group.point, -power), x.mean(), rtol=1e-14)

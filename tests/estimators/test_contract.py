@@ -34,6 +34,7 @@ class LabelledWhereKnown(cv.GaussianMixture):
         return super()._rows_to_fit(X, y, *others, reset=reset)
 
 
+@pytest.mark.thinned(6)
 @parametrize_with_checks(
     [
         cv.GaussianMixture(),

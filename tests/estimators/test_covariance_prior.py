@@ -68,6 +68,7 @@ def test_it_is_never_far_below_the_covariance_of_the_data(name):
     assert scores[0] > scores[1] - 0.01
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_elbo_rises_for_every_structure_with_weights_and_missing_entries(structure, family):

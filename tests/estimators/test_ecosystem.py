@@ -60,6 +60,7 @@ def test_weights_are_routed_through_a_search():
     np.testing.assert_array_equal(routed[-1].elbo_trace_, by_hand.elbo_trace_)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_weights_are_repetitions_for_every_structure(estimator, structure):
@@ -82,6 +83,7 @@ def test_fractional_weights_are_a_share_of_a_row(estimator):
     np.testing.assert_allclose(halves.elbo_, whole.elbo_, rtol=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_fits_are_pickled_cloned_and_run_in_other_processes(estimator, structure):
@@ -100,6 +102,7 @@ def test_joblib_gives_the_same_bits():
         np.testing.assert_array_equal(mixture.elbo_trace_, here.elbo_trace_)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_single_precision_stays_so_in_memory_and_sums_are_double(structure):
     rng = np.random.default_rng(0)

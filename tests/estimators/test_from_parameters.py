@@ -42,6 +42,52 @@ def test_roots_of_precisions_are_those_of_scikit_learn(structure):
     np.testing.assert_allclose(mixture.precisions_cholesky_, expected, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize("units", [np.ones(3), np.array([1e-6, 1.0, 1e9])])
+def test_rounding_is_not_asymmetry(units):
+    """Covariances that scikit-learn found have other last bits below the diagonal, and so have their inverses."""
+    from sklearn.mixture import GaussianMixture
+
+    X = np.random.default_rng(0).normal(size=(400, 3)) * units
+    found = GaussianMixture(2, random_state=0, reg_covar=0.0).fit(X)
+    skewed = found.covariances_.copy()
+    # an entry near zero has the rounding of the sum that it is
+    roots = np.sqrt(np.diagonal(skewed, axis1=1, axis2=2))
+    skewed[:, 0, 2] = 1e-16 * roots[:, 0] * roots[:, 2]
+    skewed[:, 2, 0] = -skewed[:, 0, 2]
+    for covariances in (found.covariances_, skewed, np.linalg.inv(np.linalg.inv(skewed))):
+        mixture = cv.GaussianMixture.from_parameters(found.weights_, found.means_, covariances)
+        # SciPy takes columns of such different units for collinear ones
+        inner = 0.5 * (covariances + covariances.swapaxes(1, 2)) / np.outer(units, units)
+        densities = [
+            w * multivariate_normal(m, c).pdf(X / units)
+            for w, m, c in zip(found.weights_, found.means_ / units, inner, strict=True)
+        ]
+        expected = np.log(sum(densities)) - np.log(units).sum()
+        np.testing.assert_allclose(mixture.score_samples(X), expected, rtol=1e-7)
+        again = cv.GaussianMixture.from_parameters(
+            mixture.weights_, mixture.means_, np.linalg.inv(mixture.precisions_)
+        )
+        np.testing.assert_allclose(again.score_samples(X), expected, rtol=1e-7)
+
+
+def test_precisions_of_a_model_may_be_asymmetric_by_rounding():
+    obs, data = cv.Plate("obs"), {"x": np.random.default_rng(1).normal(size=(5, 2))}
+    precision = np.array([[2.0, 1e-17], [-1e-17, 0.5]])
+
+    def elbo(known):
+        return (
+            cv.Model(
+                cv.MultivariateNormal("x", cv.MultivariateNormal("m", np.zeros(2), known), known, plates=obs)
+            )
+            .fit(data)
+            .elbo
+        )
+
+    np.testing.assert_allclose(elbo(precision), elbo(np.diag([2.0, 0.5])), rtol=1e-14)
+    with pytest.raises(cv.ModelError, match="must be symmetric"):
+        elbo(precision + np.array([[0.0, 1e-3], [0.0, 0.0]]))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

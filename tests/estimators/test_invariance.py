@@ -69,6 +69,7 @@ def test_weights_of_one_are_no_weights(estimator):
     assert_same(plain, weighted, 1e-12, ["elbo"])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("factor", "shift"),
     [
@@ -103,6 +104,7 @@ def test_other_units_give_the_transformed_fit(estimator, factor, shift):
     np.testing.assert_allclose(responsibilities, plain.predict_proba(FAITHFUL), atol=1e-6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_threads_give_the_same_bits(estimator, n_jobs):
     X = np.random.default_rng(2).standard_normal((9_000, 2)) + np.repeat([[0.0], [4.0], [9.0]], 3_000, axis=0)
@@ -120,6 +122,7 @@ def test_a_random_state_fixes_the_bits(estimator):
         clone(estimator).set_params(random_state=state).fit(FAITHFUL)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "X",
     [

@@ -34,6 +34,7 @@ def test_maximum_likelihood_is_that_of_the_observed_entries(structure):
     np.testing.assert_allclose(mixture.score_samples(HOLES).sum(), mixture.elbo_, rtol=1e-9)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("estimator", [cv.GaussianMixture, cv.BayesianGaussianMixture])
 def test_rows_without_any_entry_change_nothing_and_get_a_prediction(structure, estimator):
@@ -47,6 +48,7 @@ def test_rows_without_any_entry_change_nothing_and_get_a_prediction(structure, e
     np.testing.assert_allclose(with_empty.score_samples(nothing), 0)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 def test_a_bayesian_fit_is_near_that_of_the_whole_table(structure, family):

@@ -125,3 +125,35 @@ def test_a_known_label_holds_however_far_its_row_is(structure):
     known = labels >= 0
     exact = logs[known, labels[known]].sum() + np.logaddexp.reduce(logs[~known], axis=1).sum()
     np.testing.assert_allclose(mixture.elbo_, exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [cv.GaussianMixture, cv.BayesianGaussianMixture])
+@pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical"])
+def test_rows_with_errors_are_added(estimator, structure):
+    """As their errors vanish it is the mixture of exact rows; large ones are worth less than exact rows."""
+    generator = np.random.default_rng(3)
+    X = np.concatenate([generator.normal(size=(40, 2)), generator.normal(6.0, 1.0, size=(40, 2))])
+    first, later = X[::2], X[1::2]
+
+    def added(noise):
+        mixture = estimator(2, covariance_type=structure, random_state=0, tol=1e-9, max_iter=5_000)
+        if noise is None:
+            return mixture.fit(first).partial_fit(later)
+        errors = np.full(later.shape, noise)
+        return mixture.partial_fit(first, noise_covariance=errors).partial_fit(later, noise_covariance=errors)
+
+    def means(noise):
+        found = added(noise).means_
+        return found[found[:, 0].argsort()]
+
+    np.testing.assert_allclose(means(1e-8), means(None), atol=2e-3)
+    assert 1e-3 < np.abs(means(4.0) - means(None)).max() < 1.0
+
+
+def test_added_rows_have_errors_where_the_first_have():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    noisy = cv.BayesianGaussianMixture(1, random_state=0).fit(X, noise_covariance=[0.1, 0.1])
+    with pytest.raises(cv.ParameterError, match="give noise_covariance= of these rows, too"):
+        noisy.partial_fit(X)
+    with pytest.raises(cv.ParameterError, match="leave noise_covariance= out"):
+        cv.BayesianGaussianMixture(1, random_state=0).fit(X).partial_fit(X, noise_covariance=[0.1, 0.1])

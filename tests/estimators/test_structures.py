@@ -39,6 +39,7 @@ def prior_of(mixture):
     )
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("chosen", [False, True])
 def test_one_component_gives_the_exact_evidence(structure, chosen):
@@ -87,6 +88,7 @@ def test_two_components_stay_below_the_exact_evidence(structure):
     assert mixture.elbo_ > exact - 6
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 def test_densities_integrate_to_one_in_two_dimensions(structure, family):
@@ -195,6 +197,7 @@ def test_map_prior_of_each_structure_is_in_the_objective(structure):
     assert max(nudged) < mixture.posterior_.elbo
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["dirichlet_process", "dirichlet_distribution"])
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_weights_of_a_process_or_a_distribution(structure, kind):
@@ -244,6 +247,7 @@ def test_published_likelihood_of_one_shared_covariance():
     np.testing.assert_allclose(mixture.elbo_, -1126.31593, atol=6e-6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 @pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])

@@ -52,6 +52,7 @@ def nothing_is_left(client):
     assert not kept_by(client)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["independent", "measured-apart", "regression", "vocabulary"])
 def test_a_client_gives_the_bits_of_threads(client, name):
     case = CASES[name]

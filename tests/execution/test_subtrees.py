@@ -16,6 +16,7 @@ class Written:
         self.text = f"({self.text}+{other.text})"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 11, 15, 33])
 def test_a_tree_cut_at_random_is_added_in_the_same_order(n):
     rng = np.random.default_rng(n)

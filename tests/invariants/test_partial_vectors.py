@@ -83,6 +83,7 @@ def _fit(name: str, data: Data, **arguments) -> cv.Posterior:
     return CASES[name][0]().fit(data, **{"seed": 0, "tol": 1e-11, "max_iter": 2000, **arguments})
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_elbo_rises_to_a_point_where_no_factor_can_be_improved(name):
     data = _data(name, 60)
@@ -96,6 +97,7 @@ def test_the_elbo_rises_to_a_point_where_no_factor_can_be_improved(name):
     assert max(slopes.values()) < 2e-3, slopes
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "chain"])
 def test_a_weight_of_two_is_the_row_twice_in_any_order(name):
     data, rng = _data(name, 30), np.random.default_rng(1)
@@ -108,6 +110,7 @@ def test_a_weight_of_two_is_the_row_twice_in_any_order(name):
         np.testing.assert_allclose(other.elbo_trace, weighted.elbo_trace, rtol=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "chain"])
 def test_rows_with_nothing_observed_change_nothing(name):
     data = _data(name, 30)
@@ -115,6 +118,7 @@ def test_rows_with_nothing_observed_change_nothing(name):
     np.testing.assert_allclose(_fit(name, padded).elbo_trace, _fit(name, data).elbo_trace, rtol=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", CASES)
 def test_local_factors_are_in_the_order_of_the_rows(name):
     """Those of a table are those of its rows one by one, and are told to the rows they belong to."""

@@ -18,6 +18,7 @@ def vectors(at: int, plates_of_parent: int, mean_precision: float = 0.2) -> cv.M
     return cv.Model(cv.MultivariateNormal("x", theta[z], plates=plates))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("parent", [0, 1, 2])
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("far", [0.0, 1e6])

@@ -146,6 +146,17 @@ def test_the_eigenvalue_is_that_of_second_differences(monkeypatch):
     assert found[0][0] == pytest.approx(1 + eigenvalues.max(), rel=2e-3)
 
 
+def test_updates_that_do_not_respond_have_no_direction(monkeypatch):
+    model, data, good, _ = _gamma(np.random.default_rng(1))
+    tried = []
+    monkeypatch.setattr(saddles._Response, "of_updates", lambda response, expected: 0 * expected)
+    monkeypatch.setattr(saddles, "_risen", lambda *own: tried.append("a step"))
+    monkeypatch.setattr(saddles, "_swept", lambda *own: tried.append("sweeps"))
+    posterior = model.fit(data, init=good)
+    assert "converged" in str(posterior.status)
+    assert not tried
+
+
 def test_loadings_of_zero_are_left():
     """Principal components begun at nothing: scores and loadings are zero, and no update moves them."""
     rng = np.random.default_rng(0)
@@ -171,6 +182,7 @@ def test_a_factorisation_that_begins_at_zero_is_left():
     assert model.fit(data, init="prior").elbo > best - 1
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", [*CASES])
 def test_a_maximum_is_left_as_it_is(name, monkeypatch):
     """Where nothing rises the fit is that without a look for saddle points, to the bit."""

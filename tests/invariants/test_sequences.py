@@ -78,6 +78,7 @@ def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
         np.testing.assert_allclose(other[name].mean, one[name].mean, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.thinned(3)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gaps", ["", "steps", "entries"])
@@ -90,6 +91,7 @@ def test_any_blocks_give_the_sums_of_one(fit, kind, gaps, monkeypatch):
         assert_same(whole, fit(data, executor=2))
 
 
+@pytest.mark.thinned(2)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
@@ -101,6 +103,7 @@ def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
         np.testing.assert_array_equal(other["transition"].mean, one["transition"].mean)
 
 
+@pytest.mark.thinned(2)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_local_factors_do_not_depend_on_the_blocks(fit, kind, monkeypatch):
@@ -154,6 +157,7 @@ def _coefficients(plan: Any) -> Any:
     return plan.rows.coefficients(statistics_of(plan, q))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("size", [1, 100, 5_000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_are_whole_sequences(kind, size, monkeypatch):

@@ -11,6 +11,7 @@ from caviar.numerics.linalg import inverse
 UNITS = (1e-25, 1.0, 1e25)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("correlation", [0.5, 1e-8, 1e-14])
 @pytest.mark.parametrize("units", list(permutations(UNITS)))
 def test_the_inverse_of_a_factor_has_its_digits_in_any_units(units, correlation):
@@ -22,6 +23,7 @@ def test_the_inverse_of_a_factor_has_its_digits_in_any_units(units, correlation)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("units", list(permutations(UNITS)))
 def test_a_mixture_of_columns_in_any_units_is_the_mixture(units, joint):

@@ -19,6 +19,7 @@ def _data(name):
     return CASES[name].draw(np.random.default_rng(0), ROWS)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", CASES)
 def test_right_models_pass(name):
     report = check_model(
@@ -102,6 +103,7 @@ def _failed(name, **arguments):
     return {check.name for check in report.checks if not check.passed}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("name", "variable"), [("factorised-normal", "tau"), ("joint", "weights")])
 @pytest.mark.parametrize("coefficient", [1.02, 0.5])
 def test_a_wrong_coefficient_in_an_update_is_caught(monkeypatch, name, variable, coefficient):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caviar.families import FAMILIES, Categorical, Normal
+from caviar.families import FAMILIES, Categorical, Normal, NormalGamma, NormalWishart
 
 
 def directions(q, rng):
@@ -111,6 +111,26 @@ def test_natural_parameters_of_different_batch_shapes_broadcast(q):
     assert mixed.batch_shape == whole.batch_shape == q.batch_shape
     np.testing.assert_allclose(mixed.entropy(), whole.entropy(), rtol=1e-13)
     np.testing.assert_allclose(mixed.log_partition, whole.log_partition, rtol=1e-13)
+
+
+@pytest.mark.parametrize("position", [1, 2])
+@pytest.mark.parametrize(
+    "joint",
+    [
+        NormalWishart([[0.0, 1.0], [2.0, -3.0], [4.0, 5.0]], 2.0, 4.0, np.eye(2)),
+        NormalGamma([0.0, 2.0, -4.0], 2.0, 3.0, 1.5),
+    ],
+    ids=["normal-wishart", "normal-gamma"],
+)
+def test_a_precision_that_a_batch_shares_is_one_for_each_of_its_members(joint, position):
+    natural = list(joint.natural)
+    natural[position] = natural[position][0]
+    shared = joint.from_natural(tuple(natural))
+    assert shared.batch_shape == (3,)
+    for name in joint._parameters():
+        np.testing.assert_allclose(getattr(shared, name), getattr(joint, name), rtol=1e-14, strict=True)
+    for found, expected in zip(shared[1:].expected_statistics, joint.expected_statistics, strict=True):
+        np.testing.assert_allclose(found, expected[1:], rtol=1e-13, atol=1e-14, strict=True)
 
 
 def test_printed_form_names_family_parameters_and_batch(q):

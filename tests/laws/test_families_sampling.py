@@ -86,6 +86,25 @@ def test_labels_of_probability_zero_are_never_drawn():
     assert set(np.unique(labels)) == {1, 3}
 
 
+class Highest(np.random.Generator):
+    """A generator whose uniform numbers are the largest below one."""
+
+    def random(self, size=None):
+        return np.full(size, np.nextafter(1.0, 0.0))
+
+
+def test_the_highest_uniform_number_draws_the_last_label_that_is_possible():
+    """Also where probabilities add up to less than one by rounding."""
+    sums, draws = [], []
+    for size in range(3, 60):
+        probabilities = np.append(np.full(size, 1.0 / size), 0.0)
+        labels = Categorical(probabilities)
+        sums.append(labels.probabilities.cumsum()[-1])
+        draws.append(int(labels.sample(None, Highest(np.random.PCG64(0)))) - size)
+    assert min(sums) < 1.0
+    assert set(draws) == {-1}
+
+
 def test_draws_at_the_edge_of_the_degrees_of_freedom_are_finite():
     draws = Wishart(1.0 + 1e-8, np.eye(2)).sample(100, seed=0)
     assert np.all(np.isfinite(draws))

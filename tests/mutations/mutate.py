@@ -1,30 +1,42 @@
 """Change one place of the library at a time, and see whether a test fails: what survives is not tested.
 
-Run from the root of the project, with the packages of ``caviar[dev]``::
+Run from the root of the project::
 
     python tests/mutations/mutate.py --count 100 --seed 0
 
-First the tests run once under coverage, so that each mutant is tried only by tests that execute its line (the file
-``.mutations/coverage`` is kept for the next time; ``--fresh`` makes it anew). A mutant is one of: another operator of
-arithmetic or comparison, a sign or a ``not`` left out, another constant, a condition turned round. It is written to
-a copy of the source, never to the source itself. The table at the end lists what no test has noticed.
+First the tests run once on a source whose statements are marked (``marks.py``), which takes as long as the tests do;
+what each of them executes is kept in ``.mutations`` until the source changes. Then each mutant is tried by the tests
+that execute its statement, the fastest first, up to the first that fails or ``--seconds`` of them. A mutant is one of:
+another operator of arithmetic or comparison, a sign or a ``not`` left out, another constant, ``and`` for ``or``. It is
+written to a copy of the source, never to the source itself. The table at the end lists what no test has noticed; try
+these again with ``--only`` and more seconds before writing a test. Tests run in forks of this process: not on Windows.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import compileall
+import hashlib
+import importlib
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
+from multiprocessing import get_context
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
 WORK = ROOT / ".mutations"
 PACKAGES = ("engine", "families")
 FOLDERS = (
@@ -34,12 +46,22 @@ FOLDERS = (
     "edges",
     "schedules",
     "posterior",
-    "estimators",
-    "densities",
+    "starts",
+    "language",
+    "checkpoint",
+    "execution",
     "simulation",
+    "random_models",
+    "densities",
+    "data",
+    "storage",
+    "diagnostics",
+    "device",
+    "estimators",
 )
-MOST_TESTS = 60
-SECONDS = 300
+OPTIONS = ("-q", "--no-header", "--tb=line", "-p", "no:cacheprovider")
+PRELOADED = ("hypothesis", "scipy.linalg", "scipy.sparse", "scipy.stats", "sklearn.mixture")
+FIRST_SECONDS = 2.0  # processor time of the tests that are run first
 
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
 COMPARISONS = {
@@ -58,19 +80,47 @@ COMPARISONS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A place that can be changed: the file, its number among the places of the file, and its line."""
+    """A place that can be changed: the file, its number among the places of the file, and its line.
+
+    ``statement`` is the line at which the innermost statement around it begins, None if that runs on import.
+    """
 
     path: Path
     number: int
     line: int
     what: str
+    statement: int | None
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test that passes: its name and its processor time in seconds."""
+
+    name: str
+    seconds: float
+
+    @property
+    def file(self) -> str:
+        return self.name.split("::")[0]
 
 
 class _Changer(ast.NodeTransformer):
     """Number the places of a module, and change the one with a given number."""
 
     def __init__(self, wanted: int | None = None) -> None:
-        self.wanted, self.found = wanted, []
+        self.wanted = wanted
+        self.found: list[tuple[int, str, int | None]] = []
+        self.statement: int | None = None
+        self.functions = 0
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)
+        outer, self.statement = self.statement, node.lineno if self.functions else None
+        try:
+            return super().visit(node)
+        finally:
+            self.statement = outer
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         return node  # words of messages
@@ -87,11 +137,13 @@ class _Changer(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.functions += 1
         node.body = [self.visit(statement) for statement in node.body]
+        self.functions -= 1
         return node
 
     def _is_wanted(self, node: ast.AST, what: str) -> bool:
-        self.found.append((node.lineno, what))
+        self.found.append((node.lineno, what, self.statement))
         return len(self.found) - 1 == self.wanted
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -131,17 +183,50 @@ class _Changer(ast.NodeTransformer):
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        is_number = isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
-        if is_number and self._is_wanted(node, f"{node.value} -> {node.value + 1}"):
-            return ast.copy_location(ast.Constant(node.value + 1), node)
+        value = node.value
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return node
+        if self._is_wanted(node, f"{value} -> {value + 1}"):
+            return ast.copy_location(ast.Constant(value + 1), node)
         return node
+
+
+class _Marker(ast.NodeTransformer):
+    """Call ``mark`` before the statements of functions at the given lines."""
+
+    def __init__(self, numbers: dict[int, int]) -> None:
+        self.numbers = numbers
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if isinstance(node, (ast.Module, ast.ClassDef)):
+            return node
+        for field in ("body", "orelse", "finalbody"):
+            statements = getattr(node, field, None)
+            if isinstance(statements, list):
+                setattr(node, field, [one for statement in statements for one in self._marked(statement)])
+        return node
+
+    def _marked(self, statement: ast.stmt) -> list[ast.stmt]:
+        number = self.numbers.get(statement.lineno)
+        if number is None:
+            return [statement]
+        return [*ast.parse(f"_mark({number})").body, statement]
+
+
+def files() -> list[Path]:
+    """Return the files that are changed."""
+    return [path for package in PACKAGES for path in sorted((SOURCE / "caviar" / package).rglob("*.py"))]
 
 
 def places(path: Path) -> list[Place]:
     """Return all places of a file."""
     changer = _Changer()
     changer.visit(ast.parse(path.read_text()))
-    return [Place(path, number, line, what) for number, (line, what) in enumerate(changer.found)]
+    return [
+        Place(path, number, line, what, statement)
+        for number, (line, what, statement) in enumerate(changer.found)
+    ]
 
 
 def mutated(place: Place) -> str:
@@ -150,93 +235,154 @@ def mutated(place: Place) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def run(arguments: list[str], source: Path, seconds: float) -> tuple[bool, str]:
-    """Run pytest on a copy of the source; return whether it passed, and its last line."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(source),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-        *arguments,
-    ]
-    try:
-        end = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+def marked(path: Path, numbers: dict[int, int]) -> str:
+    """Return the source of a file whose statements at the given lines call ``mark`` with their number."""
+    tree = ast.parse(path.read_text())
+    last = max((n for n, one in enumerate(tree.body) if _is_from_future(one)), default=0)
+    tree = _Marker(numbers).visit(tree)
+    tree.body[last + 1 : last + 1] = ast.parse("from marks import mark as _mark").body
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _is_from_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def copied(name: str) -> Path:
+    """Return a fresh copy of the source, compiled."""
+    copy = WORK / name
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(copy, quiet=1)
+    return copy
+
+
+def environment(source: Path, **more: str) -> dict[str, str]:
+    """Return the environment in which tests import a copy of the source."""
+    path = os.pathsep.join([str(source), str(Path(__file__).parent)])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **more}
+
+
+class Executed:
+    """Which tests execute which statements: measured once, and kept as long as the source is the same."""
+
+    def __init__(self, fresh: bool) -> None:
+        self.statements = sorted(
+            {(place.path, place.statement) for path in files() for place in places(path) if place.statement}
         )
-    except subprocess.TimeoutExpired:
-        return False, "too slow"
-    lines = [line for line in end.stdout.splitlines() if line.strip()]
-    return end.returncode == 0, lines[-1] if lines else end.stderr[-200:]
+        digest = hashlib.sha256(b"".join(path.read_bytes() for path in files())).hexdigest()
+        kept = WORK / f"executed-{digest[:16]}.jsonl"
+        if fresh or not kept.exists():
+            self._measure(kept)
+        self.tests: list[Test] = []
+        self.by_statement: dict[tuple[Path, int], list[Test]] = {}
+        self.by_file: dict[Path, list[Test]] = {}
+        for line in kept.read_text().splitlines():
+            self._add(json.loads(line))
+
+    def _measure(self, kept: Path) -> None:
+        source, unfinished = copied("marked"), kept.with_suffix(".unfinished")
+        for path in files():
+            numbers = {line: n for n, (own, line) in enumerate(self.statements) if own == path}
+            (source / path.relative_to(SOURCE)).write_text(marked(path, numbers))
+        unfinished.unlink(missing_ok=True)
+        tests = [str(ROOT / "tests" / folder) for folder in FOLDERS]
+        variables = environment(source, EXECUTED=str(unfinished))
+        command = [sys.executable, "-m", "pytest", *OPTIONS, "-p", "marks", *tests]
+        end = subprocess.run(command, cwd=ROOT, env=variables, check=False)
+        if end.returncode not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            raise SystemExit("the tests did not run to their end, so nothing is known of what they execute")
+        unfinished.rename(kept)
+
+    def _add(self, found: dict) -> None:
+        test = Test(found["test"], found["seconds"])
+        self.tests.append(test)
+        statements = [self.statements[number] for number in found["marks"]]
+        for statement in statements:
+            self.by_statement.setdefault(statement, []).append(test)
+        for path in {path for path, _ in statements}:
+            self.by_file.setdefault(path, []).append(test)
+
+    def by(self, place: Place) -> list[Test]:
+        """Return the tests that execute a place, or for one that runs on import its file; the fastest first."""
+        if place.statement is None:
+            found = self.by_file.get(place.path, [])
+        else:
+            found = self.by_statement.get((place.path, place.statement), [])
+        return sorted(found, key=lambda test: test.seconds)
 
 
-def measure() -> None:
-    """Run the tests under coverage, each line with the tests that execute it."""
-    settings = WORK / "settings"
-    settings.write_text(
-        f"[run]\ndata_file = {WORK / 'coverage'}\n"
-        f"source = {', '.join(str(ROOT / 'src' / 'caviar' / package) for package in PACKAGES)}\n"
-    )
-    tests = [str(ROOT / "tests" / folder) for folder in FOLDERS]
-    options = [f"--cov-config={settings}", "--cov", "--cov-context=test", "--cov-report="]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-n", "2", *options, *tests]
-    subprocess.run(command, cwd=ROOT, env=environment, check=False)
+def rounds(tests: list[Test], most: float) -> Iterator[list[Test]]:
+    """Yield the tests in two rounds: those that are done at once, and as many others as there is time for.
 
-
-def tests_by_line() -> dict[tuple[str, int], list[str]]:
-    """Return the tests that execute each line."""
-    from coverage import CoverageData
-
-    data = CoverageData(str(WORK / "coverage"))
-    data.read()
-    found: dict[tuple[str, int], list[str]] = {}
-    for file in data.measured_files():
-        for line, contexts in data.contexts_by_lineno(file).items():
-            found[file, line] = sorted({name.split("|")[0] for name in contexts if name})
-    return found
-
-
-def chosen(tests: list[str], rng: random.Random) -> list[str]:
-    """Return some of the tests, from as many files as there are."""
-    by_file: dict[str, list[str]] = {}
+    A test counts a little more than its own time, since its file must be read; files take turns.
+    """
+    seen: dict[str, int] = {}
+    turns = []
     for test in tests:
-        by_file.setdefault(test.split("::")[0], []).append(test)
-    for own in by_file.values():
-        rng.shuffle(own)
-    ranked = sorted((number, test) for own in by_file.values() for number, test in enumerate(own))
-    return [test for _, test in ranked[:MOST_TESTS]]
+        seen[test.file] = seen.get(test.file, 0) + 1
+        turns.append((seen[test.file], test.seconds, test.name, test))
+    in_turn = [test for *_, test in sorted(turns)]
+    spent = list(accumulate(test.seconds + 0.05 for test in in_turn))
+    first = [test for test, until in zip(in_turn, spent, strict=True) if until <= FIRST_SECONDS]
+    first = first or in_turn[:1]
+    yield first
+    rest = [test for test, until in zip(in_turn, spent, strict=True) if until <= most]
+    yield rest[len(first) :]
 
 
-def tried(
-    count: int, seed: int, executed: dict[tuple[str, int], list[str]]
-) -> Iterator[tuple[Place, bool, str]]:
-    """Try mutants one after the other; yield the place, whether it survived, and what pytest said."""
-    rng = random.Random(seed)
-    files = [
-        path for package in PACKAGES for path in sorted((ROOT / "src" / "caviar" / package).rglob("*.py"))
-    ]
-    every = [place for path in files for place in places(path)]
-    source = WORK / "src"
-    for place in rng.sample(every, min(count, len(every))):
-        tests = executed.get((str(place.path), place.line), [])
+def run(tests: list[Test], source: Path) -> tuple[bool, str]:
+    """Run tests on a copy of the source, up to the first that fails; return whether all pass, and what fails.
+
+    They run in a fork of this process, which has imported the large packages already.
+    """
+    limit = 60 + 10 * sum(test.seconds for test in tests)
+    log = WORK / "log"
+    child = get_context("fork").Process(target=_run_here, args=([test.name for test in tests], source, log))
+    child.start()
+    child.join(limit)
+    if child.is_alive():
+        child.kill()
+        child.join()
+        return False, f"not done in {limit:.0f} s"
+    said = log.read_text()
+    if "ERROR: not found:" in said:
+        raise SystemExit("a test is no longer there; measure anew with --fresh")
+    failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return child.exitcode == 0, failed[0] if failed else said.strip()[-200:]
+
+
+def _run_here(names: list[str], source: Path, log: Path) -> NoReturn:
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ.update(environment(source))
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(source))
+    os.chdir(ROOT)
+    code = pytest.main([*OPTIONS, "-x", "-W", "ignore::pytest.PytestAssertRewriteWarning", *names])
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def tried(sampled: Iterable[Place], executed: Executed, most: float) -> Iterator[tuple[Place, bool, str]]:
+    """Try mutants one after the other; yield the place, whether it survives, and what pytest says."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    source = copied("mutant")
+    for place in sampled:
+        tests = executed.by(place)
         if not tests:
-            yield place, True, "no test executes this line"
+            yield place, True, "no test executes this statement"
             continue
-        shutil.rmtree(source, ignore_errors=True)
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        (source / place.path.relative_to(ROOT / "src")).write_text(mutated(place))
-        survived, end = run(chosen(tests, rng), source, SECONDS)
-        yield place, survived, end
+        copy = source / place.path.relative_to(SOURCE)
+        copy.write_text(mutated(place))
+        survives, end = True, ""
+        for some in rounds(tests, most):
+            if survives and some:
+                survives, end = run(some, source)
+        shutil.copy2(place.path, copy)
+        yield place, survives, f"{len(tests)} tests execute it" if survives else end
 
 
 def main() -> None:
@@ -245,20 +391,23 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=100, help="mutants")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--fresh", action="store_true", help="measure anew which test executes which line")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of mutants in the table, from 1")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests for a mutant, at most")
+    parser.add_argument("--fresh", action="store_true", help="measure anew which test executes what")
     arguments = parser.parse_args()
     WORK.mkdir(exist_ok=True)
-    if arguments.fresh or not (WORK / "coverage").exists():
-        measure()
+    executed = Executed(arguments.fresh)
+    every = [place for path in files() for place in places(path)]
+    sampled = random.Random(arguments.seed).sample(every, min(arguments.count, len(every)))
+    numbers = arguments.only or range(1, len(sampled) + 1)
     survivors, start = [], time.monotonic()
-    for number, (place, survived, end) in enumerate(
-        tried(arguments.count, arguments.seed, tests_by_line()), 1
-    ):
+    outcomes = tried([sampled[number - 1] for number in numbers], executed, arguments.seconds)
+    for number, (place, survives, end) in zip(numbers, outcomes, strict=True):
         where = f"{place.path.relative_to(ROOT)}:{place.line}  {place.what}"
-        print(f"{number:4d}  {'SURVIVED' if survived else 'killed':8}  {where}  ({end})", flush=True)
-        if survived:
-            survivors.append(where)
-    print(f"\n{len(survivors)} of {number} survived, {time.monotonic() - start:.0f} s")
+        print(f"{number:4d}  {'SURVIVES' if survives else 'killed':8}  {where}  ({end})", flush=True)
+        if survives:
+            survivors.append(f"{number:4d}  {where}")
+    print(f"\n{len(survivors)} of {len(numbers)} survive, {time.monotonic() - start:.0f} s")
     print("\n".join(survivors))
 
 

@@ -39,6 +39,7 @@ def assert_exact(chain: MarkovChain) -> None:
     np.testing.assert_array_equal(chain.mode(), exact.best)
 
 
+@pytest.mark.thinned(4)
 @CUTS
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 30.0, 300.0, 2000.0])
@@ -46,6 +47,14 @@ def assert_exact(chain: MarkovChain) -> None:
 def test_smoothing_is_the_sum_over_all_paths(seed, spread, zeros, cut, monkeypatch):
     monkeypatch.setattr(implementation, "_LONGEST_UNCUT", cut)
     assert_exact(chain_of(seed, spread, zeros))
+
+
+@CUTS
+def test_ordinary_sequences_need_no_logarithms(cut, monkeypatch):
+    """Scaled messages are exact there, and several times faster."""
+    monkeypatch.setattr(implementation, "_LONGEST_UNCUT", cut)
+    monkeypatch.setattr(implementation, "_sums_by_logarithm", None)
+    assert_exact(chain_of(3, 1.0, False))
 
 
 @CUTS

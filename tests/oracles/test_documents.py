@@ -79,6 +79,7 @@ def found_by_kernel(
     return found.concentration, total, bounds
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("sweeps", [0, 1, 7])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_block_is_that_of_a_literal_loop(seed: int, sweeps: int) -> None:

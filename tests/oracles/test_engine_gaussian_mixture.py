@@ -113,6 +113,7 @@ def test_independent_form_elbo_terms_are_the_literal_ones(seed, d, k):
     assert sum(posterior.elbo_terms.values()) == pytest.approx(posterior.elbo, rel=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("order", [("mean", "precision", "weights"), ("precision", "weights", "mean")])
 @pytest.mark.parametrize(("seed", "d", "k"), CASES)
 def test_independent_form_sweeps_are_the_literal_sweeps(seed, d, k, order):

@@ -92,6 +92,7 @@ def test_joint_factor_of_numbers_is_exact():
     np.testing.assert_allclose(local["t"].conditional.mean, expected, rtol=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(5))
 def test_separate_factors_are_lower(seed):
     """With `factors=[]` q(z) q(t) is a smaller family, so that its ELBO is lower; `elbo_at` finds the same locals."""
@@ -107,6 +108,7 @@ def test_separate_factors_are_lower(seed):
     assert joint.elbo_terms.keys() == {"x", "z,t"}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_separate_factors_are_the_literal_ones(seed):
     """With `factors=[]` the ELBO is the literal sum over rows for q(z) q(t), which are at their fixed point."""

@@ -7,6 +7,7 @@ import pytest
 from bayespy.nodes import Gamma, GaussianARD, GaussianMarkovChain, SumMultiply
 from scipy.special import digamma, multigammaln
 from scipy.stats import multivariate_normal
+from thinning import amount
 
 import caviar as cv
 from caviar import families
@@ -226,4 +227,4 @@ def statement(noise: str, transition: str) -> cv.Model:
 def test_every_form_passes_the_verification_kit(noise, transition):
     rng = np.random.default_rng(3)
     data = {"x": rng.normal(size=(15, 3)), "starts": np.arange(15) % 6 == 0}
-    check_model(statement(noise, transition), data).raise_if_failed()
+    check_model(statement(noise, transition), data, n_draws=amount(150, 500)).raise_if_failed()

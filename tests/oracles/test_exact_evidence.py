@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
+from thinning import amount
 
 from caviar import _errors as errors
 from caviar._typing import Array
@@ -76,6 +77,7 @@ def test_evidence_is_the_integral_over_the_means(
     assert _evidence(X, model) == pytest.approx(_evidence_by_quadrature(X, model), abs=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(10))
 def test_evidence_is_the_sum_over_assignments_of_n_by_n_normal_densities(seed: int) -> None:
     x, model, _ = _random_case(seed)
@@ -89,7 +91,7 @@ def test_evidence_is_the_sum_over_assignments_of_n_by_n_normal_densities(seed: i
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=amount(20, 60), deadline=None)
 def test_elbo_lies_below_the_evidence_by_the_divergence(seed: int) -> None:
     """For any q at all, not only for a fixed point."""
     x, model, q = _random_case(seed)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, multivariate_t, norm
+from thinning import amount
 
 import caviar as cv
 from caviar import families
@@ -54,6 +55,7 @@ def _maximise_with(x, r, k, mean):
     return em.Parameters(free.weights, means, covariances)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_em_with_one_known_mean_is_that_of_a_literal_loop(k):
     x = _rows(k, centres=0.5 * CENTRES)
@@ -83,6 +85,7 @@ def test_em_with_one_known_mean_is_that_of_a_literal_loop(k):
     )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("model", [maximum_likelihood_mixture, gaussian_mixture, normal_wishart_mixture])
 def test_a_start_from_the_data_gives_known_components_the_rows_near_them(model, seed):
@@ -297,6 +300,7 @@ def test_joint_mixture_with_one_known_component_against_the_literal_bound():
     assert np.diff(fit.elbo_trace).min() >= -1e-9
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_against_the_sum_over_all_labels(seed):
     """The exact log p(x, mu_0 = v) sums over labels, the other mean integrated out; the bound is below, and near."""
@@ -385,12 +389,12 @@ def test_every_kind_of_variable_passes_the_checks(case):
     model, data = case()
     if case is _global_labels:
         posterior = model.fit(data, seed=0, tol=1e-14)
-        estimate = cv.testing.elbo_estimate(posterior, data, n_draws=1000)
+        estimate = cv.testing.elbo_estimate(posterior, data, n_draws=amount(300, 1000))
         assert abs(estimate.value - posterior.elbo) < 4 * estimate.error
         np.testing.assert_array_equal(posterior["z"].probabilities[[0, 3]], np.eye(2))
         np.testing.assert_array_equal(posterior["z"].sample(5, seed=0)[:, [0, 3]], [[0, 1]] * 5)
         return
-    report = cv.testing.check_model(model, data, n_draws=300, n_directions=12)
+    report = cv.testing.check_model(model, data, n_draws=amount(100, 300), n_directions=12)
     assert report.passed, str(report)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import log_expit, log_ndtr
 from scipy.stats import norm
+from thinning import amount
 
 import caviar as cv
 from caviar import models
@@ -190,7 +191,7 @@ def test_predictors_of_every_kind_pass_the_kit(link: str) -> None:
     rng = np.random.default_rng(10)
     known = {"X": rng.normal(size=(40, 2)), "county": rng.integers(0, 3, 40), "dose": rng.normal(size=40)}
     data = {**known, "y": model.simulate(1, data=known)["y"]}
-    check_model(model, data, n_draws=1000).raise_if_failed()
+    check_model(model, data, n_draws=amount(250, 1000)).raise_if_failed()
 
 
 @pytest.mark.parametrize("link", LINKS)

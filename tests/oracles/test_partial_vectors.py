@@ -65,6 +65,7 @@ def _theta(q, index=...):
     )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mixture_follows_the_literal_loop(seed):
     """D = 4, K = 3, 30% missing: the ELBO after each of 25 sweeps, and every factor after the last."""
@@ -116,6 +117,7 @@ def _log_evidence(x, prior, n_nodes=400):
     return float(logsumexp(each))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("gone", "n_nodes"), [([(1, 0)], 120), ([(0, 0), (2, 1)], 48)])
 def test_the_bound_lies_below_the_evidence(gone, n_nodes):
     x, prior = _rows(2, 4, 2, 1, 0.0), _prior(2, 2, 1)

@@ -112,6 +112,7 @@ FITS = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", FITS)
 def test_the_fit_is_that_of_the_dense_array(name, counts):
     state, others, settings = FITS[name]

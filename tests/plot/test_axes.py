@@ -12,6 +12,7 @@ import caviar as cv
 from plot.gallery import GALLERY
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", GALLERY)
 def test_given_axes_are_drawn_into_and_given_back(name):
     picture = GALLERY[name]
@@ -30,6 +31,7 @@ def test_given_axes_are_drawn_into_and_given_back(name):
         assert len(drawn.ravel()) == len(own.ravel())
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", GALLERY)
 def test_settings_are_left_as_they_were(name):
     before = dict(mpl.rcParams)
@@ -37,6 +39,7 @@ def test_settings_are_left_as_they_were(name):
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", GALLERY)
 def test_every_label_lies_inside_the_picture_and_axes_are_labelled(name):
     drawn = GALLERY[name].draw()

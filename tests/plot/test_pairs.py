@@ -37,6 +37,7 @@ STRUCTURES = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_axes_of_the_outlines_are_those_of_the_covariances(structure):
     rows = (ROWS - np.nanmean(ROWS, axis=0)) / np.nanstd(ROWS, axis=0)
@@ -60,6 +61,7 @@ def test_the_axes_of_the_outlines_are_those_of_the_covariances(structure):
                 np.testing.assert_allclose(outline[:120].mean(axis=0), mixture.means_[k][[j, i]], atol=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("structure", ["full", "independent", "tied", "diag", "spherical", "unit"])
 def test_the_small_ellipses_hold_the_mean_with_the_probability_asked_for(structure):
     mixture = (

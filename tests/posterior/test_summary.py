@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from invariants.registry import CASES
 from scipy import stats
+from thinning import amount
 
 import caviar as cv
 
@@ -22,6 +23,7 @@ def _parts(name, draws):
     )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "map"])
 def test_figures_are_those_of_draws(name):
     """Mean, sd and the ends of a 90% interval of every entry agree with draws from the factors."""
@@ -107,9 +109,9 @@ def test_intervals_of_mean_field_are_called_so():
 
 
 def test_exact_intervals_hold_what_they_say_and_those_of_mean_field_less():
-    """On data of the model itself, by the quantile of the true mean under q, from 400 data sets."""
+    """On data of the model itself, by the quantile of the true mean under q, from many data sets."""
     rng, inside = np.random.default_rng(0), {True: [], False: []}
-    for _ in range(400):
+    for _ in range(amount(200, 400)):
         precision = rng.gamma(2.0) / 2
         m = rng.normal(0, (0.1 * precision) ** -0.5)
         data = {"x": rng.normal(m, precision**-0.5, 3)}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from thinning import amount
 
 from .choices import Choices
 from .statement import Stated, state
@@ -21,9 +22,9 @@ _WANTED = os.environ.get("CAVIAR_RANDOM_MODELS")
 
 
 def examples(usual: int) -> settings:
-    """Return the settings of a test that usually tries so many models."""
+    """Return the settings of a test that tries so many models in `make test-all`, and a quarter in `make test`."""
     return settings(
-        max_examples=int(_WANTED or usual),
+        max_examples=int(_WANTED or amount(-(-usual // 4), usual)),
         derandomize=_WANTED is None,
         deadline=None,
         database=None,

@@ -80,6 +80,7 @@ class Tables:
         return weights.sum()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(MANY))
 def test_the_evidence_or_the_first_impossible_row(seed):
     rng = np.random.default_rng(seed)

@@ -36,6 +36,7 @@ def elbos(monkeypatch):
     return found
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
 def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, accelerate, elbos):

@@ -5,6 +5,7 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
+from caviar.engine import stochastic
 from schedules.test_incremental import CHAINS, three_clusters
 
 
@@ -23,6 +24,7 @@ def test_steps_of_size_one_over_t_average_the_batches_exactly():
     np.testing.assert_allclose(found["mean"].mean, batch["mean"].mean, atol=1e-9)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
 def test_every_model_has_stochastic_fits_with_an_exact_objective(name):
     case = CASES[name]
@@ -127,3 +129,14 @@ def test_point_masses():
 def test_settings_out_of_range_are_refused(arguments, message):
     with pytest.raises(cv.ParameterError, match=message):
         cv.Stochastic(**arguments)
+
+
+def test_a_checkpoint_may_be_written_after_every_batch(monkeypatch):
+    steps, record = [], stochastic.record
+    monkeypatch.setattr(
+        stochastic, "record", lambda settings, walk: (steps.append(walk.step), record(settings, walk))
+    )
+    model = cv.models.normal_wishart_mixture(2, 3)
+    model.fit({"x": three_clusters()}, init="prior", schedule=cv.Stochastic(1_000), max_iter=2)
+    assert sorted(set(steps)) == list(range(len(set(steps))))
+    assert max(steps) == 2 * -(-len(three_clusters()) // 1_000)

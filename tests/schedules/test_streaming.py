@@ -135,6 +135,7 @@ def test_what_cannot_be_a_prior_is_refused():
         first.update({"x": rng.poisson(3, (10, 4))}, data_plate="obs")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical", "unit"])
 @pytest.mark.parametrize("estimator", [cv.BayesianGaussianMixture, cv.GaussianMixture])
 def test_mixtures_take_their_rows_in_parts(estimator, covariance_type):

@@ -131,6 +131,7 @@ def test_given_values_are_held():
     assert draw["theta"].mean == 1e3
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", CASES)
 def test_every_model_simulates_values_that_it_can_be_fitted_to(name):
     """Shapes are those that a fit takes, the seed decides every bit, and the log joint density there is finite."""

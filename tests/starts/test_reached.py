@@ -20,6 +20,10 @@ FAST = (
     "widths 0.1 and 3, order (1, 0)",
     "concentrations, order (1, 2, 0)",
     "known weights, order (1, 2, 0)",
+    "known weights of five counts",
+    "rates multiplied",
+    "one mean, widths 0.1, 1 and 10",
+    "two pairs of states in turn",
     "four columns",
     "three values",
     "known transitions, turned",
@@ -36,6 +40,7 @@ NOT_REACHED = {
 """Models that fewer than nine seeds in ten reach, and how they end."""
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", FAST)
 def test_a_default_fit_ends_where_the_truth_leads(name):
     assert max(CASES[name].shortfalls(2)) <= TOLERANCE

@@ -1,6 +1,7 @@
 """A child process that loads damaged files under limits of memory and time, and prints what was wrong, line by line.
 
-Usage: python hostile_child.py OUTPUT FIRST COUNT, with a folder to write to. The files are made from those that are
+Usage: python hostile_child.py OUTPUT NUMBER..., with a folder to write to, and numbers of mutants. These are made from
+the files that are
 stored beside this program; what to do with a loaded one stands beside each.
 """
 
@@ -111,8 +112,8 @@ def use(found: Any, numbers: dict[str, Any], folder: Path) -> str:
     return ""
 
 
-def main(folder: Path, first: int, count: int) -> None:
-    """Load what the numbers from ``first`` make of the files, and print what was wrong."""
+def main(folder: Path, chosen: list[int]) -> None:
+    """Load what these numbers make of the files, and print what was wrong."""
     files = sorted(STORED.glob("format-*/*.caviar"))
     contents = {path: path.read_bytes() for path in files}
     numbers = {path: json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) for path in files}
@@ -143,11 +144,11 @@ def main(folder: Path, first: int, count: int) -> None:
             tally["wrong"] += 1
             print(json.dumps({"wrong": f"{what} of {path.name}: {problem}"}), flush=True)
 
-    if first == 0:
+    if 0 in chosen:
         for path in files[-1:]:
             for what, content in bombs(contents[path]):
                 check(what, path, content, traced=True)
-    for number in range(first, first + count):
+    for number in chosen:
         path = files[number // 5 % len(files)]
         check(f"mutant {number}", path, mutant(contents[path], number), traced=number % 8 == 3)
     print(json.dumps({**tally, "slowest": slowest}), flush=True)
@@ -155,4 +156,4 @@ def main(folder: Path, first: int, count: int) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("error")
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), [int(number) for number in sys.argv[2:]])

@@ -7,6 +7,7 @@ watches what only code could do.
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,33 +19,32 @@ pytest.importorskip("resource")
 CHILD = Path(__file__).with_name("hostile_child.py")
 
 
-def assert_harmless(folder: Path, first: int, count: int) -> None:
-    command = [sys.executable, str(CHILD), str(folder), str(first), str(count)]
+def assert_harmless(folder: Path, numbers: Sequence[int]) -> None:
+    command, count = [sys.executable, str(CHILD), str(folder), *map(str, numbers)], len(numbers)
     done = subprocess.run(command, capture_output=True, text=True, timeout=100 + count / 5, check=False)
     last = done.stderr.splitlines()[-1:]
     assert done.returncode == 0, (done.returncode, last, done.stderr[-2000:])
     *wrong, tally = [json.loads(line) for line in done.stdout.splitlines()]
     assert wrong == []
     # the rest is what says nothing of a model, or states another one that works
-    if count > 1:
+    if count > 100:
         assert tally["refused"] > 0.6 * count
         assert tally["loaded"] > 0
 
 
-def test_two_thousand_mutants(tmp_path):
-    assert_harmless(tmp_path, 0, 2_000)
+def test_three_hundred_mutants(tmp_path):
+    assert_harmless(tmp_path, range(300))
 
 
-@pytest.mark.parametrize("number", [6443, 9253, 17788])
-def test_mutants_that_once_did_harm(tmp_path, number):
+def test_mutants_that_once_did_harm(tmp_path):
     """Infinite roots of covariances in a report, and weights that are true or false."""
-    assert_harmless(tmp_path, number, 1)
+    assert_harmless(tmp_path, [6443, 9253, 17788])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(2_000, 20_000, 3_000))
-def test_eighteen_thousand_more(tmp_path, first):
-    assert_harmless(tmp_path, first, 3_000)
+@pytest.mark.parametrize("first", range(0, 20_000, 2_500))
+def test_twenty_thousand_mutants(tmp_path, first):
+    assert_harmless(tmp_path, range(first, first + 2_500))
 
 
 @pytest.mark.parametrize(

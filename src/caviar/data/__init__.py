@@ -1,9 +1,9 @@
 """Where rows come from: arrays in memory, and tables in files."""
 
 from .arrays import ArrayRows
+from .lazy_table import LazyTable, scan
 from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
 from .rows import as_rows, column_names, on_host, refuse_unmade
-from .scan import LazyTable, scan
 from .tables import Table, read_table, write_table
 
 __all__ = [

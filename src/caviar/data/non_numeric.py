@@ -130,11 +130,12 @@ def indicator_query(
         if name not in categories:
             parts.append(identifier(name))
             continue
-        value = _as_text(name)
-        known = ", ".join(literal(category) for category in categories[name])
         for category, new in zip(categories[name], _indicators(name, categories), strict=True):
-            indicator = f"CAST({value} = {literal(category)} AS DOUBLE)"
-            parts.append(f"CASE WHEN {value} IN ({known}) THEN {indicator} END AS {identifier(new)}")
+            # not by IN: with more than four values it may lose the order of the rows
+            known = " ".join(
+                f"WHEN {literal(other)} THEN {float(other == category)}::DOUBLE" for other in categories[name]
+            )
+            parts.append(f"CASE {_as_text(name)} {known} END AS {identifier(new)}")
     return f"SELECT {', '.join(parts)} FROM {_table_of(sql)}"
 
 

@@ -10,7 +10,7 @@ from .._errors import DataError
 from ..lazy.rows import LazyRows, StoredRows
 from .arrow_rows import arrow_rows
 from .dask_rows import dask_rows
-from .scan import LazyTable
+from .lazy_table import LazyTable
 
 __all__ = ["as_rows", "column_names", "on_host", "refuse_unmade"]
 

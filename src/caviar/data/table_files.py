@@ -120,14 +120,19 @@ class CsvFiles(TableFiles):
     @property
     def query(self) -> str:
         dialect = self.dialect
-        columns = ", ".join(f"c{number} AS {identifier(name)}" for number, name in enumerate(dialect.names))
+        # Not by nullstr=: DuckDB drops what is null beyond the last column, where only empty entries may be. Nor by IN:
+        # with more than four values it may lose the order of the rows.
+        missing = " ".join(f"WHEN {literal(text)} THEN NULL" for text in MISSING if text)
+        columns = ", ".join(
+            f"CASE c{number} {missing} ELSE c{number} END AS {identifier(name)}"
+            for number, name in enumerate(dialect.names)
+        )
         types = ", ".join(f"c{number}: 'VARCHAR'" for number in range(len(dialect.names)))
-        missing = ", ".join(map(literal, MISSING))
         # Nothing is left for DuckDB to detect: its detection may skip lines that do not fit.
         return (
             f"SELECT {columns} FROM read_csv({_path_list(self.copies)}, auto_detect = false, columns = {{{types}}}, "
             f"header = {dialect.header}, skip = {dialect.blank_lines}, delim = {literal(dialect.delimiter)}, "
-            f"quote = '\"', escape = '\"', nullstr = [{missing}], max_line_size = {LONGEST_LINE})"
+            f"quote = '\"', escape = '\"', nullstr = '', max_line_size = {LONGEST_LINE})"
         )
 
     def place(self, row: int) -> str:

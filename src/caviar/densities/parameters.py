@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import Array
-from ..numerics.linalg import positive_definite
+from ..numerics.linalg import is_symmetric, positive_definite, symmetric_part
 from .whitening import whitening_of_shapes
 
 __all__ = [
@@ -25,8 +25,6 @@ __all__ = [
     "require_whole",
     "whitening_of",
 ]
-
-_SYMMETRIC_WITHIN = 1e-8
 
 
 def as_numbers(name: str, value: ArrayLike) -> Array:
@@ -178,13 +176,12 @@ def whitening_of(name: str, value: ArrayLike, n_components: int, n_features: int
         raise ParameterError(f"{name} must be positive definite; got a diagonal entry of {diagonals.min():g}")
     roots = np.sqrt(diagonals)
     # in units of the deviations, so that no column's unit decides
-    correlations = array / roots[:, :, None] / roots[:, None, :]
-    transposed = correlations.swapaxes(1, 2)
-    if not np.allclose(correlations, transposed, rtol=0, atol=_SYMMETRIC_WITHIN):
+    if not is_symmetric(array):
         raise ParameterError(
             f"{name} must be symmetric; pass (matrix + matrix.T) / 2 if only rounding makes the difference"
         )
-    correlations = 0.5 * (correlations + transposed)
+    # in units of the deviations, so that no column's unit decides
+    correlations = symmetric_part(array / roots[:, :, None] / roots[:, None, :])
     good = positive_definite(correlations)
     if not good.all():
         k = int(np.argmin(good))

@@ -15,6 +15,7 @@ from .linear_gaussian_chain import LinearGaussianChainFactor
 from .locals import CategoricalFactor, FamilyFactor, GatedFactor, LocalFactor
 from .markov_chain import MarkovChainFactor
 from .missing import refuse_unseen
+from .stated_priors import certain_priors
 from .vector_factor import VectorFactor
 
 __all__ = ["local_factors"]
@@ -45,7 +46,8 @@ def local_factors(
     taken: set[Variable] = set()
     for gate, others in gated.items():
         if others:
-            factors.append(GatedFactor(binding, gate, others, data_axis))
+            certain = {v: prior[None] for v, prior in certain_priors(others, data_axis).items()}
+            factors.append(GatedFactor(binding, gate, others, data_axis, certain))
             taken |= {gate, *others}
     factors += [_alone(binding, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
@@ -77,8 +79,9 @@ def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor
         return MarkovChainFactor(binding, variable, data_axis)
     if isinstance(variable, LinearGaussianChain):
         return LinearGaussianChainFactor(binding, variable, data_axis)
-    kind = CategoricalFactor if hasattr(variable, "categories") else FamilyFactor
-    return kind(binding, variable, data_axis)
+    if hasattr(variable, "categories"):
+        return CategoricalFactor(binding, variable, data_axis)
+    return FamilyFactor(binding, variable, data_axis, certain_priors([variable], data_axis))
 
 
 def _check_seen(binding: Binding, factor: LocalFactor, terms: Sequence[Term]) -> None:

@@ -21,9 +21,10 @@ import numpy as np
 from .._errors import DataError
 from .._typing import Array
 from ..language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
+from ..lazy.block_map import total_of
 from ..numerics.cached import cached_property
 from .binding import Binding
-from .moments import moments
+from .moments import medians, moments
 
 __all__ = ["Frame", "Group", "frame_of", "refuse_far_priors"]
 
@@ -235,18 +236,61 @@ def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | N
         if p is not binding.data_plate and all(p in node.plates for node in (*members, *known))
     ]
     point, spread = _moments(binding, observed, common)
+    known = _known_location(binding, members, common)
+    if known is not None:
+        point = np.broadcast_to(known, point.shape)
+    elif _has_precisions_of_rows(binding, members):
+        point = _medians(binding, observed, common)
     return Group(members, point, tuple(Axis(plate) for plate in common), spread)
+
+
+def _has_precisions_of_rows(binding: Binding, members: tuple[Variable, ...]) -> bool:
+    """Whether the precision of a member differs from row to row: where digits matter is then not told by all rows."""
+    return any(
+        binding.is_local(slot.node) and (not slot.role.moves or "precision" in slot.role.statistics)
+        for member in members
+        for slot in member.slots.values()
+    )
+
+
+def _known_location(binding: Binding, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
+    """Return a known mean that is a better point than the data's, the common plates first, or None.
+
+    It is that of rows with precisions of their own, if they have no latent location, or the prior mean of a joint
+    factor which is worth more rows than there are: from the data's mean, its square would leave no digits of their
+    spread.
+    """
+    for variable in members:
+        slot, worth = variable.slots.get("mean"), variable.slots.get("mean_precision")
+        if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
+            continue
+        if variable in binding.values:
+            is_better = len(members) == 1 and _has_precisions_of_rows(binding, members)
+        else:
+            n_rows = binding.n_rows if binding.row_weights is None else total_of(binding.row_weights)
+            is_known = (
+                worth is not None and isinstance(worth.node, Constant) and not binding.is_local(variable)
+            )
+            is_better = is_known and bool(np.min(worth.node.value) > n_rows)  # type: ignore[union-attr]
+        if is_better:
+            return _averaged(slot.node, common)
+    return None
+
+
+def _averaged(node: Constant, common: list[Plate]) -> Array:
+    """Return a Constant averaged over the plates that are not common, with an axis for each one that is."""
+    kept = [plate for plate in common if plate in node.plates]
+    others = [place for place, plate in enumerate(node.plates) if plate not in common]
+    value = node.value.transpose(
+        *others, *(node.plates.index(plate) for plate in kept), *range(len(node.plates), node.value.ndim)
+    )
+    averaged = value.mean(axis=tuple(range(len(others)))) if others else value
+    return averaged[tuple(slice(None) if plate in kept else None for plate in common)]
 
 
 def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
-    rows, weights = binding.values[observed], None
-    if binding.data_plate in observed.plates:
-        along = observed.plates.index(binding.data_plate)
-        rows = np.moveaxis(rows, along, 0) if along else rows
-        weights = binding.row_weights
-    else:
-        rows = rows[None]
+    rows, weights = _rows_of(binding, observed, binding.values[observed])
     found = moments(rows, weights)
     if found.largest.max(initial=0.0) > _LARGEST:
         raise DataError(
@@ -254,14 +298,36 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
             f"divide the data (and their priors) by a common factor so that they stay below {_LARGEST:g}"
         )
     mean, spread = found.mean, found.spread
-    plates = [plate for plate in observed.plates if plate is not binding.data_plate]
-    averaged = tuple(i for i, plate in enumerate(plates) if plate not in kept)
+    averaged = _not_kept(binding, observed, kept)
     if not averaged:
         return mean, spread
     common = mean.mean(axis=averaged, keepdims=True)
     # the spread about the common mean, in two steps that neither over- nor underflow
     about = np.sqrt(np.mean(np.square(np.hypot(spread, mean - common) / _unit(mean, spread)), axis=averaged))
     return common.reshape(about.shape), about * _unit(mean, spread)
+
+
+def _medians(binding: Binding, observed: Variable, kept: list[Plate]) -> Array:
+    """Return the medians of what was observed, over the data plate and the plates that are not kept."""
+    rows, weights = _rows_of(binding, observed, binding.values[observed])
+    seen = binding.gaps[observed].seen if observed in binding.gaps else binding.masks.get(observed)
+    if seen is not None:
+        seen, _ = _rows_of(binding, observed, seen)
+    return np.median(medians(rows, weights, seen), axis=_not_kept(binding, observed, kept))
+
+
+def _rows_of(binding: Binding, observed: Variable, values: Any) -> tuple[Any, Any]:
+    """Return values of a variable, or which were observed, with the rows first, and the weights of the rows."""
+    if binding.data_plate not in observed.plates:
+        return values[None], None
+    along = observed.plates.index(binding.data_plate)
+    return np.moveaxis(values, along, 0) if along else values, binding.row_weights
+
+
+def _not_kept(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[int, ...]:
+    """Return the axes of a row's values that are plates which are not kept."""
+    plates = [plate for plate in observed.plates if plate is not binding.data_plate]
+    return tuple(i for i, plate in enumerate(plates) if plate not in kept)
 
 
 def _unit(mean: Array, spread: Array) -> float:

@@ -17,6 +17,7 @@ from scipy.special import xlogy
 
 from .. import families
 from .._typing import AnyArray, Array
+from ..families import ExponentialFamily
 from ..language import Axis, Variable
 from .binding import Binding
 from .kernels import Inferred
@@ -53,13 +54,21 @@ class LocalFactor(ABC):
         Whether some of its repetitions have no observation below them, and must count nothing.
     label
         The Categorical among them, or None.
+    certain
+        Priors so certain that their terms lose digits: entropies are minus the divergence from them, and their terms
+        are 0 in the objective. See :func:`.stated_priors.certain_priors`.
     """
 
     label: Variable | None = None
 
     def __init__(
-        self, binding: Binding, variables: Sequence[Variable], axes: dict[Key, tuple[Axis, ...]]
+        self,
+        binding: Binding,
+        variables: Sequence[Variable],
+        axes: dict[Key, tuple[Axis, ...]],
+        certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
+        self.certain = certain or {}
         self.variables = tuple(variables)
         self.labelled = next((v for v in variables if v in binding.labels), None)
         self.has_unseen = variables[0] in binding.seen
@@ -128,6 +137,11 @@ class LocalFactor(ABC):
             view = self.view(counted, key)
             view *= seen.reshape(*seen.shape[:-1], *(1,) * (view.ndim - seen.ndim), -1)
         return counted
+
+    def entropy(self, variable: Variable, distribution: ExponentialFamily) -> Array:
+        """Return the entropy of a variable's distributions, or minus their divergence from a certain prior."""
+        prior = self.certain.get(variable)
+        return distribution.entropy_about_base() if prior is None else -distribution.kl(prior)
 
     @abstractmethod
     def infer(self, natural: Array) -> Inferred:
@@ -231,9 +245,15 @@ class CategoricalFactor(LocalFactor):
 class FamilyFactor(LocalFactor):
     """The factor of one local variable of any family."""
 
-    def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        variable: Variable,
+        data_axis: Axis,
+        certain: Mapping[Variable, ExponentialFamily] | None = None,
+    ) -> None:
         axes = {(variable, s): own_axes(variable, s, data_axis) for s in variable.family.statistics}
-        super().__init__(binding, [variable], axes)
+        super().__init__(binding, [variable], axes, certain)
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""
@@ -241,7 +261,7 @@ class FamilyFactor(LocalFactor):
         arrays = (self._once(natural, variable, s) for s in variable.family.statistics)
         distribution = variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))
         # before the natural parameters, which the distribution reads where they lie, are overwritten
-        log_partition, entropy = distribution.log_partition, distribution.entropy_about_base()
+        log_partition, entropy = distribution.log_partition, self.entropy(variable, distribution)
         expected = distribution.expected_statistics
         for statistic, value in zip(variable.family.statistics, expected, strict=True):
             self.view(natural, (variable, statistic))[...] = np.moveaxis(value, 0, -1)
@@ -331,13 +351,20 @@ class GatedFactor(LocalFactor):
     families'; their log-partitions enter the log-probabilities of z, so that the joint optimum is exact.
     """
 
-    def __init__(self, binding: Binding, gate: Variable, others: Sequence[Variable], data_axis: Axis) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        gate: Variable,
+        others: Sequence[Variable],
+        data_axis: Axis,
+        certain: Mapping[Variable, ExponentialFamily] | None = None,
+    ) -> None:
         category = Axis(gate, "k")
         axes: dict[Key, tuple[Axis, ...]] = {(gate, "x"): (category,)}
         for variable in others:
             for statistic in variable.family.statistics:
                 axes[variable, statistic] = (category, *own_axes(variable, statistic, data_axis))
-        super().__init__(binding, [gate, *others], axes)
+        super().__init__(binding, [gate, *others], axes, certain)
         self.gate = self.label = gate
         self.category = category
 
@@ -356,9 +383,9 @@ class GatedFactor(LocalFactor):
         logits = self.view(natural, (self.gate, "x"))
         conditionals = self._conditionals(natural)
         entropies = np.zeros(logits.shape)
-        for distribution in conditionals.values():
+        for variable, distribution in conditionals.items():
             logits += distribution.log_partition.reshape(*logits.shape, -1).sum(axis=-1)
-            entropies += distribution.entropy_about_base().reshape(*logits.shape, -1).sum(axis=-1)
+            entropies += self.entropy(variable, distribution).reshape(*logits.shape, -1).sum(axis=-1)
         log_normaliser = softmax_inplace(logits)
         entropy = (logits * entropies - xlogy(logits, logits)).sum(axis=0)
         for variable, distribution in conditionals.items():

@@ -31,10 +31,15 @@ class Objective:
         """Variables whose own terms are told as a divergence, and the size of these terms."""
         self.value = 0.0
         """Sum of all terms and entropies; minus infinity where factors meet a known probability of zero."""
+        certain = {variable for factor in plan.factors for variable in factor.certain}
+        self._told = [i for i, term in enumerate(self._terms) if term.owner in certain]
+        """Terms that are 0: entropies of local factors are divergences from these priors."""
         self._with_parts = [
             i
             for i, t in enumerate(self._terms)
-            if plan.factors and any(not _is_global(key, plan) for key in t.contraction.keys)
+            if plan.factors
+            and t.owner not in certain
+            and any(not _is_global(key, plan) for key in t.contraction.keys)
         ]
 
     @classmethod
@@ -63,6 +68,7 @@ class Objective:
         """Return a copy whose changes leave this one alone."""
         other = Objective.__new__(Objective)
         other.plan, other._terms, other._with_parts = self.plan, self._terms, self._with_parts
+        other._told = self._told
         other._values, other._own, other.value = self._values.copy(), dict(self._own), self.value
         other._zeros, other._is_impossible = self._zeros, self._is_impossible
         other._diverging = dict(self._diverging)
@@ -87,6 +93,7 @@ class Objective:
         """Return the objective, everything computed anew."""
         for i, term in enumerate(self._terms):
             self._values[i] = term.contraction.value(arrays)
+        self._values[self._told] = 0.0
         self._own = {variable: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
         for variable, factor in q.items():
             self._without_cancellation(variable, factor, arrays)

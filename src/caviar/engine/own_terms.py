@@ -18,11 +18,12 @@ import numpy as np
 from .._errors import ImproperError, ParameterError
 from .._typing import Array
 from ..families import ExponentialFamily
-from ..language import Constant, Node, Variable
+from ..language import Variable
 from ..numerics.cached import cached_property
 from .binding import Binding
 from .compile import GlobalTerm
 from .frame import Frame
+from .stated_priors import stated_prior
 from .updates import updates_of
 
 __all__ = ["OwnTerms", "own_terms_of"]
@@ -55,7 +56,7 @@ class OwnTerms:
         """The prior as a member of its family, measured from the frame; None if double precision has none."""
         reference = self.frame.of(self.variable)
         try:
-            member: Any = self.binding.beliefs.get(self.variable) or _stated(self.variable)
+            member: Any = self.binding.beliefs.get(self.variable) or stated_prior(self.variable)
             if member is not None:
                 return member if reference is None else member.translate(-reference)
             natural = updates_of([self.variable], self.terms, self.binding)[self.variable].natural({})
@@ -103,24 +104,3 @@ def own_terms_of(
             where = slice(numbers[0], numbers[-1] + 1)
             found[variable] = OwnTerms(variable, own, where, binding, frame)
     return found
-
-
-def _stated(variable: Variable) -> Any:
-    """Return the prior made of the parameters that were stated, which natural parameters may have rounded away.
-
-    None where they are not all constants of its own; its batch has an axis of length 1 where nothing varies.
-    """
-    slots = variable.slots.values()
-    is_plain = all(isinstance(s.node, Constant) and s.index is None and s.along is None for s in slots)
-    if not is_plain or variable.tied is not None or variable.slots.keys() != variable.stated.keys():
-        return None
-    return variable.distribution_given({slot.name: _over_plates(variable, slot.node) for slot in slots})
-
-
-def _over_plates(variable: Variable, node: Node) -> Array:
-    """Return a constant with an axis for each plate of a variable, of length 1 where it does not vary."""
-    assert isinstance(node, Constant)
-    present = [plate for plate in variable.plates if plate in node.plates]
-    order = [node.plates.index(plate) for plate in present]
-    turned = node.value.transpose(*order, *range(len(order), node.value.ndim))
-    return turned[tuple(slice(None) if plate in present else None for plate in variable.plates)]

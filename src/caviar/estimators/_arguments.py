@@ -11,6 +11,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..numerics.linalg import is_symmetric, symmetric_part
 
 __all__ = [
     "as_array",
@@ -108,18 +109,18 @@ def as_positive_definite(name: str, value: Any, shapes: Sequence[tuple[int, ...]
         If it is not that.
     """
     matrix = as_array(name, value, _shape_among(name, value, shapes, meaning), meaning)
-    transposed = matrix.swapaxes(-1, -2)
-    if not np.allclose(matrix, transposed, rtol=1e-8, atol=0):
+    if not is_symmetric(matrix):
         raise ParameterError(
             f"{name} must be symmetric; pass (matrix + matrix.T) / 2 if only rounding makes the difference"
         )
+    matrix = symmetric_part(matrix)
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         raise ParameterError(
             f"{name} must be positive definite: all eigenvalues positive; got {value!r}"
         ) from None
-    return 0.5 * (matrix + transposed)
+    return matrix
 
 
 def _shape_among(name: str, value: Any, shapes: Sequence[tuple[int, ...]], meaning: str) -> tuple[int, ...]:

@@ -139,6 +139,36 @@ class GaussianEstimator(PredictiveMethods):
         """
         return self._fit(X, y, sample_weight, noise_covariance, Checkpointing(checkpoint, checkpoint_every))
 
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None
+    ) -> Self:
+        """Add rows to what the mixture was fitted to: its posterior is their prior.
+
+        The first call is a fit. The components that earlier rows were given to stay as they were found, so the order of
+        the rows matters, and the first ones should have rows of every component. ``elbo_`` is that of the last rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`; other rows than before.
+        noise_covariance
+            Of the errors of these rows, as for :meth:`fit`; needed where the first rows had it, and only there.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ParameterError
+            If the first rows had errors and these have none, or the other way round.
+        """
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, sample_weight, noise_covariance)
+        rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=False)
+        self._check_noise(self._noise(rows))
+        return self._add(rows)
+
     @property
     @abstractmethod
     def _is_joint(self) -> bool:

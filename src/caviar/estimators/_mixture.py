@@ -245,7 +245,10 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, sample_weight=sample_weight)
-        rows = self._rows_to_fit(X, y, sample_weight, reset=False)
+        return self._add(self._rows_to_fit(X, y, sample_weight, reset=False))
+
+    def _add(self, rows: RowsToFit) -> Self:
+        """Add rows to what the mixture was fitted to; return self."""
         posterior = self.posterior_.update(
             self._data(rows),
             max_iter=self.max_iter,

@@ -13,6 +13,7 @@ from scipy.special import gammaln
 from .. import families
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
+from ..numerics.gamma_function import stirling_remainder
 from .algebra import Link
 from .constants import as_known
 from .links import Hidden, hidden_of
@@ -275,10 +276,17 @@ class Multinomial(Variable):
         if name != "log_carrier":
             return self.statistics_of(value)[0]
         if issparse(value):
-            logs = csr_array((_log_factorial(value.data), value.indices, value.indptr), shape=value.shape)
-            return gammaln(value.sum(axis=1) + 1) - logs.sum(axis=1)
+            return _log_coefficients_of_sparse(value)
         counts = np.asarray(value, dtype=np.float64)
-        return gammaln(counts.sum(axis=-1) + 1) - _log_factorial(counts).sum(axis=-1)
+        totals = counts.sum(axis=-1)
+        found = gammaln(totals + 1) - _log_factorial(counts).sum(axis=-1)
+        large = totals > _LARGE_TOTAL
+        if not large.any():
+            return found
+        found = np.asarray(found)
+        own = _shares_of_large(counts[large], totals[large][..., None])
+        found[large] = own.sum(axis=-1) + _small_part(totals[large])
+        return found
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with vectors that are no counts, or do not sum to the number of trials."""
@@ -318,3 +326,39 @@ def _log_factorial(counts: Array) -> Array:
     if largest > counts.size:
         return gammaln(counts + 1)
     return gammaln(np.arange(1.0, largest + 2))[counts.astype(np.intp)]
+
+
+_LARGE_TOTAL = 1e4
+"""Draws beyond which log-factorials lose digits of their difference."""
+
+
+def _log_coefficients_of_sparse(counts: Any) -> Array:
+    """Return the logarithms of multinomial coefficients of the rows of a sparse array."""
+    totals = counts.sum(axis=1)
+    logs = csr_array((_log_factorial(counts.data), counts.indices, counts.indptr), shape=counts.shape)
+    found = gammaln(totals + 1) - logs.sum(axis=1)
+    large = totals > _LARGE_TOTAL
+    if large.any():
+        rows = csr_array(counts[large], dtype=np.float64)
+        own = _shares_of_large(rows.data, np.repeat(totals[large], np.diff(rows.indptr)))
+        terms = csr_array((own, rows.indices, rows.indptr), shape=rows.shape)
+        found[large] = terms.sum(axis=1) + _small_part(totals[large])
+    return found
+
+
+def _shares_of_large(counts: Array, totals: Array) -> Array:
+    r"""Return :math:`-x \log(x/n) - s(x)` for counts x of n: what each adds to the logarithm of a large coefficient.
+
+    With Stirling's remainder in :math:`\log x! = x \log x - x + s(x)` nothing large is left to cancel.
+    """
+    near = counts > 0.5 * totals
+    share = np.where(near, 0.5, np.where(counts > 0, counts, 1.0) / totals)
+    # the rest of the draws is an exact number
+    logs = np.where(near, np.log1p(np.where(near, counts - totals, 0.0) / totals), np.log(share))
+    return -counts * logs - _small_part(counts)
+
+
+def _small_part(counts: Array) -> Array:
+    """Return s(x), the logarithm of x! without x log x - x, which grows like a logarithm; 0 of no count."""
+    positive = np.where(counts > 0, counts, 1.0)
+    return np.where(counts > 0, stirling_remainder(positive) + np.log(positive), 0.0)

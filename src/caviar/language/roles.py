@@ -17,6 +17,7 @@ from scipy.special import gammaln
 
 from .._typing import AnyArray, Array
 from ..numerics.gamma_function import log_beta
+from ..numerics.linalg import is_symmetric, symmetric_part
 
 __all__ = [
     "AUGMENTING",
@@ -116,10 +117,10 @@ def _not_definite_or_flat(value: Array) -> str:
         return ""
     if not np.all(np.isfinite(value)):
         return "must be finite"
-    if not np.allclose(value, np.swapaxes(value, -1, -2), rtol=1e-10, atol=0):
+    if not is_symmetric(value):
         return "must be symmetric"
     try:
-        np.linalg.cholesky(value)
+        np.linalg.cholesky(symmetric_part(value))
     except np.linalg.LinAlgError:
         return "must be positive definite"
     return ""
@@ -154,7 +155,7 @@ def _is_one(value: Array) -> Array:
 
 def _log_det(value: Array) -> Array:
     # 2 sum log diag(L) instead of a determinant, which under- and overflows
-    factor = np.linalg.cholesky(value)
+    factor = np.linalg.cholesky(symmetric_part(value))
     return 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
 
 
@@ -198,7 +199,7 @@ LOCATION_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",
 LINEAR = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, adds_up=True)
 LINEAR_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, adds_up=True)
 PRECISION = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
-PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": _identity}, ("Wishart",), _not_definite_or_flat)
+PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": symmetric_part}, ("Wishart",), _not_definite_or_flat)
 LOCATION_AND_PRECISION = Role(
     0,
     dict.fromkeys(("precision_x", "precision_xx", "log_precision", "precision"), _identity),

@@ -11,10 +11,11 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
-from .constants import as_known
-from .nodes import Expression, Indexed, Node
-from .plates import Plates
-from .roles import CONCENTRATION, RATE, STICKS, TWO_SHAPES
+from .constants import Constant, as_known
+from .nodes import Data, Expression, Indexed, Node
+from .plates import Plate, Plates
+from .roles import CONCENTRATION, RATE, SHAPE, STICKS, TWO_SHAPES
+from .slots import Slot, as_expression, check_slot, slot_of
 from .templates import template
 from .variable import Variable
 
@@ -144,7 +145,7 @@ class Beta(Variable):
     name
         Unique within the model.
     a, b
-        Positive numbers or arrays, known.
+        Positive numbers, arrays or Constants, known when the model is stated.
     plates
         Its repetitions.
 
@@ -162,8 +163,14 @@ class Beta(Variable):
     )
 
     def __init__(self, name: str, a: Expression, b: Expression, *, plates: Plates = ()) -> None:
-        random = next((value for value in (a, b) if isinstance(value, (Node, Indexed))), None)
-        shapes = random if random is not None else _stacked(name, a, b)
+        self._identify(name, plates)
+        if a is b and _has_pairs(a):
+            # as it is stored: one node with both
+            shapes = a
+        elif isinstance(a, Node | Indexed) or isinstance(b, Node | Indexed):
+            shapes = _joined(self, a, b)
+        else:
+            shapes = _stacked(name, a, b)
         self._state(name, plates, {"shapes": (shapes, TWO_SHAPES)}, dimension=2)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Beta:
@@ -196,3 +203,48 @@ def _stacked(name: str, a: Expression, b: Expression) -> Array:
         raise PlateError(
             f"'a' and 'b' of Beta '{name}' have shapes {shapes}, which do not go together"
         ) from None
+
+
+def _has_pairs(value: Expression) -> bool:
+    """Whether a value is a Constant, chosen from or not, of vectors."""
+    node = value.node if isinstance(value, Indexed) else value
+    return isinstance(node, Constant) and node.event_rank == 1
+
+
+def _joined(owner: Beta, a: Expression, b: Expression) -> Constant | Indexed:
+    """Return the Constant, chosen from as they are, of pairs of a and b, each with its plates."""
+    slots = []
+    for label, value in (("a", a), ("b", b)):
+        node = value.node if isinstance(value, Indexed) else value
+        if isinstance(node, Data):
+            raise ModelError(
+                f"'{label}' of Beta '{owner.name}' cannot be the Data '{node.name}': its normaliser needs both numbers "
+                f"when the model is stated. Give numbers, arrays or Constants"
+            )
+        slots.append(slot_of(owner, label, as_expression(owner, label, value, SHAPE), SHAPE))  # type: ignore[arg-type]
+        check_slot(owner, slots[-1])
+    chosen = list(
+        dict.fromkeys((slot.index, _chosen_plate(slot)) for slot in slots if slot.index is not None)
+    )
+    free = {plate for slot in slots for plate in slot.node.plates if plate is not _chosen_plate(slot)}
+    if len(chosen) > 1 or any(plate in free for _, plate in chosen):
+        raise PlateError(
+            f"'a' and 'b' of Beta '{owner.name}' must be chosen from the same plate by the same variable; got {a!r} "
+            f"and {b!r}"
+        )
+    plates = tuple(dict.fromkeys(plate for slot in slots for plate in slot.node.plates))
+    values = np.broadcast_arrays(*(_along(slot.node, plates) for slot in slots))
+    pairs = Constant.of_known(f"{owner.name}.shapes", np.stack(values, axis=-1), plates)
+    return pairs[chosen[0][0]] if chosen else pairs
+
+
+def _chosen_plate(slot: Slot) -> Plate | None:
+    return slot.expression.plate if isinstance(slot.expression, Indexed) else None
+
+
+def _along(node: Node, plates: tuple[Plate, ...]) -> Array:
+    """Return the numbers of a Constant with an axis for each plate, of length 1 where it is not repeated."""
+    assert isinstance(node, Constant)
+    own = [plate for plate in plates if plate in node.plates]
+    turned = node.value.transpose([node.plates.index(plate) for plate in own])
+    return turned[tuple(slice(None) if plate in own else None for plate in plates)]

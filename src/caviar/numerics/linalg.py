@@ -9,6 +9,9 @@ from caviar._typing import AnyArray, Array
 _LIKE = 2.0**10
 """Ratio of the entries of a diagonal below which units do not matter to an inverse."""
 
+_ROUNDING = 1e-8
+"""Difference of two entries, in units of their diagonals, that is taken for rounding."""
+
 
 def cholesky(matrix: Array) -> Array:
     r"""Return the lower triangular L with :math:`A = L L'`.
@@ -134,6 +137,23 @@ def symmetric_part(matrix: Array) -> Array:
            [1., 1.]])
     """
     return 0.5 * (matrix + matrix.swapaxes(-1, -2))
+
+
+def is_symmetric(matrix: Array) -> bool:
+    """Whether matrices are symmetric to rounding: entries may differ by 1e-8 of the roots of their diagonal entries.
+
+    An entry near zero has the rounding of what it was summed from, and no column's unit decides.
+
+    Examples
+    --------
+    >>> is_symmetric(np.array([[1.0, 1e-17], [-1e-17, 1.0]]))
+    True
+    >>> is_symmetric(np.array([[1e12, 0.5], [-0.5, 1e-12]]))
+    False
+    """
+    roots = np.sqrt(np.abs(matrix.diagonal(0, -2, -1)))
+    scale = roots[..., :, np.newaxis] * roots[..., np.newaxis, :]
+    return bool(np.all(np.abs(matrix - matrix.swapaxes(-1, -2)) <= _ROUNDING * scale))
 
 
 def positive_definite(matrix: Array) -> AnyArray:

@@ -148,7 +148,46 @@ def no_memory_in_the_emissions(rng):
     return Problem(model, {"x": x}, {"s": z}, 800)
 
 
+def means_and_widths(means, widths, n):
+    """States that are alike a priori, and differ in width above all."""
+
+    def make(rng):
+        size = len(means)
+        z = path_of(rng, np.ones(size) / size, sticky(size, 0.9), n)
+        x = np.array(means)[z] + np.array(widths)[z] * rng.normal(size=n)
+        o, k = cv.Plate("o"), cv.Plate("k", size)
+        s = cv.MarkovChain(
+            "s", cv.Dirichlet("i", np.ones(size)), cv.Dirichlet("a", np.ones(size), plates=k), along=o
+        )
+        theta = cv.NormalGamma("theta", 0.0, 0.1, 1.0, 1.0, plates=k)
+        return Problem(cv.Model(cv.Normal("x", theta[s], plates=o)), {"x": x}, {"s": z}, n)
+
+    return make
+
+
+def cycle(means):
+    """States that are passed in turn, some of them with the same emissions."""
+
+    def make(rng):
+        size = len(means)
+        z = np.arange(200) % size
+        x = np.array(means)[z] + 0.5 * rng.normal(size=200)
+        o, k = cv.Plate("o"), cv.Plate("k", size)
+        s = cv.MarkovChain(
+            "s", np.ones(size) / size, cv.Dirichlet("a", np.full(size, 0.5), plates=k), along=o
+        )
+        mean = cv.Normal("mu", 0, 0.1, plates=k)
+        return Problem(cv.Model(cv.Normal("x", mean[s], 4.0, plates=o)), {"x": x}, {"s": z}, 200)
+
+    return make
+
+
 CASES = [
+    Case("one mean, widths 0.1, 1 and 10", means_and_widths([0.0, 0.0, 0.0], [0.1, 1.0, 10.0], 200)),
+    Case("means 0, 1 and -2, widths 0.2, 1 and 3", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 200)),
+    Case("means and widths of 500 rows", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 500)),
+    Case("two pairs of states in turn", cycle([0.0, 0.0, 4.0, 4.0])),
+    Case("cycle of three, two alike", cycle([0.0, 0.0, 4.0])),
     Case("left to right, three states", left_to_right(3, (0, 1, 2), 1.0)),
     Case("left to right, three states backwards", left_to_right(3, (2, 1, 0), 1.0)),
     Case("left to right, five states", left_to_right(5, (3, 0, 4, 1, 2), 0.7)),

@@ -155,6 +155,42 @@ def beta_priors(order):
     return make
 
 
+def weights_of_normals(weights, centres):
+    """Known weights of Normals that overlap: rows change over until other components have most of them."""
+
+    def make(rng):
+        z = rng.choice(len(weights), 200, p=weights)
+        x = np.array(centres)[z] + rng.normal(size=200)
+        o, k = cv.Plate("o"), cv.Plate("k", len(weights))
+        label = cv.Categorical("z", np.array(weights), plates=o)
+        model = cv.Model(cv.Normal("x", cv.Normal("m", 0, 0.01, plates=k)[label], 1.0, plates=o))
+        return Problem(model, {"x": x}, {"z": z}, 200)
+
+    return make
+
+
+def weights_of_counts(weights, rates):
+    def make(rng):
+        z = rng.choice(len(weights), 200, p=weights)
+        x = rng.poisson(np.array(rates)[z])
+        o, k = cv.Plate("o"), cv.Plate("k", len(weights))
+        label = cv.Categorical("z", np.array(weights), plates=o)
+        model = cv.Model(cv.Poisson("x", cv.Gamma("r", 1, 0.05, plates=k)[label], plates=o))
+        return Problem(model, {"x": x}, {"z": z}, 200)
+
+    return make
+
+
+def weight_priors_of_answers(rng):
+    """One rate of yes for all questions of a class, and priors of weights that differ."""
+    z = rng.choice(3, 100, p=[0.3, 0.5, 0.2])
+    x = (rng.random((100, 15)) < np.array([0.3, 0.6, 0.05])[z][:, None]).astype(int)
+    o, d, k = cv.Plate("o"), cv.Plate("d", 15), cv.Plate("k", 3)
+    label = cv.Categorical("z", cv.Dirichlet("w", [30.0, 50.0, 20.0]), plates=o)
+    model = cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1, plates=k)[label], plates=(o, d)))
+    return Problem(model, {"x": x}, {"z": z}, 100)
+
+
 def in_orders(name, make, size):
     """Return a case for each of a few orders of the components."""
     orders = list(permutations(range(size)))
@@ -171,6 +207,16 @@ CASES = [
     *in_orders("widths 1 and 1.5", lambda order: precisions([1.0, 1.5], [0.0, 6.0], order), 2),
     *in_orders("prior means", lambda order: prior_means(order, 1.0), 3),
     *in_orders("known weights", known_weights, 3),
+    Case(
+        "weights 0.05, 0.25, 0.6 and 0.1",
+        weights_of_normals([0.05, 0.25, 0.6, 0.1], [0.0, -6.0, 3.0, 9.0]),
+    ),
+    Case("known weights of four counts", weights_of_counts([0.05, 0.25, 0.6, 0.1], [8.0, 1.0, 20.0, 60.0])),
+    Case(
+        "known weights of five counts",
+        weights_of_counts([0.05, 0.15, 0.4, 0.3, 0.1], [18.0, 1.0, 5.0, 40.0, 90.0]),
+    ),
+    Case("weights of answers", weight_priors_of_answers),
     *in_orders("concentrations", concentrations, 3),
     *in_orders("emission priors", emissions, 3),
     *in_orders("known rates", known_rates, 3),

@@ -73,6 +73,32 @@ def known_and_learnt(rng):
     return Problem(model, {"x": x}, {"z": z, "v": v}, 300)
 
 
+def product_of_rates(shape, one, other):
+    """A Gamma whose rate is a product of two that labels choose."""
+
+    def make(rng):
+        z, v = rng.integers(len(one), size=240), rng.integers(len(other), size=240)
+        x = rng.gamma(shape, 1 / (np.array(one)[z] * np.array(other)[v]))
+        o, k, c = cv.Plate("o"), cv.Plate("k", len(one)), cv.Plate("c", len(other))
+        first = cv.Categorical("z", cv.Dirichlet("w", np.ones(len(one))), plates=o)
+        second = cv.Categorical("v", cv.Dirichlet("wv", np.ones(len(other))), plates=o)
+        rate = cv.Gamma("a", 1, 1, plates=k)[first] * cv.Gamma("b", 1, 1, plates=c)[second]
+        return Problem(cv.Model(cv.Gamma("x", shape, rate, plates=o)), {"x": x}, {"z": z, "v": v}, 240)
+
+    return make
+
+
+def product_of_precisions(rng):
+    z, v = rng.integers(2, size=(2, 200))
+    widths = np.array([1.0, 0.1])[z] * np.array([1.0, 0.4])[v]
+    x = widths[:, None] * rng.normal(size=(200, 5))
+    o, d, k, c = cv.Plate("o"), cv.Plate("d", 5), cv.Plate("k", 2), cv.Plate("c", 2)
+    first = cv.Gamma("a", 1, 1, plates=k)[cv.Categorical("z", [0.5, 0.5], plates=o)]
+    second = cv.Gamma("b", 1, 1, plates=c)[cv.Categorical("v", [0.5, 0.5], plates=o)]
+    model = cv.Model(cv.Normal("x", 0.0, first * second, plates=(o, d)))
+    return Problem(model, {"x": x}, {"z": z, "v": v}, 200)
+
+
 def binary_factors(n_rows, n_factors, n_columns, width):
     """Each row is the sum of the loadings of the factors that are on."""
 
@@ -105,6 +131,9 @@ CASES = cases_of(
     sum_with_a_slope=with_a_slope,
     level_and_slope=offset_and_slope,
     known_and_learnt=known_and_learnt,
+    rates_multiplied=product_of_rates(4.0, [1.0, 10.0], [1.0, 3.0, 9.0]),
+    product_of_sharp_rates=product_of_rates(40.0, [1.0, 60.0], [1.0, 3.0, 9.0]),
+    product_of_precisions=product_of_precisions,
     two_binary_factors=binary_factors(300, 2, 4, 0.5),
     three_binary_factors=binary_factors(400, 3, 5, 0.5),
 )

@@ -15,7 +15,7 @@ prior by its mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,13 +36,20 @@ from .differences import differs_in_components
 from .gates import Gate
 from .steps import in_steps
 
-__all__ = ["Swept", "assigned"]
+__all__ = ["Swept", "assigned", "rearranged"]
 
 Swept = tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]
 """A plan, its global factors, and their statistics with the sums over rows."""
 
 _OF_A_LABEL = 1e6
 """Nats that a row of weight one with a known label gains in the component of that label: more than its values say."""
+
+_MOST_LOST = 10.0
+"""Nats that an exchange of two clusters may lose at first."""
+
+_MOST_EXCHANGES = 3
+_NOTHING = 1e-6
+"""Nats below which an exchange changes nothing: the two components are alike."""
 
 _ROUNDS = 2
 """Rounds over the gates of a model that has several: the place of one's clusters depends on those of the others."""
@@ -69,27 +76,84 @@ def assigned(basis: Basis, guess: Guess, sweep: Callable[[Basis, Guess], Swept])
     return found
 
 
+def rearranged(basis: Basis, labels: Guess, sweep: Callable[[Basis, Guess], Swept]) -> list[Guess]:
+    """Return labels of clusters that are given to other components than their own, those that fit best first.
+
+    They are the best assignment of the clusters of each gate whose components differ, where that is another one, and
+    exchanges of two clusters that lose little: rows that change over afterwards may bring that back.
+
+    Parameters
+    ----------
+    labels
+        The component of each repetition of the gates.
+    """
+    found: list[Guess] = []
+    for gate in basis.gates:
+        if gate.variable not in labels or not basis.differs(gate) or gate.size == 1:
+            continue
+        own = labels[gate.variable]
+        fit = _fit(basis, gate, labels, sweep)
+        if fit is None:
+            continue
+        known = _known_labels(basis, gate)
+        for names in _orders(basis, gate, own, fit):
+            renamed = names[own] if known is None else np.where(known >= 0, known, names[own])
+            if not np.array_equal(renamed, own):
+                found.append({**labels, gate.variable: renamed})
+    return found
+
+
+def _orders(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> Iterator[AnyArray]:
+    """Yield the component of each cluster, (K,): the best order, and exchanges of two that lose little."""
+    best = _best_order(basis, gate, labels, fit)
+    yield best
+    lost = np.diag(fit)[:, None] + np.diag(fit) - fit - fit.T
+    one, other = np.triu_indices(gate.size, 1)
+    by_loss = np.argsort(lost[one, other], kind="stable")
+    near = [pair for pair in by_loss if _NOTHING < abs(lost[one[pair], other[pair]]) < _MOST_LOST]
+    for pair in near[:_MOST_EXCHANGES]:
+        names = np.arange(gate.size)
+        names[[one[pair], other[pair]]] = other[pair], one[pair]
+        if not np.array_equal(names, best):
+            yield names
+
+
 def _placed(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> AnyArray:
     """Return the labels of one gate with the numbers of the components that its clusters fit best, the others kept."""
-    plan, labels, size = basis.plan, guess[gate.variable], gate.size
-    gain = np.zeros((size, size))
-    if differs_in_components(plan, gate):
+    labels = guess[gate.variable]
+    fit = _fit(basis, gate, guess, sweep)
+    if fit is None:
+        return labels
+    known = _known_labels(basis, gate)
+    found = _best_order(basis, gate, labels, fit)[labels]
+    return found if known is None else np.where(known >= 0, known, found)
+
+
+def _fit(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]) -> Array | None:
+    """Return how well each cluster (rows) fits each component (columns), besides the steps of a chain, in nats."""
+    labels, size = guess[gate.variable], gate.size
+    fit = np.zeros((size, size))
+    if differs_in_components(basis.plan, gate):
         found = _component_gains(basis, gate, guess, sweep)
         if found is None:
-            return labels
-        gain = found
+            return None
+        fit = found
     weights = basis.weights(gate)
-    counts: Array = np.bincount(labels.ravel(), weights, size).astype(np.float64)
     known = _known_labels(basis, gate)
     if known is not None:
         told = known.ravel() >= 0
-        np.add.at(gain, (labels.ravel()[told], known.ravel()[told]), _OF_A_LABEL * weights[told])
+        np.add.at(fit, (labels.ravel()[told], known.ravel()[told]), _OF_A_LABEL * weights[told])
+    if not gate.variable.summed:
+        counts: Array = np.bincount(labels.ravel(), weights, size).astype(np.float64)
+        fit = fit + _weight_gains(basis, gate, counts)
+    return fit
+
+
+def _best_order(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> AnyArray:
+    """Return the component of each cluster, (K,), in the assignment that fits best."""
     if gate.variable.summed:
-        names = in_steps(basis.plan, basis.sample, gate, labels, gain, basis.rng)
-    else:
-        _, names = linear_sum_assignment(gain + _weight_gains(basis, gate, counts), maximize=True)
-    found_labels = names[labels]
-    return found_labels if known is None else np.where(known >= 0, known, found_labels)
+        return in_steps(basis.plan, basis.sample, gate, labels, fit, basis.rng)
+    return linear_sum_assignment(fit, maximize=True)[1]
 
 
 def _has_known_labels(gate: Gate) -> bool:

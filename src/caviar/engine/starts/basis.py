@@ -18,7 +18,7 @@ from ..sample import Sample
 from ..sums import LocalState
 from .differences import differs
 from .gates import Gate
-from .points import Cloud, clouds_of, is_added, weights_of
+from .points import Cloud, clouds_of, is_added, leaves_below, weights_of
 
 __all__ = ["Basis", "Guess"]
 
@@ -79,10 +79,21 @@ class Basis:
         return self.plan.chain is not None and any(gate.factor is self.plan.chain for gate in self.gates)
 
     @cached_property
+    def shared(self) -> frozenset[Gate]:
+        """The gates that choose for the same values as another gate does."""
+        leaves = {gate: set(leaves_below(self.plan.binding, gate.variable)) for gate in self.gates}
+        return frozenset(
+            gate
+            for gate in self.gates
+            if any(leaves[gate] & own for other, own in leaves.items() if other is not gate)
+        )
+
+    @cached_property
     def is_plain(self) -> bool:
-        """Whether all gates choose among components that are alike and stand in no sum, as in an ordinary mixture."""
+        """Whether each gate chooses by itself among components that are alike, as in an ordinary mixture."""
         return bool(self.gates) and all(
             gate.factor is not None
+            and gate not in self.shared
             and not self.differs(gate)
             and len(self.clouds(gate)) == 1
             and not is_added(self.plan.binding, gate.variable)

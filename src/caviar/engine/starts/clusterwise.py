@@ -5,7 +5,8 @@ r"""Guesses by clusterwise regression: labels whose coefficients multiply column
 With one label and covariates u these are regressions that rows are divided among; with several labels and u = 1 the
 means of clusters are sums, one of each label. Each round puts a row where its residual is least, over all combinations
 of labels at once (one label after the other would be caught where a pair is wrong), and then solves for all
-coefficients. It begins with coefficients of a few rows drawn at random, many times, and the best ends are kept.
+coefficients. It begins with coefficients of a few rows drawn at random, many times, and the best ends are kept. A
+product of rates, or of precisions, is such a sum on the scale of logarithms.
 
 Source: Späth, "Algorithm 39: clusterwise linear regression" (Computing, 1979).
 """
@@ -15,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...language import Bernoulli, Data, Indexed, Node, Normal, Predictor, Variable
+from ...language import Bernoulli, Data, Gamma, Indexed, Node, Normal, Predictor, Variable
 from ..clusters import partition
 from .basis import Basis, Guess
 from .gates import Gate
-from .points import sampled_values
+from .points import log_distances, logs, sampled_values
 
 __all__ = ["by_regression"]
 
@@ -60,30 +62,52 @@ class _Addend:
 
 def by_regression(basis: Basis) -> Iterator[Guess]:
     """Yield the labels of the best clusterwise regressions of each leaf whose predictor the gates of rows stand in."""
-    plan = basis.plan
-    for leaf in plan.compiled.sources:
-        if isinstance(leaf, Normal | Bernoulli):
-            problem = _problem_of(basis, leaf)
+    for leaf in basis.plan.compiled.sources:
+        stated = _sum_of(leaf) if isinstance(leaf, Variable) else None
+        if isinstance(leaf, Variable) and stated is not None:
+            problem = _problem_of(basis, leaf, stated)
             if problem is not None:
                 gates, addends, values = problem
                 for labels in _best(basis, gates, addends, values):
                     yield {gate.variable: own for gate, own in zip(gates, labels, strict=True)}
 
 
-def _problem_of(basis: Basis, leaf: Variable) -> tuple[list[Gate], list[_Addend], Array] | None:
-    """Return the gates of a leaf's predictor, what is added up in it, and its values (n, d); None if it is no such."""
-    stated = leaf.stated.get("mean", leaf.stated.get("probability"))
-    predictor = getattr(stated, "predictor", stated)
+@dataclass(frozen=True)
+class _Sum:
+    """A sum that is stated: coefficient and operands of each addend, and whether it is one of logarithms."""
+
+    addends: Sequence[tuple[float, Sequence[Any]]]
+    is_of_logs: bool = False
+
+
+def _sum_of(leaf: Variable) -> _Sum | None:
+    """Return the sum that a leaf has for its mean, or the product for its rate or precision as a sum of logarithms."""
+    mean = leaf.stated.get("mean", leaf.stated.get("probability"))
+    predictor = getattr(mean, "predictor", mean)
+    if isinstance(leaf, Normal | Bernoulli) and isinstance(predictor, Predictor):
+        return _Sum([(addend.coefficient, addend.operands) for addend in predictor.addends])
+    product = leaf.stated.get("rate", leaf.stated.get("precision"))
+    if isinstance(leaf, Normal | Gamma) and isinstance(product, Predictor) and len(product.addends) == 1:
+        operands = product.addends[0].operands
+        if not any(isinstance(operand, Data) for operand in operands):
+            return _Sum([(1.0, (operand,)) for operand in operands], is_of_logs=True)
+    return None
+
+
+def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate], list[_Addend], Array] | None:
+    """Return the gates of a leaf's sum, what is added up in it, and its values (n, d); None if it is no such."""
     found = sampled_values(basis.plan, basis.sample, leaf)
-    if not isinstance(predictor, Predictor) or found is None:
+    if found is None:
         return None
     values = found[0].reshape(basis.sample.n_rows, -1)
+    if stated.is_of_logs:
+        values = logs(values) if isinstance(leaf, Gamma) else log_distances(values, basis.sample.row_weights)
     gates: list[Gate] = []
     addends: list[_Addend] = []
     of_rows = {gate.variable: gate for gate in basis.gates if gate.factor is not None}
-    for addend in predictor.addends:
-        columns, number = np.full((len(values), 1), addend.coefficient), None
-        for operand in addend.operands:
+    for coefficient, operands in stated.addends:
+        columns, number = np.full((len(values), 1), coefficient), None
+        for operand in operands:
             node = operand.node if isinstance(operand, Indexed) else operand
             index = operand.by if isinstance(operand, Indexed) else None
             if index in of_rows:

@@ -23,10 +23,12 @@ from .assignment import assigned
 from .basis import Basis, Guess
 from .by_chance import alike, at_random, without_labels
 from .clusterwise import by_regression
+from .exchange import exchanged
 from .from_labels import from_labels
 from .gates import gates_of
 from .in_time import in_time
-from .partitioned import in_clusters, in_fewer_clusters
+from .neighbours import by_neighbours
+from .partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .sequences import in_order
 
 _BEHIND = 0.25
@@ -38,8 +40,10 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
     by_regression,
     in_time,
+    by_neighbours,
     without_labels,
     in_fewer_clusters,
+    one_by_one,
     alike,
     at_random,
 )
@@ -59,7 +63,8 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
         return max(nested, key=lambda start: begin(*start, passes).elbo)
-    return best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+    best = best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+    return exchanged(basis, best)
 
 
 def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:

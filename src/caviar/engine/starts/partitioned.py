@@ -15,10 +15,13 @@ from .basis import Basis, Guess
 from .gates import Gate
 from .points import Cloud
 
-__all__ = ["in_clusters", "in_fewer_clusters"]
+__all__ = ["by_value", "in_clusters", "in_fewer_clusters", "one_by_one"]
 
 _SEEDS = 4
 """Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
+
+_DRAWS = 12
+"""Draws of seeds alone, of few points: a small cluster that no k-means finds has one of them now and then."""
 
 _FEW_POINTS = 500
 """Points that are few."""
@@ -51,6 +54,21 @@ def in_fewer_clusters(basis: Basis) -> Iterator[Guess]:
     yield from _together(basis, _fewer)
 
 
+def one_by_one(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of each gate that shares its values with others, which have one category: few labels may do."""
+    gates = [gate for gate in basis.gates if gate in basis.shared and gate.size > 1]
+    n_rows = basis.sample.n_rows
+    alone = {gate.variable: np.zeros(gate.shape(basis.plan, n_rows), dtype=np.int64) for gate in gates}
+    for gate in gates:
+        for cloud in basis.clouds(gate)[:1]:
+
+            def cluster(points: Array, weights: Array, size: int = gate.size) -> list[AnyArray]:
+                return [partition(points, weights, size, basis.rng)]
+
+            (labels,) = by_value(gate, cloud, cluster)
+            yield {**alone, gate.variable: labels.reshape(gate.shape(basis.plan, n_rows))}
+
+
 def _together(
     basis: Basis, cluster: Callable[[Basis, Gate, Sequence[Cloud]], list[AnyArray]]
 ) -> Iterator[Guess]:
@@ -75,7 +93,7 @@ def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArra
             labels = partitions(points, weights, gate.size, basis.rng, many=many)
             return labels if basis.is_plain else [*labels, *_again(points, weights, gate.size, basis.rng)]
 
-        for labels in _by_value(gate, cloud, cluster):
+        for labels in by_value(gate, cloud, cluster):
             if basis.is_plain or not any(alike(labels, other, cloud.weights) for other in found):
                 found.append(labels)
         if not number:
@@ -87,7 +105,8 @@ def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Genera
     """Return labels of k-means from other seeds, of these seeds themselves, and of small clusters of one column."""
     found = [partition(points, weights, n_clusters, rng) for _ in range(_SEEDS)]
     if len(points) > n_clusters:
-        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(_SEEDS)]
+        n_draws = _SEEDS if len(points) > _FEW_POINTS else _DRAWS
+        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(n_draws)]
     n_pieces = min(_PIECES * n_clusters, len(points) // 2)
     if points.shape[1] == 1 and n_pieces > n_clusters:
         pieces = np.unique(partition(points, weights, n_pieces, rng), return_inverse=True)[1]
@@ -114,7 +133,7 @@ def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]
             def cluster(points: Array, weights: Array, n_clusters: int = n_clusters) -> list[AnyArray]:
                 return [_tightest(points, weights, n_clusters, basis.rng)]
 
-            found += _by_value(gate, cloud, cluster)
+            found += by_value(gate, cloud, cluster)
     return found
 
 
@@ -146,7 +165,7 @@ def _numbers(size: int, n_points: int) -> list[int]:
     return sorted({number for number in numbers if number <= most}, reverse=True)
 
 
-def _by_value(gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], list[AnyArray]]) -> list[AnyArray]:
+def by_value(gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], list[AnyArray]]) -> list[AnyArray]:
     """Return labels of points; those of a chain are clustered in an order that their own does not change."""
     if not gate.variable.summed:
         return cluster(cloud.points, cloud.weights)

@@ -30,7 +30,16 @@ from ..plan import Plan
 from ..sample import Sample
 from .gates import Gate
 
-__all__ = ["Cloud", "clouds_of", "is_added", "sampled_values", "weights_of"]
+__all__ = [
+    "Cloud",
+    "clouds_of",
+    "is_added",
+    "leaves_below",
+    "log_distances",
+    "logs",
+    "sampled_values",
+    "weights_of",
+]
 
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
@@ -63,7 +72,7 @@ def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
         located = location_points(plan, gate.factor, sample)
         if located is not None:
             found.append(located)
-    leaves = list(_below(plan.binding, gate.variable))
+    leaves = list(leaves_below(plan.binding, gate.variable))
     is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)
     arranged = {
         leaf: values
@@ -80,7 +89,7 @@ def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
         found.append(_joined({leaf: _each(leaf, own) for leaf, own in arranged.items()}, weights))
     widths = {leaf: _each(leaf, own) for leaf, own in arranged.items() if _chooses_width(leaf, gate)}
     if widths:
-        found.append(_joined({leaf: _distances(own, weights) for leaf, own in widths.items()}, weights))
+        found.append(_joined({leaf: log_distances(own, weights) for leaf, own in widths.items()}, weights))
     distinct: list[Array] = []
     for points in found:
         fewer = _in_fewer(points)
@@ -121,7 +130,7 @@ def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, t
     return values, (binding.data_plate, *(p for p in leaf.plates if p is not binding.data_plate))
 
 
-def _below(binding: Binding, gate: Variable) -> Iterator[Variable]:
+def leaves_below(binding: Binding, gate: Variable) -> Iterator[Variable]:
     """Yield the observed variables that a gate has a say in, of itself or through hidden ones."""
     depends: set[Node] = {gate}
     for node in reversed(binding.nodes):
@@ -135,7 +144,7 @@ def _below(binding: Binding, gate: Variable) -> Iterator[Variable]:
 
 def is_added(binding: Binding, gate: Variable) -> bool:
     """Whether something that a gate has a say in has a sum or product for its mean."""
-    return any(slot.role.adds_up for leaf in _below(binding, gate) for slot in leaf.slots.values())
+    return any(slot.role.adds_up for leaf in leaves_below(binding, gate) for slot in leaf.slots.values())
 
 
 def _is_located(leaf: Variable, gate: Gate) -> bool:
@@ -210,7 +219,7 @@ def _each(leaf: Variable, values: Array) -> Array:
 def _symmetrised(leaf: Variable, values: Array) -> Array:
     """Return values of a skew family on the scale on which its members are about as wide as each other."""
     if isinstance(leaf, Gamma):
-        return np.log(np.maximum(values, np.finfo(float).tiny))
+        return logs(values)
     if isinstance(leaf, Poisson):
         return np.sqrt(values)
     if isinstance(leaf, Multinomial):
@@ -223,7 +232,12 @@ def _symmetrised(leaf: Variable, values: Array) -> Array:
     return values
 
 
-def _distances(points: Array, weights: Array) -> Array:
+def logs(values: Array) -> Array:
+    """Return logarithms of numbers that are not negative."""
+    return np.log(np.maximum(values, np.finfo(float).tiny))
+
+
+def log_distances(points: Array, weights: Array) -> Array:
     """Return the logarithm of how far values are from their mean."""
     away = np.abs(points - np.nansum(points * weights[:, None], axis=0) / weights.sum())
     return np.log(np.maximum(away, 1e-3 * np.nanmean(away, axis=0)) + np.finfo(float).tiny)

@@ -1,0 +1,72 @@
+"""Exchange: clusters that have settled are given to components anew.
+
+An assignment is made for the clusters of a guess. As a fit settles, rows go from one to another, and the components
+that fitted best may fit no longer: of two with known weights the one with more rows may be left with the smaller
+weight. No update exchanges them, so it is tried here, and kept where it leads higher.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ..evaluate import factors_at, local_distributions
+from ..trials import Start, best_of
+from .assignment import rearranged
+from .basis import Basis, Guess
+from .from_labels import from_labels
+
+__all__ = ["exchanged", "labels_of"]
+
+_ROUNDS = 3
+"""Times that clusters are given to components anew: an exchange changes them in turn."""
+
+
+def exchanged(basis: Basis, start: Start) -> Start:
+    """Return a start, or where one leads that has its clusters in other components, whichever is higher.
+
+    Parameters
+    ----------
+    basis
+        The model and its sample.
+    start
+        Global factors that have nearly settled on the sample.
+    """
+    if not any(basis.differs(gate) and gate.size > 1 and gate.variable.plates for gate in basis.gates):
+        return start
+    for _ in range(_ROUNDS):
+        labels = labels_of(basis, start)
+        others = [partial(_begun, basis, guess) for guess in rearranged(basis, labels, from_labels)]
+        if not others:
+            break
+        start = best_of([partial(_kept, start), *others], basis.sample, basis.passes)
+        found = labels_of(basis, start)
+        if all(np.array_equal(labels[variable], own) for variable, own in found.items()):
+            break
+    return start
+
+
+def _kept(start: Start) -> Start:
+    return start
+
+
+def _begun(basis: Basis, guess: Guess) -> Start:
+    plan, q, _ = from_labels(basis, guess)
+    return plan, q
+
+
+def labels_of(basis: Basis, start: Start) -> Guess:
+    """Return the most probable label of each repetition of each gate with a plate, given global factors."""
+    plan, q = start
+    local = local_distributions(plan, factors_at(plan, q), basis.passes, anew=False)
+    found = {}
+    for gate in basis.gates:
+        if not gate.variable.plates:
+            continue
+        if gate.factor is None:
+            shares = plan.statistics(gate.variable, q[gate.variable])[gate.variable, "x"]
+        else:
+            shares = local[gate.variable.name].probabilities
+        found[gate.variable] = np.argmax(shares, axis=-1)
+    return found

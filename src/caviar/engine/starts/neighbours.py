@@ -1,0 +1,103 @@
+"""Guesses from neighbours: states of a chain that a row by itself does not tell apart.
+
+States with one mean that differ in width look alike in any single row near that mean; the rows around it show how far
+values go. States with the same emissions differ in what comes before and after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...language import MultivariateNormal, Normal, Variable
+from ..chain import ChainFactor
+from ..clusters import alike, in_units, partition
+from .basis import Basis, Guess
+from .gates import Gate
+from .partitioned import by_value
+from .points import Cloud, leaves_below
+
+__all__ = ["by_neighbours"]
+
+_REACH = 2
+"""Rows on either side of one from which its width is taken."""
+
+_SMALLEST = 1e-4
+"""Variance of some rows, in units of that of all, below which it counts as that."""
+
+_FEW_COLUMNS = 6
+"""Columns of which all pairs are looked at."""
+
+_MANY_STATES = 4
+"""States of which three may be alike: two steps away from one of them a row may be of another."""
+
+
+def by_neighbours(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of a chain's states by the rows before and after each, and by widths where states choose them."""
+    for gate in basis.gates:
+        if not isinstance(gate.factor, ChainFactor) or gate.size == 1:
+            continue
+        found: list[AnyArray] = []
+        for cloud in basis.clouds(gate)[:1]:
+            for labels in _labels(basis, gate, cloud):
+                if not any(alike(labels, other, cloud.weights) for other in found):
+                    found.append(labels)
+                    yield {gate.variable: labels}
+
+
+def _labels(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
+    points, weights = cloud.points, cloud.weights
+
+    def clusters(points: Array, weights: Array) -> list[AnyArray]:
+        return [partition(points, weights, gate.size, basis.rng)]
+
+    if _chooses_widths(basis, gate):
+        near = _directions(points)[_places(basis, gate, _REACH)]
+        widths = np.log(near.var(axis=0) + _SMALLEST * near.var(axis=(0, 1)) + np.finfo(float).tiny)
+        yield from by_value(gate, Cloud(in_units(widths, weights), weights), clusters)
+    for reach in (1, 2) if gate.size >= _MANY_STATES else (1,):
+        beside = np.concatenate(list(points[_places(basis, gate, reach)]), axis=1)
+        yield from by_value(gate, Cloud(beside, weights), clusters)
+
+
+def _directions(points: Array) -> Array:
+    """Return columns, and where they are few the sums and differences of any two, whose widths show correlations."""
+    size = points.shape[1]
+    if not 1 < size <= _FEW_COLUMNS:
+        return points
+    one, other = np.triu_indices(size, 1)
+    first, second = points[:, one], points[:, other]
+    return np.concatenate([points, first + second, first - second], axis=1)
+
+
+def _chooses_widths(basis: Basis, gate: Gate) -> bool:
+    """Whether the states choose widths: precisions of Normals, by themselves or with means."""
+    return any(
+        isinstance(leaf, Normal | MultivariateNormal) and _is_width_chosen(leaf, gate)
+        for leaf in leaves_below(basis.plan.binding, gate.variable)
+    )
+
+
+def _is_width_chosen(leaf: Variable, gate: Gate) -> bool:
+    return any(
+        slot.index is gate.variable and "precision" in (slot.name.split(".")[0], *slot.role.statistics)
+        for slot in leaf.slots.values()
+    )
+
+
+def _places(basis: Basis, gate: Gate, reach: int) -> AnyArray:
+    """Return the places of the rows from so many before to so many after each, (2 reach + 1, n).
+
+    At the ends of a sequence its first and last row are in the place of those that there are not.
+    """
+    assert isinstance(gate.factor, ChainFactor)
+    n_rows = basis.sample.n_rows
+    starts = gate.factor.starts.among(basis.sample.columns, n_rows)
+    starts[0] = True
+    first = np.flatnonzero(starts)
+    number = np.cumsum(starts) - 1
+    last = np.append(first[1:], n_rows) - 1
+    steps = np.arange(-reach, reach + 1)[:, None]
+    return np.clip(np.arange(n_rows) + steps, first[number], last[number])

@@ -1,0 +1,79 @@
+"""What the candidates of a start are made from: sets of points, each once, and local factors at random."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.engine.binding import bind
+from caviar.engine.passes import Passes
+from caviar.engine.sample import sample_of
+from caviar.engine.starts.data_start import basis_of
+from caviar.engine.starts.partitioned import in_fewer_clusters
+from caviar.execution import Threads
+from caviar.fitting.model import rows_of
+
+
+def made_from(model, data, seed=0, point=()):
+    plan = model._plan(bind(model.nodes, model.leaves, data), point, None)
+    passes = Passes(rows_of(plan.binding), Threads())
+    return basis_of(plan, sample_of(passes.source), passes, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("n_columns", [1, 4])
+def test_each_set_of_points_is_there_once(n_columns):
+    """Where nothing is averaged over, averages and values by themselves are the same points."""
+    counts = np.random.default_rng(0).poisson(3.0, (60, n_columns))
+    basis = made_from(cv.models.poisson_mixture(n_columns, 2), {"x": counts})
+    (gate,) = basis.gates
+    assert len(basis.clouds(gate)) == 1
+
+
+def _alike(k):
+    return cv.models.poisson_mixture(2, k), ["weights", "rate"]
+
+
+def _different(k):
+    """Return a mixture one of whose components has another prior than the others."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", k)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(k)), plates=obs)
+    shapes = cv.Constant("shapes", np.array([50.0, *np.ones(k - 1)]), plates=component)
+    rate = cv.Gamma("rate", shapes, 1.0, plates=component)
+    return cv.Model(cv.Poisson("x", rate[z], plates=obs)), ["weights", "rate"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "is_point", "expected"),
+    [(_alike, False, True), (_alike, True, False), (_different, False, True), (_different, True, True)],
+)
+def test_components_are_left_empty_except_in_maximum_likelihood_of_an_ordinary_mixture(
+    stated, is_point, expected
+):
+    """There an empty component is a likelihood given away; elsewhere fewer clusters may be the better start."""
+    model, points = stated(4)
+    counts = np.random.default_rng(0).poisson(np.repeat([[2.0], [30.0]], 60, axis=0), (120, 2))
+    data = {"x": counts if stated is _alike else counts[:, 0]}
+    basis = made_from(model, data, point=points if is_point else ())
+    found = [len(np.unique(labels)) for guess in in_fewer_clusters(basis) for labels in guess.values()]
+    assert bool(found) == expected
+    assert all(1 <= number < 4 for number in found)
+
+
+def test_vectors_that_a_label_gates_are_drawn_with_it():
+    """All statistics of a label's vector are those of one value, and zero at the other labels."""
+    obs, component = cv.Plate("obs"), cv.Plate("component", 3)
+    centres = np.array([[-90.0, 0.0], [0.0, 90.0], [90.0, 0.0]])
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=obs)
+    t = cv.MultivariateNormal("t", cv.Constant("mean", centres, plates=component)[z], np.eye(2), plates=obs)
+    model = cv.Model(cv.MultivariateNormal("x", t, 4.0 * np.eye(2), plates=obs))
+    data = {"x": np.random.default_rng(1).normal(size=(50, 2)) + centres[np.arange(50) % 3]}
+    basis = made_from(model, data)
+    (factor,) = basis.plan.factors
+    expected = basis.draws[factor]
+    one_hot, first, second = (factor.view(expected, key) for key in ((z, "x"), (t, "x"), (t, "xx")))
+    assert set(np.unique(one_hot)) == {0.0, 1.0}
+    np.testing.assert_array_equal(one_hot.sum(axis=0), 1.0)
+    values = first.sum(axis=0)
+    np.testing.assert_array_equal(first, one_hot[:, None] * values)
+    np.testing.assert_allclose(second, one_hot[:, None, None] * values[:, None] * values, rtol=1e-13)
+    from_origin = values.T + basis.plan.frame.of(t)
+    assert np.abs(from_origin - centres[one_hot.argmax(axis=0)]).max() < 6.0

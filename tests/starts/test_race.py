@@ -1,0 +1,82 @@
+"""The race of starts on a sample: which go on, by how far they are behind. Their ascents are scripted."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from caviar.engine import trials
+from caviar.engine.status import Status
+
+ROWS, COLUMNS = 1000, 3
+BEHIND = 0.1
+"""Nats a value by which a start may be behind at the beginning, 300 here; nats a row, 100, where passes are dear."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A global variable whose natural parameters are ``size`` numbers."""
+
+    size: int
+    family = SimpleNamespace(statistics=("x",))
+
+
+def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=False):
+    """Return the start that wins, given its objectives before the race and after each six iterations of it."""
+    variable = Variable(10**9 if passes_are_dear else 1)
+    plan = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset())
+    arrays = {(variable, "x"): np.broadcast_to(0.0, variable.size)}
+
+    def moment(name, stretch):
+        elbo = scripts[name][min(stretch, len(scripts[name]) - 1)]
+        before = scripts[name][min(max(stretch - 1, 0), len(scripts[name]) - 1)]
+        state = SimpleNamespace(elbo=elbo, plan=plan, q={"name": name, "stretch": stretch}, arrays=arrays)
+        status = Status.CONVERGED if stretch and name in settled else None
+        return SimpleNamespace(state=state, status=status, trace=np.linspace(before, elbo, 7), memory=None)
+
+    def run(race, reached, settings):
+        return moment(reached.state.q["name"], reached.state.q["stretch"] + 1)
+
+    monkeypatch.setattr(trials, "first_moment", lambda settings, plan, q, passes: moment(q["name"], 0))
+    monkeypatch.setattr(trials.Race, "run", run)
+    starts = [lambda name=name: (plan, {"name": name}) for name in scripts]
+    sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns={"x": np.zeros((ROWS, COLUMNS))})
+    passes = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
+    return trials.best_of(starts, sample, passes, BEHIND)[1]["name"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "passes_are_dear", "wins"),
+    [(295.0, False, "late"), (305.0, False, "early"), (95.0, True, "late"), (105.0, True, "early")],
+)
+def test_a_start_far_behind_at_the_beginning_does_not_run(monkeypatch, behind, passes_are_dear, wins):
+    scripts = {"early": [0.0], "late": [-behind, 1.0]}
+    assert winner(monkeypatch, scripts, passes_are_dear=passes_are_dear) == wins
+
+
+@pytest.mark.parametrize(
+    ("missing", "risen", "wins"),
+    [(85.0, 0.0, "late"), (95.0, 0.0, "early"), (95.0, 30.0, "late"), (105.0, 30.0, "early")],
+)
+def test_a_start_that_may_still_rise_goes_on(monkeypatch, missing, risen, wins):
+    """By 0.03 nats a value on a plateau, 90 here; or by 20 iterations like the last, 100 where six brought 30 nats."""
+    scripts = {"early": [0.0], "late": [-missing - risen, -missing, 1.0]}
+    assert winner(monkeypatch, scripts) == wins
+
+
+def test_a_start_that_has_settled_behind_is_left_out(monkeypatch):
+    scripts = {"early": [0.0], "late": [-5.0, -5.0, 1.0]}
+    assert winner(monkeypatch, scripts) == "late"
+    assert winner(monkeypatch, scripts, settled=("late",)) == "early"
+
+
+def test_of_point_masses_none_is_left_out_while_passes_are_cheap(monkeypatch):
+    scripts = {"early": [0.0], "late": [-250.0, -250.0, -250.0, 1.0]}
+    assert winner(monkeypatch, scripts) == "early"
+    assert winner(monkeypatch, scripts, is_point=True) == "late"
+
+
+def test_a_start_whose_objective_is_no_number_yet_takes_part(monkeypatch):
+    """Points in the place of distributions have none before the first iteration."""
+    assert winner(monkeypatch, {"early": [0.0], "point": [np.nan, 1.0]}) == "point"
