@@ -154,7 +154,7 @@ _HOME = {
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
-    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.schedules"),
+    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.ascent.schedules.schedule"),
     "Model": ".fitting.model",
     "LazyTable": ".data",
     "Diagnosis": ".posterior.diagnostics",

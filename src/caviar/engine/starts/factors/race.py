@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...._errors import ImproperError
+from ...._errors import FallingElboWarning, ImproperError
 from ....language import Variable
 from ...ascent.acceleration import Memory
 from ...ascent.driver import Settings, ascend, first_moment
@@ -57,6 +58,9 @@ are dear."""
 
 _FEW_PARAMETERS = 20_000
 """Parameters up to which each start remembers its moves while the others run: of more that would take much memory."""
+
+_ALIKE = 1e-7
+"""Nats a row by which the objectives of starts may differ that count as the same."""
 
 _UNSETTLED = 10.0
 """Tolerances by which a start that has settled may rise yet."""
@@ -155,7 +159,10 @@ class Race:
 
         settings = replace(settings, max_iter=moment.n_iter + settings.max_iter, recorder=keep)
         try:
-            status = ascend(settings, moment.state.plan, moment.state.q, self.passes, moment).status
+            with warnings.catch_warnings():
+                # what falls by rounding is left out here, and no fit of the user's
+                warnings.simplefilter("ignore", FallingElboWarning)
+                status = ascend(settings, moment.state.plan, moment.state.q, self.passes, moment).status
         except ImproperError as error:
             log.info("start left out: %s", error)
             return None
@@ -172,7 +179,7 @@ class Race:
         for start in starts:
             try:
                 moment = first_moment(_RUN, *start, self.passes)
-                elbo = _digits(moment)
+                elbo = self._rounded(moment)
             except ImproperError as error:
                 log.info("start left out: %s", error)
                 continue
@@ -199,7 +206,7 @@ class Race:
             )
             ran = [(start, moment) for start, moment in ends if moment is not None]
             # those that end alike keep their order, whatever rounding makes of it
-            ran.sort(key=lambda one: -_digits(one[1]))
+            ran.sort(key=lambda one: -self._rounded(one[1]))
             left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].state.elbo, ample)]
             if len(left) <= 1:
                 break
@@ -220,6 +227,11 @@ class Race:
         """Return the passes that the starts of a round may share."""
         return int(min(_MOST_PASSES, _NUMBERS / max(self.sample.n_rows * _n_parameters(moment), 1)))
 
+    def _rounded(self, moment: Moment) -> float:
+        """Return the objective without the digits that rounding changes, as many in all units of the data."""
+        step = _ALIKE * self._weight
+        return float(np.round(moment.state.elbo / step)) * step
+
     @property
     def _weight(self) -> float:
         return max(self.passes.source.total_weight, 1.0)
@@ -238,7 +250,3 @@ def _n_parameters(moment: Moment) -> int:
 
 def _has_settled(moment: Moment) -> bool:
     return moment.status is Status.CONVERGED
-
-
-def _digits(moment: Moment) -> float:
-    return float(f"{moment.state.elbo:.9g}")
