@@ -11,7 +11,7 @@ import numpy as np
 from ...._errors import DataError, ModelError, PlateError
 from ...._typing import AnyArray, Array, Statistics
 from ....families._base import MeanPrecision
-from ....language import Dirichlet, Node, StickBreaking, Variable
+from ....language import Dirichlet, Label, Node, StickBreaking, Variable
 from ....language.roles import PRECISION, PRECISION_MATRIX
 from .factor import PartlyKnown
 from .point_mass import PointMass
@@ -115,7 +115,7 @@ def is_joint(node: Node) -> bool:
     return isinstance(node, Variable) and "precision" in node.family.statistics
 
 
-def as_pair(node: Node, value: Any, read: Callable[[Node, Any, int], AnyArray]) -> MeanPrecision:
+def as_pair(node: Variable, value: Any, read: Callable[[Node, Any, int], AnyArray]) -> MeanPrecision:
     """Return the given values of a joint factor as a pair of arrays, each over the plates.
 
     Parameters
@@ -132,8 +132,8 @@ def as_pair(node: Node, value: Any, read: Callable[[Node, Any, int], AnyArray]) 
     DataError, PlateError
         If it is no such pair.
     """
-    kind, rank = type(node).__name__, getattr(node, "precision_rank", 0)
-    if isinstance(node, Variable) and node.tied is not None:
+    kind, rank = type(node).__name__, node.precision_rank
+    if node.tied is not None:
         raise DataError(
             f"'{node.name}', a {kind}, takes no data: its locations share one precision, which is known with all of "
             f"them or not at all. State means and precision as variables of their own, whose values may be known"
@@ -143,8 +143,7 @@ def as_pair(node: Node, value: Any, read: Callable[[Node, Any, int], AnyArray]) 
             f"the data of '{node.name}', a {kind}, are a pair (mean, precision), each over its plates, with NaN for "
             f"repetitions that are to be learnt; got {type(value).__name__}"
         )
-    event_rank: int = node.value_rank  # type: ignore[attr-defined]
-    mean, precision = read(node, value[0], event_rank), read(node, value[1], rank)
+    mean, precision = read(node, value[0], node.value_rank), read(node, value[1], rank)
     n_plates = len(node.plates)
     expected = mean.shape[:n_plates] + (mean.shape[n_plates:] * 2 if rank else ())
     if precision.shape != expected:
@@ -164,7 +163,7 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepe
         If a repetition is known in part only, or a known value is off the support.
     """
     parts = value if isinstance(value, tuple) else (value,)
-    ranks = (node.value_rank, getattr(node, "precision_rank", 0))
+    ranks = (node.value_rank, node.precision_rank)
     found = []
     for part, rank in zip(parts, ranks, strict=False):
         missing = np.isnan(part)
@@ -188,14 +187,14 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepe
         given = values[0].astype(np.float64)
         labels = values[0].astype(np.intp)
         # what is no whole number is no label, and refused as it is
-        is_labels = hasattr(node, "categories") and np.array_equal(labels, given)
+        is_labels = isinstance(node, Label) and np.array_equal(labels, given)
         return KnownRepetitions(is_known, labels if is_labels else given)
     _check_precision(node, values[1])
     return KnownRepetitions(is_known, MeanPrecision(*values))
 
 
 def _check_precision(node: Variable, precision: Array) -> None:
-    role = PRECISION_MATRIX if getattr(node, "precision_rank", 0) else PRECISION
+    role = PRECISION_MATRIX if node.precision_rank else PRECISION
     problem = role.problem(precision) or ("" if np.any(precision) else "must be positive")
     if problem:
         raise DataError(f"the precision in the data of '{node.name}', a {type(node).__name__}, {problem}")
