@@ -28,8 +28,7 @@ from ..topics.lowering import DocumentBinding
 from ..topics.start import given_tokens
 from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals
-from .factors.prior import prior_start
-from .factors.race import Start
+from .factors.prior import Start, prior_start
 from .factors.swept import globals_from
 
 __all__ = ["brought_near", "given_start", "open_variables"]

@@ -10,8 +10,7 @@ import numpy as np
 from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
 from ....language import Label, NormalGamma, NormalWishart, Variable
-from ...ascent.problem import Plan
-from ...ascent.state import statistics_of
+from ...ascent.problem import Plan, statistics_of
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import GatedFactor
