@@ -14,7 +14,8 @@ from ...language import Constant, Data, Node, Plate, Variable
 from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
 from .bound_model import Binding
-from .clamped.repetitions import KnownRepetitions, is_joint, repetitions_of
+from .clamped.factor import KnownRepetitions
+from .clamped.repetitions import is_joint, repetitions_of
 from .missing.steps import counted_steps, refuse_weights, rows_that_count
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
