@@ -44,7 +44,6 @@ LONG_FILES = {
 }
 
 LONG_FUNCTIONS = {
-    "engine/ascent/driver.py:ascend": (
         51,
         "the loop, until schedules are values that take a step",
     ),
