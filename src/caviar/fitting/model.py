@@ -33,7 +33,7 @@ from ..engine.rows.sequences import ImpossibleSequenceError
 from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
 from ..engine.starts.factors.prior import prior_start
-from ..engine.starts.factors.race import Start
+from ..engine.starts.factors.race import Begun
 from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.restarts import Ends
@@ -451,7 +451,7 @@ class Model:
     ) -> Result:
         rng = np.random.default_rng(seed)
 
-        def from_data(plan: Plan) -> Start:
+        def from_data(plan: Plan) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
             start = chance_start if settings.restart else data_start
             return start(plan, _sample(passes), passes, rng)
@@ -461,11 +461,16 @@ class Model:
         if isinstance(moment, Moment):
             return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
-            plan, q = given_start(plan, init, passes, lambda: from_data(plan))
+            plan, q = given_start(plan, init, passes, lambda: from_data(plan).start)
         elif isinstance(init, str) and init == "prior":
             q = drawn_start(plan, rng) if settings.restart else prior_start(plan)
         elif isinstance(init, str) and init == "auto":
-            plan, q = from_data(plan)
+            begun = from_data(plan)
+            plan, q = begun.start
+            is_exact = not (isinstance(schedule, Stochastic) or settings.n_batches or passes.is_rough)
+            if begun.moment is not None and is_exact:
+                memory = begun.moment.memory if settings.moves_further else None
+                return ascend(settings, plan, q, passes, replace(begun.moment, memory=memory))
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         if isinstance(schedule, Stochastic) and plan.factors:
