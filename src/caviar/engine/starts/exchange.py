@@ -7,6 +7,7 @@ weight. No update exchanges them, so it is tried here, and kept where it leads h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from .guesses.assignment import rearranged
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 
-__all__ = ["exchanged", "labels_of"]
+__all__ = ["best_with", "exchanged", "labels_of"]
 
 
 _ROUNDS = 3
@@ -38,14 +39,20 @@ def exchanged(basis: Basis, start: Start) -> Start:
         return start
     for _ in range(_ROUNDS):
         labels = labels_of(basis, start)
-        others = [partial(_begun, basis, guess) for guess in rearranged(basis, labels, from_labels)]
+        others = rearranged(basis, labels, from_labels)
         if not others:
             break
-        start = best_of([partial(_kept, start), *others], basis.sample, basis.passes)
+        start = best_with(basis, start, others)
         found = labels_of(basis, start)
         if all(np.array_equal(labels[variable], own) for variable, own in found.items()):
             break
     return start
+
+
+def best_with(basis: Basis, start: Start, guesses: Sequence[Guess]) -> Start:
+    """Return the winner of a race between a start and those from further labels, taken as they are."""
+    others = [partial(_begun, basis, guess) for guess in guesses]
+    return best_of([partial(_kept, start), *others], basis.sample, basis.passes)
 
 
 def _kept(start: Start) -> Start:
