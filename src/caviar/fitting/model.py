@@ -24,16 +24,15 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
 from ..engine.binding.bound_model import Binding
 from ..engine.binding.data_summary import summary_of_data
-from ..engine.binding.missing.entries import entries_name, order_of_patterns
-from ..engine.binding.missing.values import mask_name
+from ..engine.binding.missing.entries import order_of_patterns
+from ..engine.binding.missing.values import entries_name, mask_name
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import Passes
 from ..engine.rows.sequences import ImpossibleSequenceError
 from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
-from ..engine.starts.factors.prior import prior_start
-from ..engine.starts.factors.race import Start
+from ..engine.starts.factors.prior import Start, prior_start
 from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.restarts import Ends
