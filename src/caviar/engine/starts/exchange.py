@@ -7,6 +7,7 @@ weight. No update exchanges them, so it is tried here, and kept where it leads h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -18,7 +19,7 @@ from .guesses.assignment import rearranged
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 
-__all__ = ["exchanged", "labels_of"]
+__all__ = ["best_with", "exchanged", "labels_of"]
 
 
 _ROUNDS = 3
@@ -39,14 +40,20 @@ def exchanged(basis: Basis, begun: Begun) -> Begun:
         return begun
     for _ in range(_ROUNDS):
         labels = labels_of(basis, begun.start)
-        others = [partial(_begun, basis, guess) for guess in rearranged(basis, labels, from_labels)]
+        others = rearranged(basis, labels, from_labels)
         if not others:
             break
-        begun = best_of([partial(_kept, begun.start), *others], basis.sample, basis.passes)
+        begun = best_with(basis, begun, others)
         found = labels_of(basis, begun.start)
         if all(np.array_equal(labels[variable], own) for variable, own in found.items()):
             break
     return begun
+
+
+def best_with(basis: Basis, begun: Begun, guesses: Sequence[Guess]) -> Begun:
+    """Return the winner of a race between where a fit begins and further labels, taken as they are."""
+    others = [partial(_begun, basis, guess) for guess in guesses]
+    return best_of([partial(_kept, begun.start), *others], basis.sample, basis.passes)
 
 
 def _kept(start: Start) -> Start:

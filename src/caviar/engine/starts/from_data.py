@@ -30,6 +30,7 @@ from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .guesses.sequences import in_order
+from .regroup import regroup
 
 __all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
 
@@ -66,7 +67,7 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
         nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
         return Begun(max(nested, key=lambda start: begin(*start, passes).elbo))
     best = best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
-    return exchanged(basis, best)
+    return regroup(basis, exchanged(basis, best))
 
 
 def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
