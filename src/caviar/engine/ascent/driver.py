@@ -132,9 +132,7 @@ def ascend(
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
-    moment = (
-        first_moment(settings, plan, q, passes) if resumed is None else _gone_on(settings, resumed, passes)
-    )
+    moment = _begun(settings, plan, q, passes, resumed)
     trace = moment.trace
     try:
         record(settings, moment)
@@ -179,8 +177,10 @@ def ascend(
         return _result(moment, passes, Status.INTERRUPTED)
 
 
-def _gone_on(settings: Settings, resumed: Moment, passes: Passes) -> Moment:
-    """Return where an earlier fit stood, with passes that go on from there."""
+def _begun(settings: Settings, plan: Plan, q: Factors, passes: Passes, resumed: Moment | None) -> Moment:
+    """Return the moment of these global factors, or that of an earlier fit with passes that go on from there."""
+    if resumed is None:
+        return first_moment(settings, plan, q, passes)
     passes.forget()
     passes.memoize(settings.n_batches)
     passes.go_on(resumed.state.plan.rows, resumed.kept)
