@@ -23,7 +23,7 @@ MOST_LINES, MOST_LINES_OF_A_FUNCTION = 350, 45
 """Lines of code: docstrings, comments and blank lines do not count."""
 MOST_LEVELS_OF_FOLDERS = 10
 """Of the engine: a folder is one level above the highest that it imports from."""
-MOST_LEVELS_OF_FILES = 18
+MOST_LEVELS_OF_FILES = 19
 """Of the engine; lower it whenever the longest chain of imports gets shorter. The aim is 16."""
 
 FOLDERS_OF_LIKE_MODULES = {
@@ -45,10 +45,7 @@ LONG_FILES = {
 
 LONG_FUNCTIONS = {
     "estimators/bayesian_gaussian_mixture.py:__init__": (46, "a line for each parameter, and one to keep it"),
-    "fitting/model.py:fit": (
-        73,
-        "a line for each argument; what checks and orders them has yet to part from it",
-    ),
+    "fitting/model.py:fit": (73, "a line for each argument; what checks and orders them is not apart yet"),
 }
 
 CORE = (

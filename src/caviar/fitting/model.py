@@ -24,8 +24,8 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
 from ..engine.binding.bound_model import Binding
 from ..engine.binding.data_summary import summary_of_data
-from ..engine.binding.missing.entries import order_of_patterns
-from ..engine.binding.missing.values import entries_name, mask_name
+from ..engine.binding.missing.entries import entries_name, order_of_patterns
+from ..engine.binding.missing.values import mask_name
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import Passes
