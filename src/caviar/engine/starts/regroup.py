@@ -48,8 +48,8 @@ def regroup(basis: Basis, start: Start) -> Start:
         several = regrouped(white, cloud.weights, labels, gate.size, basis.rng)
         if not several:
             break
-        start = best_with(basis, start, [{gate.variable: own.reshape(shape)} for own in several])
-        after = labels_of(basis, start)[gate.variable].ravel()
-        if alike(labels, after, cloud.weights, _SAME):
+        winner = best_with(basis, start, [{gate.variable: own.reshape(shape)} for own in several])
+        if alike(labels, labels_of(basis, winner)[gate.variable].ravel(), cloud.weights, _SAME):
             break
+        start = winner
     return start
