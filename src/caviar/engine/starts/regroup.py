@@ -48,8 +48,8 @@ def regroup(basis: Basis, begun: Begun) -> Begun:
         several = regrouped(white, cloud.weights, labels, gate.size, basis.rng)
         if not several:
             break
-        begun = best_with(basis, begun, [{gate.variable: own.reshape(shape)} for own in several])
-        after = labels_of(basis, begun.start)[gate.variable].ravel()
-        if alike(labels, after, cloud.weights, _SAME):
+        winner = best_with(basis, begun, [{gate.variable: own.reshape(shape)} for own in several])
+        if alike(labels, labels_of(basis, winner.start)[gate.variable].ravel(), cloud.weights, _SAME):
             break
+        begun = winner
     return begun
