@@ -24,8 +24,8 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
 from ..engine.binding.bound_model import Binding
 from ..engine.binding.data_summary import summary_of_data
-from ..engine.binding.missing.entries import entries_name, order_of_patterns
-from ..engine.binding.missing.values import mask_name
+from ..engine.binding.missing.entries import order_of_patterns
+from ..engine.binding.missing.values import entries_name, mask_name
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import Passes
@@ -456,8 +456,9 @@ class Model:
             start = chance_start if settings.restart else data_start
             return start(plan, _sample(passes), passes, rng)
 
-        if isinstance(moment, Walk) and isinstance(schedule, Stochastic):
-            return wander_on(settings, schedule, moment, passes, rng)
+        by_steps = schedule if isinstance(schedule, Stochastic) else None
+        if isinstance(moment, Walk) and by_steps is not None:
+            return wander_on(settings, by_steps, moment, passes, rng)
         if isinstance(moment, Moment):
             return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
@@ -467,15 +468,15 @@ class Model:
         elif isinstance(init, str) and init == "auto":
             begun = from_data(plan)
             plan, q = begun.start
-            is_exact = not (isinstance(schedule, Stochastic) or settings.n_batches or passes.is_rough)
+            is_exact = by_steps is None and not (settings.n_batches or passes.is_rough)
             if begun.moment is not None and is_exact:
                 memory = begun.moment.memory if settings.moves_further else None
                 return ascend(settings, plan, q, passes, replace(begun.moment, memory=memory))
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
-        if isinstance(schedule, Stochastic) and plan.factors:
+        if by_steps is not None and plan.factors:
             given = [v for v in plan.order if isinstance(init, Mapping) and v.name in init]
-            return wander(settings, schedule, plan, q, passes, _sample(passes), rng, given)
+            return wander(settings, by_steps, plan, q, passes, _sample(passes), rng, given)
         return ascend(settings, plan, q, passes)
 
 

@@ -18,12 +18,12 @@ from ..rows.row_map import Passes
 from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
-from .impossible import impossible_variable
+from .elbo import impossible_variable
 from .lost_digits import lost_in_updates
 from .moment import Moment, Visits, Walk
-from .problem import Plan
+from .problem import Factors, Plan
 from .saddles import beyond_saddle
-from .state import Factors, State, Visit, advance, advance_by_batch, begin, updated, with_optimal_locals
+from .state import State, Visit, advance, advance_by_batch, begin, updated, with_optimal_locals
 from .status import Status
 
 __all__ = [

@@ -11,10 +11,12 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
 from ..local.statistics import Summary
-from .impossible import impossible_variable
 from .problem import Plan
 
-__all__ = ["Objective"]
+__all__ = ["ZEROS_BY_ROUNDING", "Objective", "impossible_variable"]
+
+ZEROS_BY_ROUNDING = 1e-9
+"""Zeros that a row meets by rounding alone."""
 
 
 class Objective:
@@ -168,6 +170,20 @@ class Objective:
             name = key.name  # type: ignore[attr-defined]
             totals[name] = totals.get(name, 0.0) + value
         return totals
+
+
+def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
+    """Return the name of a variable in whose density factors meet known probabilities of zero, or nothing.
+
+    Parameters
+    ----------
+    arrays
+        Expected statistics of the globals, and sums over the rows.
+    """
+    for term in plan.compiled.zero_terms:
+        if term.contraction.value(arrays) > ZEROS_BY_ROUNDING * plan.binding.n_rows:
+            return term.owner.name
+    return ""
 
 
 def _is_global(key: Hashable, plan: Plan) -> bool:

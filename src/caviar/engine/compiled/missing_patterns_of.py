@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..._errors import DataError
-from ...language import Variable
+from ...language import Label, Variable
 from ..binding.bound_model import Binding
 from ..binding.missing.entries import Gaps
 from ..design.features import Feature
@@ -52,7 +52,7 @@ def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor
 
 def _is_choice(stat: Key, leaf: Variable) -> bool:
     """Whether a statistic is the one-hot of a Categorical, or the 1 of a vector that nothing gates."""
-    return stat[0] is leaf or hasattr(stat[0], "categories")
+    return stat[0] is leaf or isinstance(stat[0], Label)
 
 
 def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:

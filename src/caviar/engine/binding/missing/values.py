@@ -15,7 +15,7 @@ import numpy as np
 
 from ...._errors import DataError
 from ...._typing import AnyArray, Array
-from ....language import Data, Node, Plate, Variable
+from ....language import Data, Label, Node, Plate, Variable
 from ....lazy.block_map import all_of, largest_of, map_blocks
 from ....lazy.rows import Computed, LazyRows, in_memory
 
@@ -24,8 +24,10 @@ __all__ = [
     "any_observed",
     "as_unmasked",
     "at_column_means",
+    "entries_name",
     "filled",
     "is_above",
+    "is_location",
     "is_mask_name",
     "mask_name",
     "mean_of_observed",
@@ -43,6 +45,11 @@ __all__ = [
 
 OBSERVED = "observed"
 """Statistic of a leaf that is 1 where it was observed and 0 where not."""
+
+
+def entries_name(name: str) -> str:
+    """Return the name of the column that tells which entries of the vectors of another were observed."""
+    return f"{name}\0entries"
 
 
 def mask_name(name: str) -> str:
@@ -88,8 +95,7 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
         raise DataError(f"the data of '{node.name}' are all missing (NaN)")
     replaced = array.copy()
     seen = ~gone
-    is_location = any(slot.role.moves for slot in getattr(node, "slots", {}).values())
-    mean = mean_of_observed(array, seen) if is_location else np.array(np.nan)
+    mean = mean_of_observed(array, seen) if is_location(node) else np.array(np.nan)
     replaced[gone] = mean if np.isfinite(mean).all() else array[seen][0]
     return replaced, seen
 
@@ -139,6 +145,11 @@ def refuse_partial(node: Node, place: AnyArray) -> NoReturn:
     )
 
 
+def is_location(node: Node) -> bool:
+    """Whether a node is a variable whose values move with what stands in one of its slots, as with a mean."""
+    return isinstance(node, Variable) and any(slot.role.moves for slot in node.slots.values())
+
+
 def at_column_means(
     node: Node, array: AnyArray, seen: AnyArray, axis: int, weights: Array | None
 ) -> AnyArray:
@@ -162,7 +173,7 @@ def at_column_means(
     --------
     .lazy_values.LazyValues.at_column_means : the same of rows that are read in blocks.
     """
-    if not any(slot.role.moves for slot in getattr(node, "slots", {}).values()):
+    if not is_location(node):
         return array
     rows, known = np.moveaxis(array, axis, 0), np.moveaxis(seen, axis, 0)
     means = weighted_means(rows, known, weights)
@@ -215,7 +226,7 @@ def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
     DataError
         If it is no Categorical, or a known label is off its support.
     """
-    if not hasattr(node, "categories"):
+    if not isinstance(node, Label):
         raise DataError(
             f"'{node.name}', a {type(node).__name__}, has missing values (NaN) and variables below it; only a latent "
             f"Categorical may be known in part"
