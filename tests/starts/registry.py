@@ -1,13 +1,14 @@
 """All models whose starts are tried, by what makes them hard."""
 
 from starts.case import Case
-from starts.sets import chains, columns, components, gated, regressions, sums, truncated
+from starts.sets import alike, chains, columns, components, gated, regressions, sums, truncated
 
 __all__ = ["CASES", "KINDS"]
 
 KINDS: dict[str, list[Case]] = {
     "labels over other plates": columns.CASES,
     "several labels in one sum": sums.CASES,
+    "components that are alike": alike.CASES,
     "components that differ": components.CASES,
     "labels without a plate": gated.CASES,
     "chains": chains.CASES,

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 
-__all__ = ["agglomerated"]
+__all__ = ["agglomerated", "gains_of", "prior_of"]
 
 
 _PRIOR_VARIANCE = 0.3
@@ -47,24 +47,29 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     n_points, size = points.shape
     n_pieces = int(labels.max()) + 1
     sums = _sums(points, weights * (n_points / weights.sum()), labels, n_pieces)
-    prior = (size + 2) * _PRIOR_VARIANCE * n_pieces ** (-2.0 / size) * np.eye(size)
-    gains = _gains(sums, prior)
+    prior = prior_of(size, n_pieces)
+    gains = gains_of(sums, prior)
     losses = np.full((n_pieces, n_pieces), np.inf)
     a, b = _neighbours(sums[:, 1 : size + 1] / sums[:, :1])
-    losses[a, b] = gains[a] + gains[b] - _gains(sums[a] + sums[b], prior)
+    losses[a, b] = gains[a] + gains[b] - gains_of(sums[a] + sums[b], prior)
     parent, alive = np.arange(n_pieces), np.ones(n_pieces, dtype=bool)
     for _ in range(n_pieces - n_clusters):
         a, b = np.unravel_index(np.argmin(losses), losses.shape)
         sums[a] += sums[b]
-        gains[a] = _gains(sums[a], prior)
+        gains[a] = gains_of(sums[a], prior)
         parent[parent == b], alive[b] = a, False
         losses[b], losses[:, b] = np.inf, np.inf
         others = np.flatnonzero(alive)
         others = others[others != a]
-        lost = gains[a] + gains[others] - _gains(sums[a] + sums[others], prior)
+        lost = gains[a] + gains[others] - gains_of(sums[a] + sums[others], prior)
         before, after = others < a, others > a
         losses[others[before], a], losses[a, others[after]] = lost[before], lost[after]
     return np.unique(parent[labels], return_inverse=True)[1]
+
+
+def prior_of(size: int, n_pieces: int) -> Array:
+    """Return the inverse scale of the Wishart prior of pieces, (d, d)."""
+    return (size + 2) * _PRIOR_VARIANCE * n_pieces ** (-2.0 / size) * np.eye(size)
 
 
 def _sums(points: Array, weights: Array, labels: AnyArray, n_pieces: int) -> Array:
@@ -92,7 +97,7 @@ def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:
     return a, b
 
 
-def _gains(sums: Array, prior: Array) -> Array:
+def gains_of(sums: Array, prior: Array) -> Array:
     """Return l of clusters from their sums of 1, x and xx', (..., 1 + d + d^2), up to a constant."""
     size = len(prior)
     count = sums[..., 0]

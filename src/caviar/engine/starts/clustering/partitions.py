@@ -23,11 +23,15 @@ __all__ = [
     "location_points",
     "partition",
     "partitions",
+    "whitened",
 ]
 
 
 _PIECES = 10
 """Pieces for each cluster that they are merged into."""
+
+_FEW_NUMBERS = 200_000
+"""Points times their columns times clusters up to which small clusters are made in both units."""
 
 _PIECE_ITERATIONS = 10
 _MOST_OPERATIONS = 1e9
@@ -116,15 +120,16 @@ def partitions(
     Parameters
     ----------
     many
-        Whether to add more: of small clusters on columns in units of their spread, of the nearest of k points, and
-        random ones.
+        Whether to add more: of small clusters on columns in units of their spread (which are there anyway where there
+        are few points), of the nearest of k points, and random ones.
     """
     found = [partition(points, weights, n_clusters, rng)]
     if n_clusters == 1:
         return found
     if points.shape[1] <= _MOST_COLUMNS:
-        white = _whitened(points, weights)
-        for pieces in _pieces([white, points] if many else [white], weights, n_clusters, rng):
+        white = whitened(points, weights)
+        both = many or points.size * n_clusters <= _FEW_NUMBERS
+        for pieces in _pieces([white, points] if both else [white], weights, n_clusters, rng):
             labels = agglomerated(white, weights, pieces, n_clusters)
             if not any(alike(labels, other, weights) for other in found):
                 found.append(labels)
@@ -183,7 +188,7 @@ def _pieces(
             yield labels
 
 
-def _whitened(points: Array, weights: Array) -> Array:
+def whitened(points: Array, weights: Array) -> Array:
     """Return the points in the directions in which they vary, with mean 0 and covariance I."""
     share = weights / weights.sum()
     variances, directions = np.linalg.eigh((points * share[:, None]).T @ points)
