@@ -20,6 +20,7 @@ from ..._typing import AnyArray, Array
 from ...lazy.block_map import map_runs
 from ..compiled.compiler import GlobalTerm, Part
 from ..design.backend import Workspace
+from ..keys import ColumnKey
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, Rows
 from ..rows.by_row import sums_by_row
@@ -187,11 +188,11 @@ def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) 
             row_pass.zeros_of(factor, zeros, row, scratch).max() > _ROUNDING for factor in ruled_out
         )
         if meets and owner in row_pass.compiled.sources:
-            said.append(f"'{owner.name}' is {_written(row.columns[owner.name])}")
+            said.append(f"'{owner.name}' is {_written(row.columns[ColumnKey(owner.name)])}")
     latent = []
     for factor in ruled_out:
         assert factor.label is not None
-        known = -1 if factor.labelled is None else row.columns[factor.labelled.name].item()
+        known = -1 if factor.labelled is None else row.columns[ColumnKey(factor.labelled.name)].item()
         if known < 0:
             latent.append(f"'{factor.label.name}'")
         else:

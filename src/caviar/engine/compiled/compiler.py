@@ -289,7 +289,7 @@ class _Compiler:
             if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.binding.seen:
                 row_axis, seen = self._row_axis(node), self.binding.seen[node].shape
                 shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
-                return self.sources.setdefault(node, Source(node, node.name, shape, None, has_missing=True))
+                return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
             values, row_axis = self.binding.values[node], self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
             reference = None
@@ -301,9 +301,7 @@ class _Compiler:
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
             has_gaps = node in self.binding.gaps
             has_missing = has_gaps or node in self.binding.masks
-            self.sources[node] = Source(
-                node, node.name, shape, reference, has_missing, issparse(values), has_gaps
-            )
+            self.sources[node] = Source(node, shape, reference, has_missing, issparse(values), has_gaps)
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:
@@ -525,7 +523,7 @@ def _ordered(used: dict[Hashable, Feature]) -> list[Feature]:
         key=lambda f: (
             f.is_tallied,
             f.source is not None,
-            "" if f.source is None else f.source.name,
+            "" if f.source is None else f.source.node.name,
             f.statistic,
         ),
     )

@@ -17,8 +17,8 @@ from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
-from ..binding.missing.values import mask_name
 from ..design.backend import Inferred
+from ..keys import ColumnKey
 
 __all__ = ["Key", "LocalFactor", "excluded_labels", "own_axes", "symmetric"]
 
@@ -85,7 +85,9 @@ class LocalFactor(ABC):
         view = self.view(natural, (variable, statistic))
         return view if len(variable.letters[statistic]) < 2 else symmetric(view)
 
-    def restrict(self, natural: Array, columns: Mapping[str, AnyArray], zeros: Array | None = None) -> None:
+    def restrict(
+        self, natural: Array, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None = None
+    ) -> None:
         """Give minus infinity to the labels of a Categorical that are excluded, in natural parameters (E, B).
 
         Parameters
@@ -101,22 +103,22 @@ class LocalFactor(ABC):
         logits = self.view(natural, (self.label, "x"))
         np.copyto(logits, -np.inf, where=self.excluded(columns, zeros))
 
-    def excluded(self, columns: Mapping[str, AnyArray], zeros: Array | None) -> AnyArray:
+    def excluded(self, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None) -> AnyArray:
         """Return which labels of the Categorical are excluded, (plates..., K, B); see :meth:`restrict`."""
         assert self.label is not None
         key = (self.label, "x")
-        labels = None if self.labelled is None else columns[self.labelled.name]
+        labels = None if self.labelled is None else columns[ColumnKey(self.labelled.name)]
         own = None if zeros is None else self.view(zeros, key)
         n_rows = len(labels) if own is None else own.shape[-1]  # type: ignore[arg-type]
         return excluded_labels((*self.shapes[key], n_rows), labels, own)
 
-    def seen(self, columns: Mapping[str, AnyArray]) -> AnyArray | None:
+    def seen(self, columns: Mapping[ColumnKey, AnyArray]) -> AnyArray | None:
         """Return which repetitions of a block count, (plates..., B), or None if all do."""
         if not self.has_unseen:
             return None
-        return np.moveaxis(columns[mask_name(self.variables[0].name)], 0, -1)
+        return np.moveaxis(columns[ColumnKey(self.variables[0].name).observed], 0, -1)
 
-    def counted(self, expected: Array, columns: Mapping[str, AnyArray]) -> Array:
+    def counted(self, expected: Array, columns: Mapping[ColumnKey, AnyArray]) -> Array:
         """Return expected statistics (E, B) with zeros where a repetition does not count."""
         seen = self.seen(columns)
         if seen is None:

@@ -25,11 +25,12 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array
 from ...language import Variable
-from ..binding.missing.entries import Gaps, entries_name
+from ..binding.missing.entries import Gaps
 from ..design.backend import Workspace
 from ..design.centred import Centres
 from ..design.conditionals import Conditionals, given_observed, patterns
 from ..design.features import FeatureTable
+from ..keys import ColumnKey
 from .local_factor import LocalFactor
 from .statistics import Coefficients, Rows
 
@@ -159,7 +160,7 @@ class PartialVectors:
         twice = self._square.unpack(matrix[:, size:])
         # a packed coefficient is that of both x_i x_j and x_j x_i
         precision = -(twice + np.einsum("kii->ki", twice)[..., None] * np.eye(size))
-        for bounds, missing in patterns(rows.columns[entries_name(self.leaf.name)]):
+        for bounds, missing in patterns(rows.columns[ColumnKey(self.leaf.name).entries]):
             try:
                 yield given_observed(linear, precision, bounds, missing)
             except np.linalg.LinAlgError as error:

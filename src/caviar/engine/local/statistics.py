@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from ..._typing import AnyArray, Array
+from ..keys import ColumnKey
 from .local_factor import LocalFactor
 
 __all__ = ["Arrays", "Coefficients", "LocalState", "Rows", "Summary", "Sums"]
@@ -26,7 +27,7 @@ LocalState: TypeAlias = dict[LocalFactor, Array]
 class Rows:
     """A block of rows: name -> array with the rows first, and their weights."""
 
-    columns: Mapping[str, AnyArray]
+    columns: Mapping[ColumnKey, AnyArray]
     weights: Array | None
     n_rows: int
     where: slice | AnyArray

@@ -17,8 +17,9 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import ImpossiblePathError
 from ...numerics.pairwise import pairwise_sum
-from ..binding.missing.entries import entries_name, order_of_patterns
+from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
+from ..keys import ColumnKey
 from ..local.chain import ChainFactor, Starts
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import BlockPass
@@ -111,13 +112,13 @@ def tiles_of(row_pass: BlockPass, rows: Rows) -> list[tuple[slice | AnyArray, Ro
 
     Rows of a part that lack the same entries of a vector stand together.
     """
-    names = [entries_name(own.leaf.name) for several in row_pass.partial.values() for own in several]
+    entries = [ColumnKey(own.leaf.name).entries for several in row_pass.partial.values() for own in several]
     tiles = []
     for start in range(0, rows.n_rows, row_pass.block_rows):
         stop = min(start + row_pass.block_rows, rows.n_rows)
         places: slice | AnyArray = slice(start, stop)
-        if names:
-            places = start + order_of_patterns([rows.columns[name][start:stop] for name in names])
+        if entries:
+            places = start + order_of_patterns([rows.columns[key][start:stop] for key in entries])
         if isinstance(rows.where, slice):
             where = slice(rows.where.start + start, rows.where.start + stop)
             where = where if isinstance(places, slice) else rows.where.start + places

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ..design.backend import Workspace
+from ..keys import ColumnKey
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from .row_model import BlockPass
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
@@ -55,7 +56,7 @@ class RowSource(Protocol):
         """Rows that are read at the cost of one, as those of a row group of a file; 1 in memory."""
         ...
 
-    def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
+    def read(self, start: int, stop: int) -> Mapping[ColumnKey, AnyArray]:
         """Return the named columns from row ``start`` to ``stop``."""
         ...
 

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from ..._typing import Array
 from ..compiled.compiler import Part
 from ..design.backend import Workspace
+from ..keys import ColumnKey
 from ..local.local_factor import LocalFactor
 from ..local.missing_patterns import PartialVectors
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
@@ -90,7 +91,7 @@ class DocumentPass:
         self.prior = binding.prior
         self.effort = effort or Effort()
         self._part = part
-        self._word = binding.pattern.word.name
+        self._word = ColumnKey(binding.pattern.word.name)
         self._topics: Hashable = (binding.pattern.topics, "log_x")
         self._raw, self._apart = ("ratios", part), ("apart", part)
 

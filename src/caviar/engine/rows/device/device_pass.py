@@ -178,7 +178,7 @@ def _why_not(rows: BlockPass) -> str:
         if table is None:
             return f"nothing observed depends on {name} alone"
         for feature, _ in table.tallied:
-            source = "" if feature.source is None else feature.source.name
+            source = "" if feature.source is None else feature.source.node.name
             if feature.is_sparse:
                 return f"the data of '{source}' are a sparse matrix"
             return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"

@@ -12,6 +12,7 @@ from ...._typing import AnyArray, Array
 from ....language import NormalGamma, NormalWishart, Variable
 from ...ascent.problem import Plan
 from ...ascent.state import statistics_of
+from ...keys import ColumnKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import GatedFactor
@@ -148,7 +149,7 @@ def _seen_below(plan: Plan, variable: Variable, rows: Rows) -> Array:
         leaves = [v for v in group.variables if v in plan.compiled.sources and variable in v.parents]
         if variable not in group.variables or not leaves:
             continue
-        values = plan.compiled.sources[leaves[0]].values(rows.columns[leaves[0].name])
+        values = plan.compiled.sources[leaves[0]].values(rows.columns[ColumnKey(leaves[0].name)])
         below = [plate for plate in leaves[0].plates if plate is not plan.binding.data_plate]
         mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
         kept = [plate for plate in below if plate in plates]
