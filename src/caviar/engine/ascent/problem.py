@@ -27,6 +27,7 @@ from ..compiled.compiler import Compiled
 from ..compiled.contraction import Contraction, Factor
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
+from ..keys import StatisticKey
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
@@ -87,8 +88,9 @@ class Plan:
         self.frame = frame
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self._keys: dict[Variable, list[Hashable]] = {
-            variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
+        self._keys: dict[Variable, list[StatisticKey]] = {
+            variable: [StatisticKey(variable.name, name) for name in variable.family.statistics]
+            for variable in binding.latent
         }
         own_rows = compile_rows(binding, frame, self.factors)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
@@ -208,7 +210,9 @@ class Plan:
         seen = self.binding.seen.get(variable)
         if isinstance(factor, PartlyKnown):
             names, known = variable.family.statistics, factor.statistics_of_known
-            points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
+            points: Arrays = {
+                StatisticKey(variable.name, s): value for s, value in zip(names, known, strict=True)
+            }
             of_unknown = factor.unknown.entropy_about_base()
             if seen is not None:
                 of_unknown = np.where(seen[~factor.is_known], of_unknown, 0.0)
@@ -317,6 +321,6 @@ def extreme_parameter(variable: Variable) -> str:
 def _base_contractions(variable: Variable, binding: Binding) -> list[Contraction]:
     contractions = []
     for term in base_terms_of(variable):
-        factors = [Factor((op.node, op.statistic), op.axes) for op in term.operands]
+        factors = [Factor(StatisticKey(op.node.name, op.statistic), op.axes) for op in term.operands]
         contractions.append(Contraction(term.coefficient, factors, [], term.axes, binding.size))
     return contractions

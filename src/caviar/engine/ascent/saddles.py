@@ -29,6 +29,7 @@ from ..._errors import ImproperError
 from ..._typing import Array, Statistics
 from ...language import LinearGaussianChain, Variable
 from ..compiled.products_of_unknowns import multiplied_together
+from ..keys import StatisticKey
 from ..rows.row_map import Passes
 from .acceleration import Move
 from .collapse import has_collapsed
@@ -224,7 +225,9 @@ class _Response:
         arrays, start = dict(self._arrays), 0
         for variable in self._plan.order:
             for name, eta in zip(variable.family.statistics, self._natural[variable], strict=True):
-                arrays[variable, name] = expected[start : start + eta.size].reshape(eta.shape)
+                arrays[StatisticKey(variable.name, name)] = expected[start : start + eta.size].reshape(
+                    eta.shape
+                )
                 start += eta.size
         coefficients = self._plan.rows.coefficients(arrays)
         if self._passes is not None:

@@ -20,10 +20,10 @@ from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
 from ..binding.missing.values import OBSERVED
-from ..keys import ColumnKey
+from ..keys import ColumnKey, FeatureKey
 from .scratch import Scratch
 
-__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "feature_key", "known_values", "packed_square"]
+__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "known_values", "packed_square"]
 
 
 _FEWEST_CATEGORIES = 16
@@ -107,10 +107,10 @@ class Feature:
     summed: tuple[int, ...] = ()
 
     @cached_property
-    def key(self) -> tuple[object, ...]:
-        """What tells features apart."""
-        node = None if self.source is None else self.source.node
-        return feature_key(node, self.statistic, self.role, self.summed)
+    def key(self) -> FeatureKey:
+        """What tells it from other features."""
+        column = None if self.source is None else self.source.key
+        return FeatureKey(column, self.statistic, "" if self.role is None else self.role.name, self.summed)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -287,13 +287,6 @@ def _feature_major(rows: AnyArray) -> AnyArray:
 
 CONSTANT = Feature(None)
 """The number 1 of each row."""
-
-
-def feature_key(
-    node: Node | None, statistic: str, role: Role | None, summed: tuple[int, ...] = ()
-) -> tuple[object, ...]:
-    """Return what tells a feature from others."""
-    return (node, statistic, id(role), summed)
 
 
 class FeatureTable:

@@ -75,7 +75,7 @@ class ChainFactor(LocalFactor):
         starts
             Whether a sequence begins at each row, shape (B,).
         sums
-            (variable, statistic summed over its rows) -> its natural parameter.
+            Key of a statistic summed over the rows -> its natural parameter.
         """
 
     @abstractmethod

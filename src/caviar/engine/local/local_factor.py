@@ -18,12 +18,9 @@ from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
 from ..design.backend import Inferred
-from ..keys import ColumnKey
+from ..keys import ColumnKey, FactorKey, StatisticKey
 
-__all__ = ["Key", "LocalFactor", "excluded_labels", "own_axes", "symmetric"]
-
-
-Key = tuple[Variable, str]
+__all__ = ["LocalFactor", "excluded_labels", "own_axes", "symmetric"]
 
 
 class LocalFactor(ABC):
@@ -33,8 +30,10 @@ class LocalFactor(ABC):
     ----------
     variables
         Whose factor it is.
+    key
+        What it is found by among others.
     axes
-        Key (variable, statistic) -> axes of that statistic, the data plate left out.
+        Key of a statistic -> axes of that statistic, the data plate left out.
     rows
         Key -> rows of the (E, B) layout that hold it.
     labelled
@@ -54,17 +53,18 @@ class LocalFactor(ABC):
         self,
         binding: Binding,
         variables: Sequence[Variable],
-        axes: dict[Key, tuple[Axis, ...]],
+        axes: dict[StatisticKey, tuple[Axis, ...]],
         certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
         self.certain = certain or {}
         self.variables = tuple(variables)
+        self.key: FactorKey = variables[0].name
         self.labelled = next((v for v in variables if v in binding.labels), None)
         self.has_unseen = variables[0] in binding.seen
         self._data_plate = binding.data_plate
         self.axes = axes
         self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
-        self.rows: dict[Key, slice] = {}
+        self.rows: dict[StatisticKey, slice] = {}
         stop = 0
         for key, shape in self.shapes.items():
             start, stop = stop, stop + int(np.prod(shape, dtype=int))
@@ -76,13 +76,13 @@ class LocalFactor(ABC):
         """Names of its variables, joined."""
         return ",".join(variable.name for variable in self.variables)
 
-    def view(self, values: Array, key: Key) -> Array:
+    def view(self, values: Array, key: StatisticKey) -> Array:
         """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
         return values[self.rows[key]].reshape(*self.shapes[key], -1)
 
     def own(self, natural: Array, variable: Variable, statistic: str) -> Array:
         """Return one natural parameter of (E, B) values, (shape..., B)."""
-        view = self.view(natural, (variable, statistic))
+        view = self.view(natural, StatisticKey(variable.name, statistic))
         return view if len(variable.letters[statistic]) < 2 else symmetric(view)
 
     def restrict(
@@ -100,13 +100,13 @@ class LocalFactor(ABC):
         """
         if self.label is None or (self.labelled is None and zeros is None):
             return
-        logits = self.view(natural, (self.label, "x"))
+        logits = self.view(natural, StatisticKey(self.label.name, "x"))
         np.copyto(logits, -np.inf, where=self.excluded(columns, zeros))
 
     def excluded(self, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None) -> AnyArray:
         """Return which labels of the Categorical are excluded, (plates..., K, B); see :meth:`restrict`."""
         assert self.label is not None
-        key = (self.label, "x")
+        key = StatisticKey(self.label.name, "x")
         labels = None if self.labelled is None else columns[ColumnKey(self.labelled.name)]
         own = None if zeros is None else self.view(zeros, key)
         n_rows = len(labels) if own is None else own.shape[-1]  # type: ignore[arg-type]

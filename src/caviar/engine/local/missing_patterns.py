@@ -154,7 +154,7 @@ class PartialVectors:
         )
 
     def _made(self, coefficients: Coefficients, rows: Rows) -> Iterator[Conditionals]:
-        matrix = coefficients.matrices[self.factor][self._rows, self._columns]
+        matrix = coefficients.matrices[self.factor.key][self._rows, self._columns]
         size = self._value.n_rows
         linear = matrix[:, :size]
         twice = self._square.unpack(matrix[:, size:])
@@ -171,7 +171,7 @@ class PartialVectors:
 
     def at_columns(self, coefficients: Coefficients) -> Coefficients:
         """Return coefficients by which missing entries have the mean and variance of their columns."""
-        matrix = coefficients.matrices[self.factor].copy()
+        matrix = coefficients.matrices[self.factor.key].copy()
         source, size = self._value.source, self._value.n_rows
         assert source is not None
         mean = self.gaps.mean if source.reference is None else self.gaps.mean - source.reference
@@ -180,4 +180,4 @@ class PartialVectors:
         own[:, :size] = mean / self.gaps.variance
         # the diagonal comes first
         own[:, size : 2 * size] = -0.5 / self.gaps.variance
-        return replace(coefficients, matrices={**coefficients.matrices, self.factor: matrix})
+        return replace(coefficients, matrices={**coefficients.matrices, self.factor.key: matrix})

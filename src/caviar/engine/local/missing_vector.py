@@ -8,6 +8,7 @@ from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
 from ..design.backend import Inferred
+from ..keys import StatisticKey
 from .local_factor import LocalFactor
 
 __all__ = ["WHOLE", "VectorFactor"]
@@ -24,7 +25,7 @@ class VectorFactor(LocalFactor):
     """
 
     def __init__(self, binding: Binding, variable: Variable) -> None:
-        axes: dict[tuple[Variable, str], tuple[Axis, ...]] = {(variable, WHOLE): ()}
+        axes: dict[StatisticKey, tuple[Axis, ...]] = {StatisticKey(variable.name, WHOLE): ()}
         super().__init__(binding, [variable], axes)
 
     def infer(self, natural: Array) -> Inferred:

@@ -108,7 +108,7 @@ class BlockPass(Protocol):
 
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> dict[LocalFactor, Array]:
+    ) -> LocalState:
         """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
         ...
 

@@ -144,12 +144,12 @@ def summarize_sequences(
 
     def tile(number: int) -> Sums:
         places, own = tiles[number]
-        given: LocalState = {chain: expected[:, places].copy()}
+        given: LocalState = {chain.key: expected[:, places].copy()}
         return row_pass.summarize(own, coefficients, {}, scratch, given)[0].plus(Sums.zero())
 
     total = pairwise_sum(over(tile, len(tiles)))
     total.parts.update(of_chain)
-    total.entropy[chain] = entropy + total.entropy.get(chain, 0.0)
+    total.entropy[chain.key] = entropy + total.entropy.get(chain.key, 0.0)
     return total
 
 
@@ -217,10 +217,10 @@ def given_sequences(
     """
     total = Sums.zero()
     for places, own in tiles_of(row_pass, rows):
-        given = {factor: values[:, places].copy() for factor, values in state.items()}
+        given = {key: values[:, places].copy() for key, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
     steps = _steps_of(chain, rows)
-    total.parts.update(chain.sums_given(state[chain][:, steps], _starts_of(chain, rows)[steps]))
+    total.parts.update(chain.sums_given(state[chain.key][:, steps], _starts_of(chain, rows)[steps]))
     return total
 
 

@@ -17,6 +17,7 @@ from ...ascent.driver import Settings, ascend, first_moment
 from ...ascent.moment import Moment, Walk
 from ...ascent.problem import Plan
 from ...ascent.status import Status
+from ...keys import StatisticKey
 from ...rows.row_map import Passes
 from ...rows.subsample import Sample
 
@@ -245,7 +246,8 @@ class Race:
 
 def _n_parameters(moment: Moment) -> int:
     state = moment.state
-    return sum(np.size(state.arrays[v, name]) for v in state.plan.order for name in v.family.statistics)
+    keys = (StatisticKey(v.name, name) for v in state.plan.order for name in v.family.statistics)
+    return sum(np.size(state.arrays[key]) for key in keys)
 
 
 def _has_settled(moment: Moment) -> bool:
