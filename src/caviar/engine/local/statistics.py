@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -50,6 +50,11 @@ class Coefficients:
     matrices: dict[FactorKey, Array]
     parts: Arrays
     zeros: Coefficients | None = None
+
+    def of_parts(self, wanted: Set[Hashable]) -> Coefficients:
+        """Return the matrices, and of the other coefficients those that are wanted."""
+        parts = {key: value for key, value in self.parts.items() if key in wanted}
+        return Coefficients(self.matrices, parts, None if self.zeros is None else self.zeros.of_parts(wanted))
 
 
 @dataclass(frozen=True)

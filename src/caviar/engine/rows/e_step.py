@@ -101,14 +101,6 @@ class RowPass:
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
     @property
-    def keys(self) -> tuple[Hashable, ...]:
-        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
-        own = (key for key, _ in (*self._part_derivatives, *self._zero_derivatives))
-        return tuple(
-            dict.fromkeys(["", *(factor.key for factor in self.factors), *self.compiled.parts, *own])
-        )
-
-    @property
     def parts_of_messages(self) -> set[Hashable]:
         """The keys of the coefficients that a block of rows needs besides the matrices."""
         return {message.sum for message in (*self._messages, *self._zero_messages)} | self._summed

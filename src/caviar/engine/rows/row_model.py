@@ -59,11 +59,6 @@ class BlockPass(Protocol):
         ...
 
     @property
-    def keys(self) -> tuple[Hashable, ...]:
-        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
-        ...
-
-    @property
     def parts_of_messages(self) -> Set[Hashable]:
         """The parts of the coefficients that a block of rows needs besides the matrices."""
         ...

@@ -108,11 +108,6 @@ class DocumentPass:
         return self.with_effort(_THOROUGH)
 
     @property
-    def keys(self) -> tuple[Hashable, ...]:
-        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
-        return (self.proportions.key, self.tokens.key, self._part.key, _RATIOS, _APART, *_COEFFICIENTS)
-
-    @property
     def parts_of_messages(self) -> Set[Hashable]:
         """The parts of the coefficients that a block of rows needs: all."""
         return set(_COEFFICIENTS)
