@@ -36,7 +36,7 @@ from one_pass import make_data
 from threadpoolctl import threadpool_limits
 
 import caviar as cv
-from caviar.engine.ascent.state import statistics_of
+from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import Passes
 from caviar.engine.starts.from_user import given_start

@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import caviar as cv
-from caviar.engine.ascent.state import statistics_of
+from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import Passes
 from caviar.engine.starts.factors.swept import given_start

@@ -4,8 +4,8 @@ import numpy as np
 
 import caviar as cv
 from caviar.engine.ascent.driver import Settings
+from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.ascent.schedules.schedule import Batch
-from caviar.engine.ascent.state import statistics_of
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import Passes
 from caviar.execution import Threads

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
-from caviar.engine.ascent.state import statistics_of
+from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.rows.device.device_pass import DevicePass
 from caviar.engine.rows.device.layout import layout_of
 from caviar.engine.rows.tasks import rows_at

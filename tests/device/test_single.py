@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import caviar as cv
 from caviar.engine.ascent import driver as loop
-from caviar.engine.ascent.state import statistics_of
+from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.ascent.status import Status
 from caviar.engine.rows.device.device_pass import DevicePass
 from caviar.engine.rows.device.layout import layout_of

@@ -11,7 +11,7 @@ from oracles.reference.hidden_markov import Dirichlets, ascend
 import caviar as cv
 import caviar.models
 from caviar.data import ArrayRows
-from caviar.engine.ascent.state import statistics_of
+from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.rows import e_step as row_pass
 from caviar.engine.rows import sequences
 from caviar.engine.starts.factors.prior import prior_draw, prior_start

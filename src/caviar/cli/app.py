@@ -12,6 +12,24 @@ import caviar as cv
 
 from .commands import add_commands
 from .kinds import Covariance, MeanPrecision, ModelName
+from .mixture_options import (
+    Checkpoint,
+    Columns,
+    Components,
+    CovarianceType,
+    FitSeed,
+    MaxIter,
+    MeanPrecisionForm,
+    Mixture,
+    Picture,
+    PriorMean,
+    PriorVariance,
+    Restarts,
+    SaveModel,
+    Threads,
+    Tolerance,
+    Variance,
+)
 from .non_numeric import NonNumeric
 from .options import (
     AsJson,
@@ -85,65 +103,24 @@ def caviar(
 )
 def fit(
     data: Data = None,
-    columns: Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")] = None,
+    columns: Columns = None,
     sql: Query = None,
     non_numeric: OtherColumns = NonNumeric.ERROR,
-    model: Annotated[
-        ModelName,
-        option(
-            metavar="NAME", help="bayesian, em (maximum likelihood) or known-variance.", default="bayesian"
-        ),
-    ] = ModelName.BAYESIAN,
-    components: Annotated[
-        str, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
-    ] = "2",
-    covariance: Annotated[
-        Covariance | None,
-        option(metavar="TYPE", help="full, tied, diag, spherical or unit covariances.", default="full"),
-    ] = None,
-    mean_precision: Annotated[
-        MeanPrecision | None,
-        option(metavar="FORM", help="If bayesian: posterior joint or independent.", default="joint"),
-    ] = None,
-    variance: Annotated[
-        float | None, option(metavar="V", help="If known-variance: that of each component.", default="1")
-    ] = None,
-    prior_mean: Annotated[
-        float | None, option(metavar="M", help="If known-variance: prior mean of the means.", default="0")
-    ] = None,
-    prior_variance: Annotated[
-        float | None,
-        option(metavar="V", help="If known-variance: prior variance of the means.", default="100"),
-    ] = None,
-    restarts: Annotated[
-        int, option(metavar="R", min=1, help="Starts; the best end is kept.", default="1")
-    ] = 1,
-    max_iter: Annotated[
-        int, option(metavar="N", min=0, help="Most iterations of each start.", default="500")
-    ] = 500,
-    tol: Annotated[
-        float, option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
-    ] = 1e-6,
-    seed: Annotated[
-        int | None,
-        option(
-            metavar="S",
-            min=0,
-            help="The same gives the same result.",
-            default="a new one; 0 with --checkpoint",
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None, option(metavar="N", min=1, help="They do not change the result.", default="one a core")
-    ] = None,
-    output: Annotated[
-        Path | None, option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")
-    ] = None,
-    picture: Annotated[Path | None, option(metavar="FILE", help="Draw rows and components: m.png.")] = None,
-    checkpoint: Annotated[
-        Path | None,
-        option(metavar="FILE", help="Keep where the fit stands; the same command again goes on from there."),
-    ] = None,
+    model: Mixture = ModelName.BAYESIAN,
+    components: Components = "2",
+    covariance: CovarianceType = None,
+    mean_precision: MeanPrecisionForm = None,
+    variance: Variance = None,
+    prior_mean: PriorMean = None,
+    prior_variance: PriorVariance = None,
+    restarts: Restarts = 1,
+    max_iter: MaxIter = 500,
+    tol: Tolerance = 1e-6,
+    seed: FitSeed = None,
+    threads: Threads = None,
+    output: SaveModel = None,
+    picture: Picture = None,
+    checkpoint: Checkpoint = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -160,21 +137,8 @@ def fit(
                 sql=sql,
                 columns=column_names_of(columns),
                 model=model,
-                options={
-                    "--covariance": None if covariance is None else covariance.value,
-                    "--mean-precision": None if mean_precision is None else mean_precision.value,
-                    "--variance": variance,
-                    "--prior-mean": prior_mean,
-                    "--prior-variance": prior_variance,
-                },
-                arguments={
-                    "n_components": _number_or_auto(components),
-                    "n_init": restarts,
-                    "max_iter": max_iter,
-                    "tol": tol,
-                    "random_state": _seed(seed, checkpoint),
-                    "n_jobs": threads,
-                },
+                options=_own_options(covariance, mean_precision, variance, prior_mean, prior_variance),
+                arguments=_arguments(components, restarts, max_iter, tol, _seed(seed, checkpoint), threads),
                 output=output,
                 picture=picture,
                 checkpoint=checkpoint,
@@ -250,6 +214,37 @@ def demo(
 
     with errors_in_words():
         run_demo(output_dir, as_json=as_json, quiet=quiet or as_json)
+
+
+def _own_options(
+    covariance: Covariance | None,
+    mean_precision: MeanPrecision | None,
+    variance: float | None,
+    prior_mean: float | None,
+    prior_variance: float | None,
+) -> dict[str, str | float | None]:
+    """Return what was given of the options that only some mixtures have."""
+    return {
+        "--covariance": None if covariance is None else covariance.value,
+        "--mean-precision": None if mean_precision is None else mean_precision.value,
+        "--variance": variance,
+        "--prior-mean": prior_mean,
+        "--prior-variance": prior_variance,
+    }
+
+
+def _arguments(
+    components: str, restarts: int, max_iter: int, tol: float, seed: int, threads: int | None
+) -> dict[str, int | float | str | None]:
+    """Return the arguments that every mixture takes."""
+    return {
+        "n_components": _number_or_auto(components),
+        "n_init": restarts,
+        "max_iter": max_iter,
+        "tol": tol,
+        "random_state": seed,
+        "n_jobs": threads,
+    }
 
 
 def _seed(seed: int | None, checkpoint: Path | None) -> int:

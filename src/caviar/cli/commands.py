@@ -9,6 +9,16 @@ import typer
 
 from .files import require_writable
 from .kinds import Covariance
+from .mixture_options import (
+    Columns,
+    CovarianceList,
+    FixedSeed,
+    HeldOut,
+    Models,
+    Numbers,
+    RestartsEach,
+    SaveBest,
+)
 from .non_numeric import NonNumeric
 from .options import (
     AsJson,
@@ -133,31 +143,16 @@ def sample(
 
 def compare(
     data: Data = None,
-    columns: Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")] = None,
+    columns: Columns = None,
     sql: Query = None,
     non_numeric: OtherColumns = NonNumeric.ERROR,
-    model: Annotated[
-        list[Path] | None,
-        option(metavar="FILE", help="A saved model, instead of new fits; several times for several."),
-    ] = None,
-    components: Annotated[
-        str,
-        option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6"),
-    ] = "1-6",
-    covariance: Annotated[
-        str, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
-    ] = "full",
-    held_out: Annotated[
-        float | None,
-        option(metavar="SHARE", help="Share of rows to hold out and judge by, such as 0.25.", default="none"),
-    ] = None,
-    restarts: Annotated[
-        int, option(metavar="R", min=1, help="Starts of each fit; the best end is kept.", default="3")
-    ] = 3,
-    seed: Annotated[int, option(metavar="S", min=0, help="The same gives the same result.", default="0")] = 0,
-    output: Annotated[
-        Path | None, option("--output", "-o", metavar="FILE", help="Save the best new fit: best.caviar.")
-    ] = None,
+    model: Models = None,
+    components: Numbers = "1-6",
+    covariance: CovarianceList = "full",
+    held_out: HeldOut = None,
+    restarts: RestartsEach = 3,
+    seed: FixedSeed = 0,
+    output: SaveBest = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -165,22 +160,15 @@ def compare(
 
     ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds one.
     """
-    if non_numeric is NonNumeric.CATEGORICAL:
-        raise typer.BadParameter(
-            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose drop, or "
-            "one-hot, or compare the ELBOs of caviar fit --components 2, 3, ..."
-        )
-    from .comparing import ComparisonRequest, numbers_of_components
+    _refuse_categorical(non_numeric)
+    from .comparing import ComparisonRequest
     from .comparing import compare as compare_mixtures
 
     if not model:
         require_rows(data, sql)
     if model and output is not None:
         raise typer.BadParameter("--output saves a new fit; with --model there is none")
-    try:
-        numbers = numbers_of_components(components)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--components") from error
+    numbers = _numbers(components)
     with errors_in_words():
         require_writable(output, ".caviar", inputs=(data,))
         compare_mixtures(
@@ -223,6 +211,23 @@ def check(
     require_rows(data, sql)
     with errors_in_words():
         check_model(model, data, sql, seed=seed, n_rows=rows, as_json=as_json, quiet=quiet)
+
+
+def _refuse_categorical(non_numeric: NonNumeric) -> None:
+    if non_numeric is NonNumeric.CATEGORICAL:
+        raise typer.BadParameter(
+            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose drop, or "
+            "one-hot, or compare the ELBOs of caviar fit --components 2, 3, ..."
+        )
+
+
+def _numbers(text: str) -> tuple[int | str, ...]:
+    from .comparing import numbers_of_components
+
+    try:
+        return numbers_of_components(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--components") from error
 
 
 def _covariances(text: str) -> tuple[str, ...]:

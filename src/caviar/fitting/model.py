@@ -32,8 +32,7 @@ from ..engine.rows.row_map import Passes
 from ..engine.rows.sequences import ImpossibleSequenceError
 from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
-from ..engine.starts.factors.prior import prior_start
-from ..engine.starts.factors.race import Start
+from ..engine.starts.factors.prior import Start, prior_start
 from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.restarts import Ends

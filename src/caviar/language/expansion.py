@@ -265,7 +265,9 @@ def _length(operands: _Operands, vectors: Sequence[Node | Indexed | Part]) -> in
 
 
 def _event_rank(node: Node) -> int:
-    return node.event_rank if isinstance(node, Constant) else getattr(node, "value_rank", 0)
+    if isinstance(node, Constant):
+        return node.event_rank
+    return node.value_rank if isinstance(node, Stated) else 0
 
 
 def _is_matrix(density: Density, slot: str) -> bool:

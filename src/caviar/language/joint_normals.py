@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,7 @@ __all__ = ["Joint", "checked_tie", "is_value", "is_zero"]
 class Joint(Variable):
     """A joint factor of a location and a precision: what passes its parts on."""
 
-    precision_rank: ClassVar[int] = 0
-    """Event axes of the precision: 0 a number, 2 a matrix."""
+    has_parts = True
 
     @property
     def mean(self) -> Part:

@@ -29,6 +29,8 @@ class Node(Algebra):
     dimension: int | None
     is_known: ClassVar[bool] = False
     """Whether its values are given, with the statement or with the data."""
+    has_parts: ClassVar[bool] = False
+    """Whether it is a joint factor, whose location and precision are passed on as ``.mean`` and ``.precision``."""
 
     def _identify(self, name: str, plates: Plates) -> None:
         if not isinstance(name, str) or not name:
@@ -145,7 +147,7 @@ class Indexed(Algebra):
         return self._part("precision")
 
     def _part(self, which: Literal["mean", "precision"]) -> Part:
-        if not hasattr(self.node, "precision_rank"):
+        if not self.node.has_parts:
             kind = f"{type(self.node).__name__} '{self.node.name}'"
             raise ModelError(
                 f"{self!r}.{which} does not exist: the {kind} has no parts; a joint factor, a NormalGamma or "

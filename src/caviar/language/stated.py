@@ -20,6 +20,9 @@ class Stated(Node):
     value_rank: ClassVar[int] = 0
     """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
 
+    precision_rank: ClassVar[int] = 0
+    """Event axes of the precision, of a joint factor: 0 a number, 2 a matrix."""
+
     tied: Plate | None = None
     """The last of its plates, if what is repeated along it shares some statistics, as locations one precision."""
 

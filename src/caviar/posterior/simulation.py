@@ -361,9 +361,8 @@ def _as_numbers(variable: Variable, value: Any) -> AnyArray:
 def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
     """Return a value of a joint factor as (mean, precision)."""
     rank, n_precisions = len(variable.plates), len(variable.plates_of("precision"))
-    precision_rank: int = getattr(variable, "precision_rank", 0)
     pair = tuple(_as_numbers(variable, part) for part in value) if isinstance(value, tuple) else ()
-    if [part.ndim for part in pair] != [rank + variable.value_rank, n_precisions + precision_rank]:
+    if [part.ndim for part in pair] != [rank + variable.value_rank, n_precisions + variable.precision_rank]:
         raise ParameterError(
             f"a value of '{variable.name}', a {type(variable).__name__}, is a pair (mean, precision), each over its "
             f"plates; got {value!r}"

@@ -121,7 +121,7 @@ def _operand_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any:
     whole = Indexed(node, nodes[document["by"]]) if "by" in document else node  # type: ignore[arg-type]
     if "part" not in document:
         return whole
-    if document["part"] not in _PARTS or not hasattr(node, "precision_rank"):
+    if document["part"] not in _PARTS or not node.has_parts:
         raise ValueError(f"a part {document['part']!r:.40} of {node!r:.60}")
     return Part(whole, document["part"])
 

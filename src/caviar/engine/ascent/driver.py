@@ -18,12 +18,12 @@ from ..rows.row_map import Passes
 from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
-from .impossible import impossible_variable
+from .elbo import impossible_variable
 from .lost_digits import lost_in_updates
 from .moment import Moment, Visits, Walk
-from .problem import Plan
+from .problem import Factors, Plan
 from .saddles import beyond_saddle
-from .state import Factors, State, Visit, advance, advance_by_batch, begin, updated, with_optimal_locals
+from .state import State, Visit, advance, advance_by_batch, begin, updated, with_optimal_locals
 from .status import Status
 
 __all__ = ["Progress", "Result", "Settings", "ascend", "first_moment", "record", "result_of", "tell"]
@@ -132,15 +132,9 @@ def ascend(
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
     per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
-    if resumed is None:
-        moment = first_moment(settings, plan, q, passes)
-    else:
-        passes.forget()
-        passes.memoize(settings.n_batches)
-        moment = resumed
-        passes.go_on(moment.state.plan.rows, moment.kept)
-        # whether the earlier one was in float32 still is not known
-        passes.refine()
+    moment = (
+        first_moment(settings, plan, q, passes) if resumed is None else _gone_on(settings, resumed, passes)
+    )
     trace = moment.trace
     try:
         record(settings, moment)
@@ -183,6 +177,16 @@ def ascend(
     except KeyboardInterrupt:
         moment = _refined(settings, moment, passes)
         return _result(moment, passes, Status.INTERRUPTED)
+
+
+def _gone_on(settings: Settings, resumed: Moment, passes: Passes) -> Moment:
+    """Return where an earlier fit stood, with passes that go on from there."""
+    passes.forget()
+    passes.memoize(settings.n_batches)
+    passes.go_on(resumed.state.plan.rows, resumed.kept)
+    # whether the earlier one was in float32 still is not known
+    passes.refine()
+    return resumed
 
 
 def _away_from_saddle(settings: Settings, moment: Moment, passes: Passes, least: float) -> Moment:

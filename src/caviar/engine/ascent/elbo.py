@@ -12,10 +12,12 @@ from ...families import ExponentialFamily
 from ...language import Variable
 from ..keys import StatisticKey
 from ..local.statistics import Summary
-from .impossible import impossible_variable
 from .problem import Plan
 
-__all__ = ["Objective"]
+__all__ = ["ZEROS_BY_ROUNDING", "Objective", "impossible_variable"]
+
+ZEROS_BY_ROUNDING = 1e-9
+"""Zeros that a row meets by rounding alone."""
 
 
 class Objective:
@@ -171,6 +173,20 @@ class Objective:
             name = names.get(key, key)
             totals[name] = totals.get(name, 0.0) + value
         return totals
+
+
+def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
+    """Return the name of a variable in whose density factors meet known probabilities of zero, or nothing.
+
+    Parameters
+    ----------
+    arrays
+        Expected statistics of the globals, and sums over the rows.
+    """
+    for term in plan.compiled.zero_terms:
+        if term.contraction.value(arrays) > ZEROS_BY_ROUNDING * plan.binding.n_rows:
+            return term.owner.name
+    return ""
 
 
 def _is_global(key: Hashable, updated: Set[str]) -> bool:

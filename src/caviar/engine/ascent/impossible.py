@@ -8,7 +8,7 @@ row in which even the label with the fewest meets some is impossible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,13 +26,11 @@ from ..local.statistics import Arrays, Coefficients, Rows
 from ..rows.by_row import sums_by_row
 from ..rows.e_step import RowPass
 from ..rows.tasks import RowSource, rows_at
+from .elbo import ZEROS_BY_ROUNDING
 from .problem import Plan
 
-__all__ = ["impossible_variable", "known_zeros", "refuse_impossible", "zeros_by_row"]
+__all__ = ["known_zeros", "refuse_impossible", "zeros_by_row"]
 
-
-_ROUNDING = 1e-9
-"""Zeros that a row meets by rounding alone."""
 
 _REMEDY = (
     "Correct the value, leave the row out or give it sample_weight 0, or give what may happen a probability "
@@ -53,7 +51,7 @@ def refuse_impossible(plan: Plan, source: RowSource) -> None:
     """
     terms = [term for term in plan.compiled.zero_terms if _is_known(term)]
     for term in terms:
-        if not term.contraction.keys and term.contraction.value({}) > _ROUNDING:
+        if not term.contraction.keys and term.contraction.value({}) > ZEROS_BY_ROUNDING:
             value = plan.binding.values[term.owner]
             raise DataError(
                 f"the data of '{term.owner.name}' are impossible: their known probability is 0 ({_written(value)}). "
@@ -76,20 +74,6 @@ def known_zeros(plan: Plan) -> tuple[Coefficients, Arrays] | None:
     """Return what :func:`zeros_by_row` needs to count zeros that depend on the rows alone; None without any."""
     terms = [term for term in plan.compiled.zero_terms if term.contraction.keys and _is_known(term)]
     return _coefficients(plan.rows, terms) if terms and isinstance(plan.rows, RowPass) else None
-
-
-def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
-    """Return the name of a variable in whose density factors meet known probabilities of zero, or nothing.
-
-    Parameters
-    ----------
-    arrays
-        Expected statistics of the globals, and sums over the rows.
-    """
-    for term in plan.compiled.zero_terms:
-        if term.contraction.value(arrays) > _ROUNDING * plan.binding.n_rows:
-            return term.owner.name
-    return ""
 
 
 def zeros_by_row(
@@ -142,7 +126,7 @@ class _Look:
             if not rows.n_rows:
                 continue
             met = zeros_by_row(self.rows, self.zeros, self.static, rows, self.scratch)
-            impossible = np.flatnonzero(met > _ROUNDING)
+            impossible = np.flatnonzero(met > ZEROS_BY_ROUNDING)
             if impossible.size:
                 places = _as_places(rows.where, rows.n_rows)[impossible]
                 every = _as_places(source.places(*bounds), bounds[1] - start)
@@ -184,8 +168,8 @@ def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) 
     said = []
     for owner in dict.fromkeys(term.owner for term in terms):
         zeros, static = _coefficients(row_pass, [term for term in terms if term.owner is owner])
-        meets = sums_by_row(row_pass, static, row, scratch)[0] > _ROUNDING or any(
-            row_pass.zeros_of(factor, zeros, row, scratch).max() > _ROUNDING for factor in ruled_out
+        meets = sums_by_row(row_pass, static, row, scratch)[0] > ZEROS_BY_ROUNDING or any(
+            row_pass.zeros_of(factor, zeros, row, scratch).max() > ZEROS_BY_ROUNDING for factor in ruled_out
         )
         if meets and owner in row_pass.compiled.sources:
             said.append(f"'{owner.name}' is {_written(row.columns[ColumnKey(owner.name)])}")

@@ -10,8 +10,8 @@ from ..._typing import Statistics
 from ...language import Variable
 from ..rows.row_map import Kept
 from .acceleration import Memory
-from .problem import Plan
-from .state import Factors, State, Updated, Visit
+from .problem import Factors, Plan
+from .state import State, Updated, Visit
 from .status import Status
 
 __all__ = ["Moment", "Visits", "Walk"]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,8 +34,10 @@ from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import BlockPass
 
-__all__ = ["Plan", "RowsOfPlan", "extreme_parameter"]
+__all__ = ["Factors", "Plan", "RowsOfPlan", "extreme_parameter", "statistics_of"]
 
+Factors: TypeAlias = Mapping[Variable, Any]
+"""Global factors, by variable."""
 
 _FAR_FROM_ONE = 20
 """Powers of ten between a parameter and 1 that are very many."""
@@ -304,6 +306,14 @@ def _why_improper(variable: Variable, reason: str) -> str:
         f"too different to be held in one covariance. Bring columns and components to similar scales, or widen the "
         f"prior"
     )
+
+
+def statistics_of(plan: Plan, q: Factors) -> dict[Hashable, Array]:
+    """Return the expected statistics of all global factors, by key."""
+    arrays: dict[Hashable, Array] = {}
+    for variable, factor in q.items():
+        arrays.update(plan.statistics(variable, factor))
+    return arrays
 
 
 def extreme_parameter(variable: Variable) -> str:

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import Array, Statistics
-from ...language import LinearGaussianChain, Variable
+from ...language import Label, LinearGaussianChain, Variable
 from ..compiled.products_of_unknowns import multiplied_together
 from ..keys import StatisticKey
 from ..rows.row_map import Passes
@@ -111,7 +111,7 @@ def may_have_saddles(plan: Plan) -> bool:
     if not plan.order or plan.rows.begins_anew:
         # documents are brought near their optimum only, which leaves no digits for differences
         return False
-    if any((getattr(variable, "categories", None) or 1) > 1 for variable in hidden):
+    if any(isinstance(variable, Label) and (variable.categories or 1) > 1 for variable in hidden):
         return True
     if any(isinstance(variable, LinearGaussianChain) for variable in hidden):
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,11 +18,10 @@ from ..rows.row_map import Passes
 from . import acceleration
 from .acceleration import Memory, Place, accepted, proposal, refused, seen
 from .elbo import Objective
-from .problem import Plan
+from .problem import Factors, Plan, statistics_of
 
 __all__ = [
     "ROUNDING",
-    "Factors",
     "Naturals",
     "State",
     "Updated",
@@ -35,14 +34,11 @@ __all__ = [
     "expected_of",
     "joined",
     "ready",
-    "statistics_of",
     "updated",
     "updated_globals",
     "with_optimal_locals",
 ]
 
-
-Factors: TypeAlias = Mapping[Variable, Any]
 
 Naturals: TypeAlias = Mapping[Variable, Statistics]
 """Natural parameters of each global factor, also of one that is a point: those that it was made of."""
@@ -98,14 +94,6 @@ def _settled(
         arrays = statistics_of(moved, q)
         coefficients = moved.rows.coefficients(arrays)
     return moved, q, arrays, coefficients
-
-
-def statistics_of(plan: Plan, q: Factors) -> dict[Hashable, Array]:
-    """Return the expected statistics of all global factors, by key."""
-    arrays: dict[Hashable, Array] = {}
-    for variable, factor in q.items():
-        arrays.update(plan.statistics(variable, factor))
-    return arrays
 
 
 def begin(plan: Plan, q: Factors, passes: Passes) -> State:

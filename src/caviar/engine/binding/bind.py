@@ -12,25 +12,17 @@ from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
 from ...language import Constant, Data, Node, Plate, Variable
 from ...lazy.block_map import any_of
-from ...lazy.rows import LazyRows, in_memory
+from ...lazy.rows import in_memory
 from .bound_model import Binding
-from .clamped.repetitions import KnownRepetitions, as_pair, is_joint, repetitions_of
-from .lazy_values import LazyValues, lazy_values, rows_first
-from .missing.entries import gaps_of, observed_entries, with_column_means
+from .clamped.factor import KnownRepetitions
+from .clamped.repetitions import is_joint, repetitions_of
 from .missing.steps import counted_steps, refuse_weights, rows_that_count
-from .missing.values import at_column_means, filled, observed_rows, of_blocks, partial_labels, seen_latents
+from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import seen_globals
-from .sparse_counts import check_along_rows, sparse_counts, takes_sparse
-from .values import (
-    _check_axes,
-    _refuse_flat,
-    _value_ranks,
-    as_values,
-    as_weights,
-    check_known_slots,
-    check_support,
-)
+from .reading import completed, read, settled
+from .sparse_counts import check_along_rows
+from .values import as_weights, check_known_slots, check_support, refuse_flat
 
 __all__ = ["bind"]
 
@@ -52,149 +44,92 @@ def bind(
     PlateError
         If the sizes of plates disagree: the message names the plate and both arrays.
     """
-    variables = [node for node in nodes if isinstance(node, Variable)]
-    arrays = [node for node in nodes if isinstance(node, Data)]
-    known: dict[str, Node] = {node.name: node for node in nodes if not isinstance(node, Constant)}
     flat = flattened(nodes, data)
-    _check_names(known, nodes, leaves, flat.data)
-    ranks = _value_ranks(variables, arrays)
-    values: dict[Node, Any] = {}
-    masks: dict[Node, Any] = {}
-    partial: dict[Variable, AnyArray] = {}
-    in_part: dict[Variable, Any] = {}
-    lazy: dict[Node, LazyValues] = {}
-    for name, value in flat.data.items():
-        node = known[name]
-        if takes_sparse(node, value):
-            values[node] = sparse_counts(node, value)
-            continue
-        if isinstance(node, Variable) and is_joint(node):
-            in_part[node] = as_pair(node, value, as_values)
-            continue
-        if isinstance(value, LazyRows):
-            found = _lazy_values(node, value, ranks[node])
-            if found is not None and (found.mask is None or node in leaves):
-                lazy[node], values[node] = found, found.values
-                if found.mask is not None:
-                    masks[node] = found.mask
-                continue
-            value = value.to_numpy()
-        array = as_values(node, value, ranks[node])
-        if isinstance(node, Variable) and node not in leaves and (node.is_flat or _has_missing(array)):
-            in_part[node] = array
-            continue
-        entries = observed_entries(node, array)
-        if entries is not None and isinstance(node, Variable):
-            values[node], partial[node] = array, entries
-            any_seen = np.asarray(entries.any(axis=1))
-            mask = None if any_seen.all() else any_seen
-        else:
-            values[node], mask = filled(node, array, ranks[node])
-        if mask is not None:
-            masks[node] = mask
-    given = dict(values)
-    values |= {node: node.value for node in nodes if isinstance(node, Constant)}
-    first = {node: value[0] if isinstance(value, tuple) else value for node, value in in_part.items()}
-    sizes = _settle_sizes(nodes, {**values, **first}, flat)
+    _check_names(nodes, leaves, flat.data)
+    came = read(nodes, leaves, flat.data)
+    constants: dict[Node, AnyArray] = {node: node.value for node in nodes if isinstance(node, Constant)}
+    sizes = _settle_sizes(nodes, {node: own.shape for node, own in {**came, **constants}.items()}, flat)
     plate = _choose_data_plate(nodes, leaves, data_plate)
-    _settle_lazy(nodes, lazy, plate, values, masks)
+    came = settled(came, nodes, plate)
     _refuse_tied_rows(nodes, plate)
-    labels, repetitions = _known_in_part(in_part, plate)
-    check_along_rows(given, plate)
-    for node in variables:
-        if node in values:
-            check_support(node, values[node])
-        check_known_slots(node, values, sizes)
+    labels, known = _known_in_part({node: own.values for node, own in came.items() if own.is_in_part}, plate)
+    given = {node: own for node, own in came.items() if not own.is_in_part}
+    _check_values(nodes, {node: own.values for node, own in given.items()}, constants, sizes, plate)
     n_rows = sizes[plate] if plate is not None else 1
-    weights = flat.counts
-    if sample_weight is not None:
-        _refuse_nested_weights(nodes)
-        weights = as_weights(sample_weight, n_rows)
-    for node in partial:
-        values[node] = in_memory(values[node])
-    gaps = {node: gaps_of(values[node], entries, weights) for node, entries in partial.items()}
-    values |= {node: with_column_means(values[node], own) for node, own in gaps.items()}
-    for node in masks:
-        if node not in gaps and plate is not None and plate in node.plates:
-            axis = node.plates.index(plate)
-            if node in lazy:
-                values[node] = lazy[node].at_column_means(node, weights)
-                continue
-            values[node] = at_column_means(node, values[node], masks[node], axis, weights)
+    weights = _weights_of(nodes, flat, sample_weight, n_rows)
+    values, gaps = completed(given, plate, weights)
     # a row with a missing entry has a local factor, whose label may be known
-    labels |= {
-        gate: in_memory(values.pop(gate)).astype(np.intp) for gate in _known_gates(gaps, values, plate)
-    }
-    observed = [variable for variable in variables if variable in values]
-    latent = [variable for variable in variables if variable not in values]
-    rows = observed_rows(observed, masks, labels, plate, n_rows)
-    chains = [variable for variable in latent if variable.summed and plate in variable.plates]
+    for gate in _known_gates(gaps, values, plate):
+        labels[gate] = in_memory(values.pop(gate)).astype(np.intp)
+    masks = {node: own.mask for node, own in given.items() if own.mask is not None}
+    bound = Binding(
+        tuple(nodes), sizes, plate, {**values, **constants}, weights, masks, labels, gaps=gaps, known=known
+    )
+    bound = _counting(bound)
+    of_globals = seen_globals(bound)
+    return replace(bound, seen={**bound.seen, **of_globals}) if of_globals else bound
+
+
+def _check_values(
+    nodes: Sequence[Node],
+    given: Mapping[Node, AnyArray],
+    constants: Mapping[Node, AnyArray],
+    sizes: Mapping[Plate, int],
+    plate: Plate | None,
+) -> None:
+    """Check that values lie along the rows where they must, and on the support of their variables and slots."""
+    check_along_rows(given, plate)
+    values = {**given, **constants}
+    for node in nodes:
+        if isinstance(node, Variable):
+            if node in values:
+                check_support(node, values[node])
+            check_known_slots(node, values, sizes)
+
+
+def _weights_of(nodes: Sequence[Node], flat: Flattened, sample_weight: Any, n_rows: int) -> Any:
+    """Return the weights of the rows: those that were passed, or of the cells of sparse counts their counts."""
+    if sample_weight is None:
+        return flat.counts
+    _refuse_nested_weights(nodes)
+    return as_weights(sample_weight, n_rows)
+
+
+def _counting(bound: Binding) -> Binding:
+    """Return a binding in which rows and repetitions without an observation count nothing.
+
+    Raises
+    ------
+    DataError
+        If nothing was observed in the rows with a weight.
+    """
+    plate, weights, masks, labels = bound.data_plate, bound.row_weights, bound.masks, bound.labels
+    rows = observed_rows(bound.observed, masks, labels, plate, bound.n_rows)
+    chains = [variable for variable in bound.latent if variable.summed and plate in variable.plates]
     refuse_weights(chains, weights)
-    steps = _steps_of(chains, observed, masks, labels, values, plate)
+    steps = _steps_of(chains, bound)
     # a step that was not observed still lies between its neighbours
     rows = rows_that_count(rows, chains, steps)
-    seen = seen_latents(latent, observed, masks, labels, plate, rows)
+    seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
     seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
     if rows is not None:
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
         if not any_of(weights):
             raise DataError("all values are missing (NaN) in the rows whose weight is not zero")
-    bound = Binding(
-        tuple(nodes), sizes, plate, values, weights, masks, labels, seen, gaps=gaps, known=repetitions
-    )
-    of_globals = seen_globals(bound)
-    return replace(bound, seen={**seen, **of_globals}) if of_globals else bound
+    return replace(bound, row_weights=weights, seen=seen)
 
 
-def _steps_of(
-    chains: Iterable[Variable],
-    observed: Sequence[Variable],
-    masks: Mapping[Node, AnyArray],
-    labels: Mapping[Node, AnyArray],
-    values: Mapping[Node, AnyArray],
-    plate: Plate | None,
-) -> dict[Variable, AnyArray]:
+def _steps_of(chains: Iterable[Variable], bound: Binding) -> dict[Variable, AnyArray]:
     """Return which steps count of each chain that has some that do not."""
     found = {}
     for chain in chains:
-        assert plate is not None
-        counted = counted_steps(chain, observed, masks, labels, values, plate)
+        assert bound.data_plate is not None
+        counted = counted_steps(
+            chain, bound.observed, bound.masks, bound.labels, bound.values, bound.data_plate
+        )
         if counted is not None:
             found[chain] = counted
     return found
-
-
-def _lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
-    """Return values that are read in blocks, checked as :func:`as_values` checks arrays, but for their support.
-
-    None for rows in memory that must be looked at as an array.
-    """
-    _check_axes(node, rows, event_rank)
-    return lazy_values(node, rows, event_rank)
-
-
-def _settle_lazy(
-    nodes: Sequence[Node],
-    lazy: dict[Node, LazyValues],
-    plate: Plate | None,
-    values: dict[Node, Any],
-    masks: dict[Node, Any],
-) -> None:
-    """Keep lazy what runs along the rows of data; hold in memory what does not, and what a chain needs whole."""
-    whole = {
-        slot.node
-        for node in nodes
-        if isinstance(node, Variable) and node.summed
-        for slot in node.slots.values()
-    }
-    for node in list(lazy):
-        if plate in node.plates and node not in whole:
-            rows_first(node, plate)
-            continue
-        values[node] = in_memory(values[node])
-        if node in masks:
-            masks[node] = in_memory(masks[node])
-        del lazy[node]
 
 
 def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
@@ -215,19 +150,16 @@ def _known_gates(
     return [gate for gate in gates if gate in values and gate.plates == (plate,)]
 
 
-def _has_missing(array: AnyArray) -> bool:
-    return array.dtype.kind == "f" and bool(np.isnan(array).any())
-
-
 def _known_in_part(
-    given: Mapping[Variable, Any], plate: Plate | None
+    given: Mapping[Node, Any], plate: Plate | None
 ) -> tuple[dict[Node, AnyArray], dict[Variable, KnownRepetitions]]:
     """Return the labels of Categoricals of the rows, and the repetitions of globals, that are known."""
     labels: dict[Node, AnyArray] = {}
     repetitions: dict[Variable, KnownRepetitions] = {}
     for node, value in given.items():
+        assert isinstance(node, Variable)
         if plate in node.plates:
-            _refuse_flat(node)
+            refuse_flat(node)
             if is_joint(node):
                 raise DataError(
                     f"'{node.name}', a {type(node).__name__}, has a value for each row of data, and takes no data: of "
@@ -243,12 +175,11 @@ def _known_in_part(
     return labels, repetitions
 
 
-def _check_names(
-    known: Mapping[str, Node], nodes: Sequence[Node], leaves: Sequence[Variable], data: Any
-) -> None:
+def _check_names(nodes: Sequence[Node], leaves: Sequence[Variable], data: Any) -> None:
     if not isinstance(data, Mapping):
         names = ", ".join(f"'{leaf.name}': ..." for leaf in leaves)
         raise DataError(f"data is a mapping from names to arrays, as {{{names}}}; got {type(data).__name__}")
+    known = [node.name for node in nodes if not isinstance(node, Constant)]
     for name in data:
         if name not in known:
             could = ", ".join(f"'{n}'" for n in known)
@@ -266,7 +197,7 @@ def _check_names(
 
 
 def _settle_sizes(
-    nodes: Sequence[Node], values: Mapping[Node, AnyArray], flat: Flattened
+    nodes: Sequence[Node], shapes: Mapping[Node, tuple[int, ...]], flat: Flattened
 ) -> dict[Plate, int]:
     sizes: dict[Plate, int] = {}
     told_by: dict[Plate, str] = {}
@@ -281,9 +212,9 @@ def _settle_sizes(
             )
         told_by.setdefault(plate, "the data within it")
     for node in nodes:
-        if node not in values:
+        if node not in shapes:
             continue
-        for plate, size in zip(node.plates, values[node].shape, strict=False):
+        for plate, size in zip(node.plates, shapes[node], strict=False):
             if sizes.setdefault(plate, size) != size:
                 raise PlateError(
                     f"plate '{plate.name}' has {size} rows in '{node.name}' but {sizes[plate]} in {told_by[plate]}; "
@@ -291,7 +222,7 @@ def _settle_sizes(
                 )
             told_by.setdefault(plate, f"'{node.name}'")
         if isinstance(node, Variable) and node.value_rank:
-            _check_event(node, values[node])
+            _check_event(node, shapes[node])
     sizes = {**flat.fewest, **sizes}
     for node in nodes:
         for plate in node.plates:
@@ -303,10 +234,10 @@ def _settle_sizes(
     return sizes
 
 
-def _check_event(node: Variable, value: AnyArray) -> None:
+def _check_event(node: Variable, shape: tuple[int, ...]) -> None:
     if node.dimension is None:
         return
-    event = value.shape[len(node.plates) :]
+    event = shape[len(node.plates) :]
     if any(size != node.dimension for size in event):
         raise PlateError(
             f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}; state it with the "

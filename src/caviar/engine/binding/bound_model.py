@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Node, Plate, Variable
-from .clamped.repetitions import KnownRepetitions
+from .clamped.factor import KnownRepetitions
 from .missing.entries import Gaps
 
 __all__ = ["Binding"]

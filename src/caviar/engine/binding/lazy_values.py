@@ -16,7 +16,13 @@ from ..._typing import AnyArray, Array
 from ...language import MultivariateNormal, Node, Plate, Variable
 from ...lazy.block_map import map_blocks
 from ...lazy.rows import Computed, LazyRows
-from .missing.values import mean_of_observed, refuse_known_missing, refuse_partial, weighted_means
+from .missing.values import (
+    is_location,
+    mean_of_observed,
+    refuse_known_missing,
+    refuse_partial,
+    weighted_means,
+)
 
 __all__ = ["LazyValues", "lazy_values", "lazy_weights", "rows_first"]
 
@@ -64,7 +70,7 @@ class LazyValues:
 
         See :func:`~caviar.engine.binding.missing.values.at_column_means`.
         """
-        if self.mask is None or not _is_location(node):
+        if self.mask is None or not is_location(node):
             return self.values
         means = weighted_means(self.values, self.mask, weights)
         fill = np.where(np.isfinite(means), means, self.values.read(0, 0).dtype.type(0))
@@ -106,7 +112,7 @@ def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | Non
         raise DataError(f"the data of '{node.name}' are all missing (NaN)")
     mask = Computed(_Observed(event_rank), (rows,), rows.shape[1 : rows.ndim - event_rank], np.bool_)
     fill = np.asarray(first, dtype=rows.dtype)
-    if _is_location(node):
+    if is_location(node):
         mean = mean_of_observed(rows, mask)
         if np.isfinite(mean).all():
             fill = np.asarray(mean, dtype=rows.dtype)
@@ -189,10 +195,6 @@ def _refuse_missing(node: Node, start: int, found: _Found) -> None:
             f"or leave such rows out: sql='select * from data where ...'"
         )
     refuse_partial(node, place)
-
-
-def _is_location(node: Node) -> bool:
-    return any(slot.role.moves for slot in getattr(node, "slots", {}).values())
 
 
 def rows_first(node: Node, plate: Plate | None) -> None:

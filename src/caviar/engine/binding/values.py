@@ -17,7 +17,15 @@ from ...lazy.rows import Computed, LazyRows
 from .lazy_values import lazy_weights
 from .missing.values import as_unmasked
 
-__all__ = ["as_values", "as_weights", "check_known_slots", "check_support"]
+__all__ = [
+    "as_values",
+    "as_weights",
+    "check_axes",
+    "check_known_slots",
+    "check_support",
+    "refuse_flat",
+    "value_ranks",
+]
 
 
 _CHECK_ROWS = 8_192
@@ -37,12 +45,13 @@ def as_values(node: Node, value: Any, event_rank: int) -> AnyArray:
         If it is not that.
     """
     array = _as_numbers(node, value)
-    _check_axes(node, array, event_rank)
+    check_axes(node, array, event_rank)
     _check_finite(node.name, array)
     return array
 
 
-def _check_axes(node: Node, array: Any, event_rank: int) -> None:
+def check_axes(node: Node, array: Any, event_rank: int) -> None:
+    """Check that values have an axis for each plate of their node, and for each event axis."""
     rank = len(node.plates) + event_rank
     if array.ndim != rank:
         expected = ", ".join([*(plate.name for plate in node.plates), *(["D"] * event_rank)])
@@ -88,10 +97,13 @@ def _as_numbers(node: Node, value: Any) -> AnyArray:
     return array
 
 
-def _value_ranks(variables: Sequence[Variable], arrays: Sequence[Data]) -> dict[Node, int]:
+def value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
     """Return the number of event axes of each node's values; for Data, that of the slots it stands in."""
+    variables = [node for node in nodes if isinstance(node, Variable)]
     ranks: dict[Node, int] = {node: node.value_rank for node in variables}
-    for node in variables if arrays else ():
+    if not any(isinstance(node, Data) for node in nodes):
+        return ranks
+    for node in variables:
         for slot in node.slots.values():
             if isinstance(slot.node, Data) and ranks.setdefault(slot.node, slot.role.rank) != slot.role.rank:
                 raise PlateError(
@@ -148,7 +160,7 @@ def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
 def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Mapping[Plate, int]) -> None:
     """Check the known values that came with the data; a flat prior can be stated, but is no distribution of data."""
     if node in values:
-        _refuse_flat(node)
+        refuse_flat(node)
     for slot in node.slots.values():
         if slot.index is not None and isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
             problem = _problem_with(
@@ -199,7 +211,8 @@ def _any(value: Any) -> bool:
     return bool(np.any(value))
 
 
-def _refuse_flat(node: Variable) -> None:
+def refuse_flat(node: Variable) -> None:
+    """Refuse data of a variable whose prior is flat."""
     if node.is_flat:
         raise DataError(
             f"'{node.name}' has data, but its statement is the flat, improper prior (precision or rate 0), which is no "

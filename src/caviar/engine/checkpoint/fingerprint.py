@@ -13,9 +13,8 @@ from ..._errors import ParameterError
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Node, Operand, Variable, terms_of
 from ..ascent.problem import Plan
-from ..binding.clamped.factor import PartlyKnown
+from ..binding.clamped.factor import KnownRepetitions, PartlyKnown
 from ..binding.clamped.point_mass import PointMass
-from ..binding.clamped.repetitions import KnownRepetitions
 from ..rows.tasks import RowSource
 
 __all__ = ["fingerprint", "fingerprint_of_data", "fingerprint_of_model"]

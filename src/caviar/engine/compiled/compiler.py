@@ -21,6 +21,7 @@ from ...language import (
     Categorical,
     Constant,
     Data,
+    Label,
     Node,
     Operand,
     Plate,
@@ -465,9 +466,7 @@ def _is_choice(term: Term, operand: Operand) -> bool:
     """Whether an operand is the label by which a term chooses, of a Categorical or known."""
     if operand.slot is not None or operand.node is term.owner:
         return False
-    return operand.statistic == "one_hot" or (
-        operand.statistic == "x" and hasattr(operand.node, "categories")
-    )
+    return operand.statistic == "one_hot" or (operand.statistic == "x" and isinstance(operand.node, Label))
 
 
 def _sparse_apart(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
-from ...language import Axis, LinearGaussianChain, MarkovChain, Term, Variable
+from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
 from ..binding.bound_model import Binding
 from ..binding.missing.values import refuse_unseen
 from ..binding.stated_priors import certain_priors
@@ -82,7 +82,7 @@ def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor
         return MarkovChainFactor(binding, variable, data_axis)
     if isinstance(variable, LinearGaussianChain):
         return LinearGaussianChainFactor(binding, variable, data_axis)
-    if hasattr(variable, "categories"):
+    if isinstance(variable, Label):
         return CategoricalFactor(binding, variable, data_axis)
     return FamilyFactor(binding, variable, data_axis, certain_priors([variable], data_axis))
 
@@ -127,12 +127,12 @@ def _gated_by(
     gated: dict[Variable, list[Variable]] = {}
     taken: set[Variable] = set()
     for gate in latent:
-        if not hasattr(gate, "categories") or gate.summed or gate.plates != (binding.data_plate,):
+        if not isinstance(gate, Label) or gate.summed or gate.plates != (binding.data_plate,):
             continue
         others = [
             v
             for v in latent
-            if v in together[gate] and v not in taken and not hasattr(v, "categories") and not v.summed
+            if v in together[gate] and v not in taken and not isinstance(v, Label) and not v.summed
         ]
         independent = all(not (together[v] & set(others)) for v in others)
         gated[gate] = others if independent else []

@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..._errors import DataError
-from ...language import Variable
+from ...language import Label, Variable
 from ..binding.bound_model import Binding
 from ..binding.missing.entries import Gaps
 from ..keys import StatisticKey
@@ -51,7 +51,7 @@ def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor
 def _is_choice(factor: LocalFactor, stat: StatisticKey, leaf: Variable) -> bool:
     """Whether a statistic is the one-hot of a Categorical, or the 1 of a vector that nothing gates."""
     return any(
-        variable is leaf or hasattr(variable, "categories")
+        variable is leaf or isinstance(variable, Label)
         for variable in factor.variables
         if variable.name == stat.variable
     )

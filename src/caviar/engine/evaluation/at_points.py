@@ -18,8 +18,8 @@ from ..._errors import ModelError
 from ..._typing import Array
 from ...language import Variable
 from ..ascent.impossible import known_zeros, zeros_by_row
-from ..ascent.problem import Plan
-from ..ascent.state import begin, ready, statistics_of
+from ..ascent.problem import Plan, statistics_of
+from ..ascent.state import begin, ready
 from ..binding.clamped.point_mass import PointMass
 from ..design.backend import Workspace
 from ..local.statistics import Arrays

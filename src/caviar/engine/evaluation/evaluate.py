@@ -14,8 +14,8 @@ from ...language import Variable
 from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
 from ..ascent.elbo import Objective
-from ..ascent.problem import Plan
-from ..ascent.state import begin, ready, statistics_of
+from ..ascent.problem import Plan, statistics_of
+from ..ascent.state import begin, ready
 from ..binding.clamped.given import refuse_missing_value
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Frame, frame_about

@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from ..._errors import ModelError
 from ..._typing import Array, Statistics
 from ...families import Dirichlet
-from ...language import Axis, Indexed, Operand, Term, Variable, base_terms_of, terms_of, zero_terms_of
+from ...language import Axis, Indexed, Label, Operand, Term, Variable, base_terms_of, terms_of, zero_terms_of
 from ..binding.bound_model import Binding
 from ..binding.clamped.factor import PartlyKnown
 from ..binding.clamped.point_mass import PointMass
@@ -153,7 +153,7 @@ def _gate(binding: Binding) -> Variable | None:
                 f"the rows of the {kind} depend on their neighbours, so no row has a predictive density by itself. "
                 f"{_SAMPLES}"
             )
-        if not hasattr(variable, "categories"):
+        if not isinstance(variable, Label):
             raise ModelError(
                 f"the predictive density has no closed form: the local {kind} would have to be integrated out "
                 f"together with the global factors. {_SAMPLES}"

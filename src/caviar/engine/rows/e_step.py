@@ -93,6 +93,10 @@ class RowPass:
             for part in compiled.parts.values()
             if part.feature is not None
         ]
+        self._in_matrix = {
+            factor.key: [(part, columns) for part, columns in self._fused if part.factor is factor]
+            for factor in self.factors
+        }
         self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
 
     def __getstate__(self) -> dict[str, object]:
@@ -190,11 +194,12 @@ class RowPass:
     def _matrix(self, factor: LocalFactor, parts: Arrays) -> Array:
         table = self.compiled.tables[factor]
         matrix = np.zeros((factor.n_rows, table.n_rows))
-        for key, value in parts.items():
-            part = self.compiled.parts.get(key)
-            if part is not None and part.factor is factor and part.feature is not None:
+        for part, columns in self._in_matrix[factor.key]:
+            value = parts.get(part.key)
+            if value is not None:
+                assert part.feature is not None
                 full = np.broadcast_to(value, part.shape).reshape(-1, *part.feature.shape)
-                matrix[part.rows, table.columns[part.feature.key]] = part.feature.pack(full)
+                matrix[part.rows, columns] = part.feature.pack(full)
         return matrix
 
     def summarize(

@@ -25,8 +25,8 @@ from ..topics.start import drawn_topics
 from .clustering.kmeans import kmeans
 from .clustering.partitions import partition, partitions
 from .components.gates import Gate
-from .factors.prior import prior_point
-from .factors.race import Start, best_of
+from .factors.prior import Start, prior_point
+from .factors.race import best_of
 from .factors.warm_up import settled
 from .from_data import basis_of, start_from
 from .guesses.basis import Basis, Guess

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from ..evaluation.evaluate import factors_at, local_distributions
-from .factors.race import Start, best_of
+from .factors.prior import Start
+from .factors.race import best_of
 from .guesses.assignment import rearranged
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels

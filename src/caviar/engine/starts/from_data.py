@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
-from ..ascent.problem import Plan
-from ..ascent.state import begin, statistics_of
+from ..ascent.problem import Plan, statistics_of
+from ..ascent.state import begin
 from ..binding.nested import outer_variables
 from ..rows.row_map import Passes
 from ..rows.subsample import Sample
@@ -18,8 +18,8 @@ from ..topics.start import drawn_topics
 from .components.gates import gates_of
 from .exchange import exchanged
 from .factors.pooling import is_pooled
-from .factors.prior import prior_draw, prior_start
-from .factors.race import Start, best_of
+from .factors.prior import Start, prior_draw, prior_start
+from .factors.race import best_of
 from .factors.warm_up import settled
 from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess

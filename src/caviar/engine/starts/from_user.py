@@ -15,7 +15,7 @@ from ... import families
 from ..._errors import ImproperError, ParameterError
 from ...families import ExponentialFamily
 from ...families._base import MeanPrecision
-from ...language import Categorical, Variable
+from ...language import Categorical, Label, Variable
 from ...language.roles import PRECISION, PRECISION_MATRIX
 from ..ascent.driver import Settings, ascend
 from ..ascent.problem import Plan
@@ -28,8 +28,7 @@ from ..topics.lowering import DocumentBinding
 from ..topics.start import given_tokens
 from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals
-from .factors.prior import prior_start
-from .factors.race import Start
+from .factors.prior import Start, prior_start
 from .factors.swept import globals_from
 
 __all__ = ["brought_near", "given_start", "open_variables"]
@@ -60,7 +59,7 @@ def _chosen_together(plan: Plan, names: Collection[str]) -> Iterator[tuple[Varia
     """Yield each hidden label with all that it chooses from, where its probabilities tell nothing of its categories."""
     hidden = plan.binding.latent
     for gate in hidden:
-        if (getattr(gate, "categories", None) or 1) > 1:
+        if isinstance(gate, Label) and (gate.categories or 1) > 1:
             told = isinstance(gate, Categorical) and any(p.name in names and p.plates for p in gate.parents)
             chosen = (
                 node
@@ -188,7 +187,7 @@ def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
             f"init of '{variable.name}', a {type(variable).__name__}, is a distribution or a pair (mean, precision), "
             f"each over its plates; got {value!r}"
         ) from None
-    matrix = getattr(variable, "precision_rank", 0) == 2
+    matrix = variable.precision_rank == 2
     n_tied = len(variable.plates) - len(variable.plates_of("precision"))
     if precision.ndim != mean.ndim - variable.value_rank - n_tied + 2 * matrix:
         problem = f"has shape {precision.shape} for a mean of shape {mean.shape}"

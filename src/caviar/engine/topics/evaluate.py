@@ -12,8 +12,7 @@ from ..._errors import ParameterError
 from ..._typing import Array
 from ...families import Categorical, Dirichlet
 from ..ascent.elbo import Objective
-from ..ascent.problem import Plan
-from ..ascent.state import Factors, statistics_of
+from ..ascent.problem import Factors, Plan, statistics_of
 from ..local.statistics import LocalState, Rows, Summary
 from ..rows.row_map import Passes
 from ..starts.factors.given_factors import refuse_other_labels

@@ -13,14 +13,13 @@ from scipy.sparse import csr_array
 from ..._errors import ParameterError
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..ascent.problem import Plan
-from ..ascent.state import Factors, statistics_of
+from ..ascent.problem import Factors, Plan, statistics_of
 from ..binding.clamped.point_mass import PointMass
 from ..local.statistics import LocalState, Rows
 from ..rows.row_map import Passes
 from ..rows.subsample import Sample
 from ..rows.tasks import Chunk
-from ..starts.factors.race import Start
+from ..starts.factors.prior import Start
 from .lowering import DocumentBinding
 
 __all__ = ["drawn_topics", "given_tokens"]

@@ -121,9 +121,8 @@ def check_point(variable: Variable, value: Any, batch: Sequence[int] | None, siz
     location, precision = value if is_joint else (value, None)
     _check_value(variable, location, variable.plates, variable.value_rank, batch, sizes)
     if precision is not None:
-        rank = getattr(variable, "precision_rank", 0)
-        _check_value(variable, precision, variable.batch_plates, rank, batch, sizes)
-        _check_positive(variable, precision, rank)
+        _check_value(variable, precision, variable.batch_plates, variable.precision_rank, batch, sizes)
+        _check_positive(variable, precision, variable.precision_rank)
     elif variable.family.__name__ in ("Gamma", "Wishart"):
         _check_positive(variable, location, variable.value_rank)
     elif variable.family.__name__ == "Categorical":

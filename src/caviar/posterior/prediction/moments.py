@@ -178,7 +178,7 @@ def _categorical(slots: Expectations) -> Moments:
 
 
 def _multinomial(slots: Expectations) -> Moments:
-    trials = getattr(slots.owner, "trials", None)
+    trials = slots.owner.trials if isinstance(slots.owner, Multinomial) else None
     if trials is None:
         refuse(slots.owner, "it is stated without trials, so that nothing says how many draws it counts")
     mean, variance = slots.entries("probabilities")

@@ -18,8 +18,8 @@ from ..collapse import has_collapsed
 from ..driver import Result, Settings, record, result_of, tell
 from ..elbo import Objective
 from ..moment import Walk
-from ..problem import Plan
-from ..state import Factors, begin, ready, statistics_of, updated_globals
+from ..problem import Factors, Plan, statistics_of
+from ..state import begin, ready, updated_globals
 from ..status import Status
 from .schedule import Stochastic
 

@@ -7,18 +7,21 @@ the whole variable is observed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...._errors import ModelError
 from ...._typing import AnyArray, Array, Statistics
 from ....families import Categorical, ExponentialFamily
-from ....families._base import Seed, Size, draw_shape
+from ....families._base import MeanPrecision, Seed, Size, draw_shape
+from ....language import Variable
 from .point_mass import PointMass
 
-__all__ = ["PartlyKnown"]
+__all__ = ["KnownRepetitions", "PartlyKnown"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,3 +161,101 @@ class PartlyKnown:
         where = ", ".join(str(tuple(int(i) for i in index)) for index in np.argwhere(self.is_known)[:10])
         more = "" if np.count_nonzero(self.is_known) <= 10 else ", ..."
         return f"PartlyKnown({self.unknown!r}, known at {where}{more}: {self.known.value!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRepetitions:
+    """Which repetitions of a global variable are known, and their values.
+
+    Attributes
+    ----------
+    is_known
+        Shape (plates...).
+    value
+        Values of those, shape (n_known, event...); of a joint factor a pair (mean, precision) of such.
+    """
+
+    is_known: AnyArray
+    value: Any
+
+    @property
+    def are_all(self) -> bool:
+        """Whether nothing is left to be learnt."""
+        return bool(np.all(self.is_known))
+
+    def unknown(self, arrays: Statistics) -> Statistics:
+        """Return what belongs to the other repetitions of arrays over the plates, (n_unknown, ...) each."""
+        return tuple(array[~self.is_known] for array in arrays)
+
+    def filled(self, arrays: Statistics) -> Statistics:
+        """Return arrays over the plates, (plates..., ...) each, with those of an unknown repetition at known ones."""
+        return tuple(
+            np.where(
+                self.is_known.reshape(self.is_known.shape + (1,) * (array.ndim - self.is_known.ndim)),
+                array[~self.is_known][0],
+                array,
+            )
+            for array in arrays
+        )
+
+    def points(self, variable: Variable, reference: Array | None) -> PointMass:
+        """Return the known values, measured from the reference point of their variable: batch (n_known,)."""
+        if reference is None:
+            return PointMass.of(variable, self.value)
+        location = self.value[0] if isinstance(self.value, tuple) else self.value
+        wide = np.broadcast_to(reference, self.is_known.shape + location.shape[1:])
+        return PointMass.of(variable, self.value).translate(-wide[self.is_known])
+
+    def factor(self, variable: Variable, unknown: Any, reference: Array | None) -> PartlyKnown | PointMass:
+        """Return the factor of all repetitions from that of the unknown ones, a batch of them; a point mass of points.
+
+        Parameters
+        ----------
+        variable
+            Whose repetitions these are.
+        unknown
+            A member of its family or a point mass, over (n_unknown,); ignored where all are known.
+        reference
+            Point that locations are measured from, or None.
+        """
+        points = self.points(variable, reference)
+        if self.are_all:
+            plates = self.is_known.shape
+            return PointMass.of(
+                variable, _each(points.value, lambda part: part.reshape(plates + part.shape[1:]))
+            )
+        if not isinstance(unknown, PointMass):
+            return PartlyKnown(unknown, points, self.is_known)
+        one = unknown.value if isinstance(unknown.value, tuple) else (unknown.value,)
+        other = points.value if isinstance(points.value, tuple) else (points.value,)
+        both = []
+        for of_unknown, of_known in zip(one, other, strict=True):
+            whole = np.empty(self.is_known.shape + of_known.shape[1:], np.result_type(of_unknown, of_known))
+            whole[~self.is_known], whole[self.is_known] = of_unknown, of_known
+            both.append(whole)
+        value = MeanPrecision(*both) if isinstance(points.value, tuple) else both[0]
+        return PointMass.of(variable, value)
+
+    def over(self, variable: Variable, factor: Any, reference: Array | None) -> PartlyKnown | PointMass:
+        """Return a factor of all repetitions with the known ones at their values.
+
+        Raises
+        ------
+        ModelError
+            If other repetitions of it are known already.
+        """
+        if isinstance(factor, PartlyKnown):
+            if not np.array_equal(factor.is_known, self.is_known):
+                raise ModelError(
+                    f"the data know other repetitions of '{variable.name}' than its factor does; give the values that "
+                    f"it was fitted with, or leave '{variable.name}' out"
+                )
+            return self.factor(variable, factor.unknown, reference)
+        return self.factor(variable, factor[~self.is_known], reference)
+
+
+def _each(value: Any, function: Callable[[Array], Array]) -> Any:
+    """Return a function of a value, or of each part of a pair."""
+    if isinstance(value, tuple):
+        return MeanPrecision(*map(function, value))
+    return function(value)

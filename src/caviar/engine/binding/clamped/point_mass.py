@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._typing import Statistics
 from ....families import Categorical, ExponentialFamily
-from ....language import Variable
+from ....language import Label, Variable
 from ....numerics.cached import cached_property
 
 __all__ = ["PointMass"]
@@ -36,7 +36,7 @@ class PointMass:
     @classmethod
     def of(cls, variable: Variable, value: Any) -> PointMass:
         """Return the point mass of a variable at a value."""
-        return cls(variable.family, value, getattr(variable, "categories", None))
+        return cls(variable.family, value, variable.categories if isinstance(variable, Label) else None)
 
     @cached_property
     def expected_statistics(self) -> Statistics:

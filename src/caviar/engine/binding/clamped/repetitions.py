@@ -3,111 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...._errors import DataError, ModelError, PlateError
-from ...._typing import AnyArray, Array, Statistics
+from ...._errors import DataError, PlateError
+from ...._typing import AnyArray, Array
 from ....families._base import MeanPrecision
-from ....language import Dirichlet, Node, StickBreaking, Variable
+from ....language import Dirichlet, Label, Node, StickBreaking, Variable
 from ....language.roles import PRECISION, PRECISION_MATRIX
-from .factor import PartlyKnown
-from .point_mass import PointMass
+from .factor import KnownRepetitions
 
-__all__ = ["KnownRepetitions", "as_pair", "is_joint", "repetitions_of"]
-
-
-@dataclass(frozen=True, eq=False)
-class KnownRepetitions:
-    """Which repetitions of a global variable are known, and their values.
-
-    Attributes
-    ----------
-    is_known
-        Shape (plates...).
-    value
-        Values of those, shape (n_known, event...); of a joint factor a pair (mean, precision) of such.
-    """
-
-    is_known: AnyArray
-    value: Any
-
-    @property
-    def are_all(self) -> bool:
-        """Whether nothing is left to be learnt."""
-        return bool(np.all(self.is_known))
-
-    def unknown(self, arrays: Statistics) -> Statistics:
-        """Return what belongs to the other repetitions of arrays over the plates, (n_unknown, ...) each."""
-        return tuple(array[~self.is_known] for array in arrays)
-
-    def filled(self, arrays: Statistics) -> Statistics:
-        """Return arrays over the plates, (plates..., ...) each, with those of an unknown repetition at known ones."""
-        return tuple(
-            np.where(
-                self.is_known.reshape(self.is_known.shape + (1,) * (array.ndim - self.is_known.ndim)),
-                array[~self.is_known][0],
-                array,
-            )
-            for array in arrays
-        )
-
-    def points(self, variable: Variable, reference: Array | None) -> PointMass:
-        """Return the known values, measured from the reference point of their variable: batch (n_known,)."""
-        if reference is None:
-            return PointMass.of(variable, self.value)
-        location = self.value[0] if isinstance(self.value, tuple) else self.value
-        wide = np.broadcast_to(reference, self.is_known.shape + location.shape[1:])
-        return PointMass.of(variable, self.value).translate(-wide[self.is_known])
-
-    def factor(self, variable: Variable, unknown: Any, reference: Array | None) -> PartlyKnown | PointMass:
-        """Return the factor of all repetitions from that of the unknown ones, a batch of them; a point mass of points.
-
-        Parameters
-        ----------
-        variable
-            Whose repetitions these are.
-        unknown
-            A member of its family or a point mass, over (n_unknown,); ignored where all are known.
-        reference
-            Point that locations are measured from, or None.
-        """
-        points = self.points(variable, reference)
-        if self.are_all:
-            plates = self.is_known.shape
-            return PointMass.of(
-                variable, _each(points.value, lambda part: part.reshape(plates + part.shape[1:]))
-            )
-        if not isinstance(unknown, PointMass):
-            return PartlyKnown(unknown, points, self.is_known)
-        one = unknown.value if isinstance(unknown.value, tuple) else (unknown.value,)
-        other = points.value if isinstance(points.value, tuple) else (points.value,)
-        both = []
-        for of_unknown, of_known in zip(one, other, strict=True):
-            whole = np.empty(self.is_known.shape + of_known.shape[1:], np.result_type(of_unknown, of_known))
-            whole[~self.is_known], whole[self.is_known] = of_unknown, of_known
-            both.append(whole)
-        value = MeanPrecision(*both) if isinstance(points.value, tuple) else both[0]
-        return PointMass.of(variable, value)
-
-    def over(self, variable: Variable, factor: Any, reference: Array | None) -> PartlyKnown | PointMass:
-        """Return a factor of all repetitions with the known ones at their values.
-
-        Raises
-        ------
-        ModelError
-            If other repetitions of it are known already.
-        """
-        if isinstance(factor, PartlyKnown):
-            if not np.array_equal(factor.is_known, self.is_known):
-                raise ModelError(
-                    f"the data know other repetitions of '{variable.name}' than its factor does; give the values that "
-                    f"it was fitted with, or leave '{variable.name}' out"
-                )
-            return self.factor(variable, factor.unknown, reference)
-        return self.factor(variable, factor[~self.is_known], reference)
+__all__ = ["as_pair", "is_joint", "repetitions_of"]
 
 
 def is_joint(node: Node) -> bool:
@@ -115,7 +22,7 @@ def is_joint(node: Node) -> bool:
     return isinstance(node, Variable) and "precision" in node.family.statistics
 
 
-def as_pair(node: Node, value: Any, read: Callable[[Node, Any, int], AnyArray]) -> MeanPrecision:
+def as_pair(node: Variable, value: Any, read: Callable[[Node, Any, int], AnyArray]) -> MeanPrecision:
     """Return the given values of a joint factor as a pair of arrays, each over the plates.
 
     Parameters
@@ -132,8 +39,8 @@ def as_pair(node: Node, value: Any, read: Callable[[Node, Any, int], AnyArray]) 
     DataError, PlateError
         If it is no such pair.
     """
-    kind, rank = type(node).__name__, getattr(node, "precision_rank", 0)
-    if isinstance(node, Variable) and node.tied is not None:
+    kind, rank = type(node).__name__, node.precision_rank
+    if node.tied is not None:
         raise DataError(
             f"'{node.name}', a {kind}, takes no data: its locations share one precision, which is known with all of "
             f"them or not at all. State means and precision as variables of their own, whose values may be known"
@@ -143,8 +50,7 @@ def as_pair(node: Node, value: Any, read: Callable[[Node, Any, int], AnyArray]) 
             f"the data of '{node.name}', a {kind}, are a pair (mean, precision), each over its plates, with NaN for "
             f"repetitions that are to be learnt; got {type(value).__name__}"
         )
-    event_rank: int = node.value_rank  # type: ignore[attr-defined]
-    mean, precision = read(node, value[0], event_rank), read(node, value[1], rank)
+    mean, precision = read(node, value[0], node.value_rank), read(node, value[1], rank)
     n_plates = len(node.plates)
     expected = mean.shape[:n_plates] + (mean.shape[n_plates:] * 2 if rank else ())
     if precision.shape != expected:
@@ -164,7 +70,7 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepe
         If a repetition is known in part only, or a known value is off the support.
     """
     parts = value if isinstance(value, tuple) else (value,)
-    ranks = (node.value_rank, getattr(node, "precision_rank", 0))
+    ranks = (node.value_rank, node.precision_rank)
     found = []
     for part, rank in zip(parts, ranks, strict=False):
         missing = np.isnan(part)
@@ -188,14 +94,14 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepe
         given = values[0].astype(np.float64)
         labels = values[0].astype(np.intp)
         # what is no whole number is no label, and refused as it is
-        is_labels = hasattr(node, "categories") and np.array_equal(labels, given)
+        is_labels = isinstance(node, Label) and np.array_equal(labels, given)
         return KnownRepetitions(is_known, labels if is_labels else given)
     _check_precision(node, values[1])
     return KnownRepetitions(is_known, MeanPrecision(*values))
 
 
 def _check_precision(node: Variable, precision: Array) -> None:
-    role = PRECISION_MATRIX if getattr(node, "precision_rank", 0) else PRECISION
+    role = PRECISION_MATRIX if node.precision_rank else PRECISION
     problem = role.problem(precision) or ("" if np.any(precision) else "must be positive")
     if problem:
         raise DataError(f"the precision in the data of '{node.name}', a {type(node).__name__}, {problem}")
@@ -220,10 +126,3 @@ def _place(node: Variable, where: Sequence[int]) -> str:
     """Return in words which repetition an index is."""
     plates = zip(node.plates, where, strict=False)
     return " at " + ", ".join(f"{plate.name} {i}" for plate, i in plates) if node.plates else ""
-
-
-def _each(value: Any, function: Callable[[Array], Array]) -> Any:
-    """Return a function of a value, or of each part of a pair."""
-    if isinstance(value, tuple):
-        return MeanPrecision(*map(function, value))
-    return function(value)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...._errors import DataError
 from ...._typing import AnyArray, Array
-from ....language import Data, Node, Plate, Variable
+from ....language import Data, Label, Node, Plate, Variable
 from ....lazy.block_map import all_of, largest_of, map_blocks
 from ....lazy.rows import Computed, LazyRows, in_memory
 
@@ -26,6 +26,7 @@ __all__ = [
     "at_column_means",
     "filled",
     "is_above",
+    "is_location",
     "mean_of_observed",
     "observed_rows",
     "of_blocks",
@@ -76,8 +77,7 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
         raise DataError(f"the data of '{node.name}' are all missing (NaN)")
     replaced = array.copy()
     seen = ~gone
-    is_location = any(slot.role.moves for slot in getattr(node, "slots", {}).values())
-    mean = mean_of_observed(array, seen) if is_location else np.array(np.nan)
+    mean = mean_of_observed(array, seen) if is_location(node) else np.array(np.nan)
     replaced[gone] = mean if np.isfinite(mean).all() else array[seen][0]
     return replaced, seen
 
@@ -127,6 +127,11 @@ def refuse_partial(node: Node, place: AnyArray) -> NoReturn:
     )
 
 
+def is_location(node: Node) -> bool:
+    """Whether a node is a variable whose values move with what stands in one of its slots, as with a mean."""
+    return isinstance(node, Variable) and any(slot.role.moves for slot in node.slots.values())
+
+
 def at_column_means(
     node: Node, array: AnyArray, seen: AnyArray, axis: int, weights: Array | None
 ) -> AnyArray:
@@ -150,7 +155,7 @@ def at_column_means(
     --------
     .lazy_values.LazyValues.at_column_means : the same of rows that are read in blocks.
     """
-    if not any(slot.role.moves for slot in getattr(node, "slots", {}).values()):
+    if not is_location(node):
         return array
     rows, known = np.moveaxis(array, axis, 0), np.moveaxis(seen, axis, 0)
     means = weighted_means(rows, known, weights)
@@ -203,7 +208,7 @@ def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
     DataError
         If it is no Categorical, or a known label is off its support.
     """
-    if not hasattr(node, "categories"):
+    if not isinstance(node, Label):
         raise DataError(
             f"'{node.name}', a {type(node).__name__}, has missing values (NaN) and variables below it; only a latent "
             f"Categorical may be known in part"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Indexed
+from ....language import Indexed, Label
 from ...ascent.problem import Plan
 from ...keys import ColumnKey
 from ...local.local_factor import LocalFactor
@@ -53,7 +53,7 @@ _MOST_RUNS, _PATIENCE = 6, 2
 def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | None:
     """Return the observed values (n, d), in units of their spread, whose location the factor's Categorical chooses."""
     gate = factor.variables[0]
-    if not hasattr(gate, "categories") or gate.plates != (plan.binding.data_plate,):
+    if not isinstance(gate, Label) or gate.plates != (plan.binding.data_plate,):
         return None
     points = [in_units(values, sample.row_weights) for values in _locations(plan, factor, sample)]
     return np.concatenate(points, axis=1) if points else None

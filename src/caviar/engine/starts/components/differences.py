@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ....language import Axis, StickBreaking
-from ...ascent.problem import Plan
+from ...._typing import Array
+from ....language import Axis, MarkovChain, StickBreaking
+from ...ascent.problem import Plan, statistics_of
 from ...compiled.compiler import GlobalTerm
+from ..factors.prior import own_natural, prior_start
 from .gates import Gate
-from .steps import differs_in_steps
 
-__all__ = ["differs", "differs_in_components"]
+__all__ = ["differs", "differs_in_components", "differs_in_steps", "known_steps"]
 
 
 _ALIKE = 1e-9
@@ -33,6 +35,35 @@ def _differs_in_weights(plan: Plan, gate: Gate) -> bool:
     own = Axis(gate.variable, "k") if node not in plan.order else Axis(node, "k")  # type: ignore[arg-type]
     owner = gate.variable if node not in plan.order else node
     return _varies(plan, {own}, lambda term: term.owner is owner)
+
+
+def differs_in_steps(plan: Plan, gate: Gate) -> bool:
+    """Whether the states of a chain differ in what is known of their first probabilities and transitions."""
+    (initial, _), (transition, _) = known_steps(plan, gate)
+    off = transition[~np.eye(gate.size, dtype=bool)]
+    return any(
+        np.ptp(values) > _ALIKE * np.abs(values).max()
+        for values in (initial, np.diag(transition), off)
+        if values.size
+    )
+
+
+def known_steps(plan: Plan, gate: Gate) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
+    """Return initial (K,) and transition (K, K) probabilities, or concentrations; and whether they are known."""
+    assert isinstance(gate.variable, MarkovChain)
+    q = prior_start(plan)
+    arrays = statistics_of(plan, q)
+    found = []
+    for name, shape in (("initial", (gate.size,)), ("transition", (gate.size, gate.size))):
+        node: Any = gate.variable.slots[name].node
+        if node in plan.order and node not in plan.binding.known:
+            values = np.broadcast_to(own_natural(plan, node, arrays)[0], shape)
+            found.append((values, False) if node not in plan.point else (np.ones(shape), False))
+        elif node in plan.order:
+            found.append((np.exp(q[node].expected_statistics[0]), True))
+        else:
+            found.append((np.broadcast_to(plan.binding.values[node], shape), True))
+    return found[0], found[1]
 
 
 def differs_in_components(plan: Plan, gate: Gate) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...._typing import AnyArray
-from ....language import Axis, Indexed, Plate, Variable
+from ....language import Axis, Indexed, Label, Plate, Variable
 from ...ascent.problem import Plan
 from ...local.local_factor import LocalFactor
 
@@ -62,8 +62,7 @@ def gates_of(plan: Plan) -> tuple[Gate, ...]:
     found = [
         Gate(variable, factor, variable.dimension or 1, tuple(dict.fromkeys(_chosen(plan, variable))))
         for variable in plan.binding.latent
-        if hasattr(variable, "categories")
-        and ((factor := by_variable.get(variable)) or variable in plan.order)
+        if isinstance(variable, Label) and ((factor := by_variable.get(variable)) or variable in plan.order)
     ]
     return tuple(sorted(found, key=lambda gate: gate.factor is None))
 

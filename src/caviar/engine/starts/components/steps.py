@@ -16,15 +16,13 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
 from ...._typing import AnyArray, Array
-from ....language import MarkovChain
 from ...ascent.problem import Plan
-from ...ascent.state import statistics_of
 from ...local.chain import ChainFactor
 from ...rows.subsample import Sample
-from ..factors.prior import own_natural, prior_start
+from .differences import known_steps
 from .gates import Gate
 
-__all__ = ["differs_in_steps", "in_steps"]
+__all__ = ["in_steps"]
 
 
 _FEW_STATES = 6
@@ -37,17 +35,6 @@ _SMALLEST = 1e-3
 """Known probability below which a step counts as that unlikely: some labels of a partition are wrong."""
 
 _ALIKE = 1e-9
-
-
-def differs_in_steps(plan: Plan, gate: Gate) -> bool:
-    """Whether the states of a chain differ in what is known of their first probabilities and transitions."""
-    (initial, _), (transition, _) = _known_rows(plan, gate)
-    off = transition[~np.eye(gate.size, dtype=bool)]
-    return any(
-        np.ptp(values) > _ALIKE * np.abs(values).max()
-        for values in (initial, np.diag(transition), off)
-        if values.size
-    )
 
 
 def in_steps(
@@ -70,7 +57,7 @@ def in_steps(
     first: Array = np.bincount(labels[starts], minlength=size).astype(np.float64)
     pairs = np.zeros((size, size))
     np.add.at(pairs, (labels[within - 1], labels[within]), 1.0)
-    (initial, is_known), (transition, are_known) = _known_rows(plan, gate)
+    (initial, is_known), (transition, are_known) = known_steps(plan, gate)
 
     def total(cluster: AnyArray) -> float:
         """Return the gain where state j has this cluster."""
@@ -107,24 +94,6 @@ def _exchanged(order: AnyArray, total: Any) -> AnyArray:
             else:
                 order[[one, other]] = order[[other, one]]
     return order
-
-
-def _known_rows(plan: Plan, gate: Gate) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
-    """Return initial (K,) and transition (K, K) probabilities, or concentrations; and whether they are known."""
-    assert isinstance(gate.variable, MarkovChain)
-    q = prior_start(plan)
-    arrays = statistics_of(plan, q)
-    found = []
-    for name, shape in (("initial", (gate.size,)), ("transition", (gate.size, gate.size))):
-        node: Any = gate.variable.slots[name].node
-        if node in plan.order and node not in plan.binding.known:
-            values = np.broadcast_to(own_natural(plan, node, arrays)[0], shape)
-            found.append((values, False) if node not in plan.point else (np.ones(shape), False))
-        elif node in plan.order:
-            found.append((np.exp(q[node].expected_statistics[0]), True))
-        else:
-            found.append((np.broadcast_to(plan.binding.values[node], shape), True))
-    return found[0], found[1]
 
 
 def _marginal(rows: Array, is_known: bool, counts: Array) -> float:

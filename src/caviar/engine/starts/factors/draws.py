@@ -9,8 +9,7 @@ import numpy as np
 
 from ...._typing import Array
 from ....language import Variable
-from ...ascent.problem import Plan
-from ...ascent.state import statistics_of
+from ...ascent.problem import Plan, statistics_of
 from ...binding.nested import nested_plates
 from ...keys import StatisticKey
 from ...local.categorical import CategoricalFactor

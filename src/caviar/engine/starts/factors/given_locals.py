@@ -9,9 +9,8 @@ import numpy as np
 
 from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
-from ....language import NormalGamma, NormalWishart, Variable
-from ...ascent.problem import Plan
-from ...ascent.state import statistics_of
+from ....language import Label, NormalGamma, NormalWishart, Variable
+from ...ascent.problem import Plan, statistics_of
 from ...keys import ColumnKey, StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
@@ -85,7 +84,7 @@ def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArra
     if not np.isfinite(array).all():
         raise ParameterError(f"init of '{variable.name}' must be finite")
     plates = [plan.binding.sizes[p] for p in variable.plates if p is not plan.binding.data_plate]
-    if hasattr(variable, "categories"):
+    if isinstance(variable, Label):
         _check_categories(variable, array, (n_rows, *plates))
     else:
         expected = (n_rows, *plates, *(variable.dimension or 1,) * variable.value_rank)
@@ -109,7 +108,7 @@ def _check_categories(variable: Variable, array: AnyArray, labels: tuple[int, ..
 
 def _expected(plan: Plan, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows) -> Array:
     """Return expected statistics (E, B) of a factor from values of one of its variables."""
-    if hasattr(variable, "categories"):
+    if isinstance(variable, Label):
         return with_labels(plan, factor, values, rows)
     if not isinstance(factor, FamilyFactor):
         raise ModelError(f"init of '{variable.name}' is not possible inside the joint factor '{factor.name}'")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
 from ....language import Variable
-from ...ascent.problem import Plan
-from ...ascent.state import statistics_of
+from ...ascent.problem import Plan, statistics_of
 from ...binding.clamped.point_mass import PointMass
 from ...compiled.global_update import possible, updates_of
 from ...keys import StatisticKey
 
-__all__ = ["own_natural", "prior_draw", "prior_factor", "prior_point", "prior_start"]
+__all__ = ["Start", "own_natural", "prior_draw", "prior_factor", "prior_point", "prior_start"]
+
+
+Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
+"""Global factors, and the plan whose reference points they are measured from."""
 
 
 def prior_start(plan: Plan, given: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:

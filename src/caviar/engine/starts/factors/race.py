@@ -6,28 +6,24 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from ...._errors import FallingElboWarning, ImproperError
-from ....language import Variable
 from ...ascent.acceleration import Memory
 from ...ascent.driver import Settings, ascend, first_moment
 from ...ascent.moment import Moment, Walk
-from ...ascent.problem import Plan
 from ...ascent.status import Status
 from ...keys import StatisticKey
 from ...rows.row_map import Passes
 from ...rows.subsample import Sample
+from .prior import Start
 
-__all__ = ["Start", "best_of"]
+__all__ = ["best_of"]
 
 
 log = logging.getLogger("caviar")
-
-Start: TypeAlias = tuple[Plan, dict[Variable, Any]]
-"""Global factors, and the plan whose reference points they are measured from."""
 
 Runner: TypeAlias = tuple[Start, Moment]
 """A start, and where it has come to."""

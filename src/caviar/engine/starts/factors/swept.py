@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...._errors import ImproperError
 from ...._typing import Array
 from ....language import Variable
-from ...ascent.problem import Plan
-from ...ascent.state import statistics_of
+from ...ascent.problem import Plan, statistics_of
 from ...binding.coordinates import refuse_far_priors
 from ...local.categorical import CategoricalFactor
 from ...local.gated import GatedFactor
@@ -18,9 +17,12 @@ from ...local.statistics import LocalState, Rows
 from ...rows.row_map import Passes
 from ...rows.tasks import RowSource
 from .pooling import unpooled
-from .race import Start
+from .prior import Start
 
-__all__ = ["globals_from", "swept"]
+__all__ = ["Swept", "globals_from", "swept"]
+
+Swept: TypeAlias = tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]
+"""A plan, its global factors, and their statistics with the sums over rows."""
 
 
 _SHARE = 0.05
@@ -50,7 +52,7 @@ def swept(
     source: RowSource,
     passes: Passes,
     fixed: frozenset[Variable],
-) -> tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]:
+) -> Swept:
     """Return the same as :func:`globals_from`, with the sums over rows and the statistics of the globals."""
     plan, q, arrays = _sums(plan, q, give, source, passes)
     if _sweep(plan, q, arrays, fixed):

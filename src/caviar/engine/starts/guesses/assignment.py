@@ -26,8 +26,7 @@ from ...._errors import ImproperError
 from ...._typing import AnyArray, Array
 from ....families._base import safe_log
 from ....language import Axis, Dirichlet, Plate, Variable
-from ...ascent.problem import Plan
-from ...ascent.state import statistics_of
+from ...ascent.problem import Plan, statistics_of
 from ...binding.clamped.factor import PartlyKnown
 from ...binding.clamped.point_mass import PointMass
 from ...keys import ColumnKey
@@ -35,13 +34,11 @@ from ..components.differences import differs_in_components
 from ..components.gates import Gate
 from ..components.steps import in_steps
 from ..factors.prior import own_natural
+from ..factors.swept import Swept
 from .basis import Basis, Guess
 
-__all__ = ["Swept", "assigned", "rearranged"]
+__all__ = ["assigned", "rearranged"]
 
-
-Swept = tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]
-"""A plan, its global factors, and their statistics with the sums over rows."""
 
 _OF_A_LABEL = 1e6
 """Nats that a row of weight one with a known label gains in the component of that label: more than its values say."""

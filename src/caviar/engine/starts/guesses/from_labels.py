@@ -10,8 +10,7 @@ from ....language import Variable
 from ...binding.clamped.point_mass import PointMass
 from ...local.statistics import LocalState, Rows
 from ..factors.given_locals import with_labels
-from ..factors.swept import swept
-from .assignment import Swept
+from ..factors.swept import Swept, swept
 from .basis import Basis, Guess
 
 __all__ = ["from_labels"]

@@ -10,7 +10,7 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from ...local.chain import ChainFactor
 from ..clustering.partitions import in_units, partition
-from ..components.steps import differs_in_steps
+from ..components.differences import differs_in_steps
 from .basis import Basis, Guess
 
 __all__ = ["in_time"]

@@ -1,0 +1,137 @@
+"""Reading: what the data have for each node, looked at and checked one by one, before the rows of data are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray
+from ...language import Node, Plate, Variable
+from ...lazy.rows import LazyRows, in_memory
+from .clamped.repetitions import as_pair, is_joint
+from .lazy_values import LazyValues, lazy_values, rows_first
+from .missing.entries import Gaps, gaps_of, observed_entries, with_column_means
+from .missing.values import at_column_means, filled
+from .sparse_counts import sparse_counts, takes_sparse
+from .values import as_values, check_axes, value_ranks
+
+__all__ = ["Given", "completed", "read", "settled"]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the data have for a node.
+
+    Attributes
+    ----------
+    values
+        An array, rows that are read in blocks, a sparse matrix, or a pair (mean, precision).
+    mask
+        Where it was observed, shape (plates...); None if everywhere.
+    entries
+        Of vectors that are missing in part, which entries were observed, shape (N, D).
+    lazy
+        Of rows that are read in blocks, how they came.
+    is_in_part
+        Whether the node is latent where the values are NaN.
+    """
+
+    values: Any
+    mask: Any = None
+    entries: Any = None
+    lazy: LazyValues | None = None
+    is_in_part: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the values; of a pair, that of the mean."""
+        return (self.values[0] if isinstance(self.values, tuple) else self.values).shape
+
+
+def read(nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[Node, Given]:
+    """Return what the data have for each node that they name, in their order.
+
+    Raises
+    ------
+    DataError
+        If a value is not numeric or not finite, or missing where it must not be.
+    PlateError
+        If it has other axes than its node.
+    """
+    ranks = value_ranks(nodes)
+    known = {node.name: node for node in nodes}
+    named = ((known[name], value) for name, value in data.items())
+    return {node: _read(node, value, ranks.get(node, 0), node in leaves) for node, value in named}
+
+
+def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:
+    if takes_sparse(node, value):
+        return Given(sparse_counts(node, value))
+    if isinstance(node, Variable) and is_joint(node):
+        return Given(as_pair(node, value, as_values), is_in_part=True)
+    if isinstance(value, LazyRows):
+        check_axes(node, value, rank)
+        found = lazy_values(node, value, rank)
+        if found is not None and (found.mask is None or is_leaf):
+            return Given(found.values, found.mask, lazy=found)
+        value = value.to_numpy()
+    return _read_array(node, as_values(node, value, rank), rank, is_leaf)
+
+
+def _read_array(node: Node, array: AnyArray, rank: int, is_leaf: bool) -> Given:
+    if isinstance(node, Variable) and not is_leaf and (node.is_flat or _has_missing(array)):
+        return Given(array, is_in_part=True)
+    entries = observed_entries(node, array)
+    if entries is not None and isinstance(node, Variable):
+        any_seen = np.asarray(entries.any(axis=1))
+        return Given(array, None if any_seen.all() else any_seen, entries)
+    return Given(*filled(node, array, rank))
+
+
+def _has_missing(array: AnyArray) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def settled(given: Mapping[Node, Given], nodes: Sequence[Node], plate: Plate | None) -> dict[Node, Given]:
+    """Keep lazy what runs along the rows of data; hold in memory what does not, and what a chain needs whole."""
+    whole = {
+        slot.node
+        for node in nodes
+        if isinstance(node, Variable) and node.summed
+        for slot in node.slots.values()
+    }
+    found = dict(given)
+    for node, own in given.items():
+        if own.lazy is None:
+            continue
+        if plate in node.plates and node not in whole:
+            rows_first(node, plate)
+            continue
+        mask = None if own.mask is None else in_memory(own.mask)
+        found[node] = replace(own, values=in_memory(own.values), mask=mask, lazy=None)
+    return found
+
+
+def completed(
+    given: Mapping[Node, Given], plate: Plate | None, weights: Any
+) -> tuple[dict[Node, Any], dict[Variable, Gaps]]:
+    """Return the values of each node, missing ones at the mean of their column, and the gaps of vectors."""
+    values: dict[Node, Any] = {}
+    gaps: dict[Variable, Gaps] = {}
+    for node, own in given.items():
+        values[node] = own.values
+        if own.entries is not None and isinstance(node, Variable):
+            array = in_memory(own.values)
+            gaps[node] = gaps_of(array, own.entries, weights)
+            values[node] = with_column_means(array, gaps[node])
+        elif own.mask is None or plate is None or plate not in node.plates:
+            continue
+        elif own.lazy is not None:
+            values[node] = own.lazy.at_column_means(node, weights)
+        else:
+            axis = node.plates.index(plate)
+            values[node] = at_column_means(node, own.values, own.mask, axis, weights)
+    return values, gaps
