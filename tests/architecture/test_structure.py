@@ -39,14 +39,11 @@ FOLDERS_OF_LIKE_MODULES = {
 
 LONG_FILES = {
     "engine/compiled/compiler.py": 373,
-    "engine/rows/e_step.py": 515,
-    "fitting/model.py": 401,
+    "engine/rows/e_step.py": 516,
+    "fitting/model.py": 408,
 }
 
 LONG_FUNCTIONS = {
-        51,
-        "the loop, until schedules are values that take a step",
-    ),
     "estimators/bayesian_gaussian_mixture.py:__init__": (46, "a line for each parameter, and one to keep it"),
     "fitting/model.py:fit": (
         73,
@@ -113,7 +110,7 @@ KINDS_ASKED_FOR = {
     "estimators/latent_dirichlet_allocation.py": (1, "stochastic steps end with no settled documents"),
     "execution/device.py": (4, "only what the compiler derives runs on a device"),
     "fitting/model.py": (
-        5,
+        4,
         "stochastic steps have limits and checkpoints of their own, documents a path of their own",
     ),
 }

@@ -6,17 +6,21 @@ found by the name of its first variable, for no variable has two.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["CONSTANT_KEY", "ColumnKey", "FactorKey", "FeatureKey", "StatisticKey", "SumKey"]
+__all__ = ["ColumnKey", "FactorKey", "FeatureKey", "StatisticKey", "SumKey"]
 
 
 FactorKey: TypeAlias = str
 """What a local factor is found by; empty for what no local variable enters."""
 
 
-class ColumnKey(NamedTuple):
+@dataclass(frozen=True, order=True)
+class ColumnKey:
     """What a column of rows is found by.
+
+    It is no tuple, for a cluster may give plain tuples in the place of named ones that are keys of what it is sent.
 
     Attributes
     ----------
@@ -62,7 +66,7 @@ class FeatureKey(NamedTuple):
     Attributes
     ----------
     column
-        Of the values; None for the number 1.
+        Name of the column of the values; empty for the number 1.
     statistic
         Its name.
     role
@@ -71,7 +75,7 @@ class FeatureKey(NamedTuple):
         Axes of the statistic that are summed over.
     """
 
-    column: ColumnKey | None
+    column: str
     statistic: str = "x"
     role: str = ""
     summed: tuple[int, ...] = ()
@@ -93,7 +97,3 @@ class SumKey(NamedTuple):
     local: tuple[StatisticKey, ...]
     feature: FeatureKey | None
     number: int = 0
-
-
-CONSTANT_KEY = FeatureKey(None)
-"""Of the number 1."""

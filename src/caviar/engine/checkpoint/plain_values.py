@@ -16,7 +16,7 @@ from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ..binding.clamped.factor import PartlyKnown
 from ..binding.clamped.point_mass import PointMass
-from ..keys import ColumnKey, FeatureKey, StatisticKey, SumKey
+from ..keys import FeatureKey, StatisticKey, SumKey
 
 __all__ = ["plain", "restored"]
 
@@ -27,7 +27,7 @@ _MOST_NUMBERS = 1 << 32
 """In an array that repeats its numbers: more would be a made-up one."""
 
 
-_KEYS = (ColumnKey, FeatureKey, StatisticKey, SumKey)
+_KEYS = (FeatureKey, StatisticKey, SumKey)
 
 
 def plain(value: Any) -> Any:

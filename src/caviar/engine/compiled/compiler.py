@@ -38,7 +38,7 @@ from ..binding.coordinates import Frame
 from ..binding.known_statistics import known_statistic, role_of
 from ..binding.missing.values import OBSERVED
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
-from ..keys import ColumnKey, FeatureKey, StatisticKey, SumKey
+from ..keys import FeatureKey, StatisticKey, SumKey
 from ..local.gated import GatedFactor
 from ..local.local_factor import LocalFactor
 from ..local.missing_vector import WHOLE
@@ -319,7 +319,7 @@ class _Compiler:
         node = operand.node
         role = None if isinstance(node, Variable) else role_of(self.binding, operand)
         name = "" if role is None else role.name
-        known = self.features.get(FeatureKey(ColumnKey(node.name), operand.statistic, name, summed))
+        known = self.features.get(FeatureKey(node.name, operand.statistic, name, summed))
         if known is not None:
             return known
         source, n_labels = self._source(owner, operand), self._n_labels(operand)

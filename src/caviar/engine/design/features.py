@@ -109,7 +109,7 @@ class Feature:
     @cached_property
     def key(self) -> FeatureKey:
         """What tells it from other features."""
-        column = None if self.source is None else self.source.key
+        column = "" if self.source is None else self.source.key.name
         return FeatureKey(column, self.statistic, "" if self.role is None else self.role.name, self.summed)
 
     @cached_property

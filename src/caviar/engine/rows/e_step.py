@@ -198,7 +198,8 @@ class RowPass:
             value = parts.get(part.key)
             if value is not None:
                 assert part.feature is not None
-                full = np.broadcast_to(value, part.shape).reshape(-1, *part.feature.shape)
+                full = value if value.shape == part.shape else np.broadcast_to(value, part.shape)
+                full = full.reshape(-1, *part.feature.shape)
                 matrix[part.rows, columns] = part.feature.pack(full)
         return matrix
 

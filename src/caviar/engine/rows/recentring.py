@@ -153,7 +153,8 @@ class Recentring:
                 full = matrix[:, columns.start : columns.start + like[0].size].reshape(like.shape)
             else:
                 full = _entries(feature, matrix[:, columns].reshape(-1, *feature.shape))
-            yield feature, np.broadcast_to(-2 * full, like.shape)
+            full = -2 * full
+            yield feature, full if full.shape == like.shape else np.broadcast_to(full, like.shape)
         for key, value in coefficients.parts.items():
             part = self._parts.get(key)
             if part is not None and self._is_shared_square(part):

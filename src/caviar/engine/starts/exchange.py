@@ -13,7 +13,7 @@ import numpy as np
 
 from ..evaluation.evaluate import factors_at, local_distributions
 from .factors.prior import Start
-from .factors.race import best_of
+from .factors.race import Begun, best_of
 from .guesses.assignment import rearranged
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
@@ -25,28 +25,28 @@ _ROUNDS = 3
 """Times that clusters are given to components anew: an exchange changes them in turn."""
 
 
-def exchanged(basis: Basis, start: Start) -> Start:
-    """Return a start, or where one leads that has its clusters in other components, whichever is higher.
+def exchanged(basis: Basis, begun: Begun) -> Begun:
+    """Return where a fit begins, or where one leads that has its clusters in other components, whichever is higher.
 
     Parameters
     ----------
     basis
         The model and its sample.
-    start
-        Global factors that have nearly settled on the sample.
+    begun
+        With global factors that have nearly settled on the sample.
     """
     if not any(basis.differs(gate) and gate.size > 1 and gate.variable.plates for gate in basis.gates):
-        return start
+        return begun
     for _ in range(_ROUNDS):
-        labels = labels_of(basis, start)
+        labels = labels_of(basis, begun.start)
         others = [partial(_begun, basis, guess) for guess in rearranged(basis, labels, from_labels)]
         if not others:
             break
-        start = best_of([partial(_kept, start), *others], basis.sample, basis.passes)
-        found = labels_of(basis, start)
+        begun = best_of([partial(_kept, begun.start), *others], basis.sample, basis.passes)
+        found = labels_of(basis, begun.start)
         if all(np.array_equal(labels[variable], own) for variable, own in found.items()):
             break
-    return start
+    return begun
 
 
 def _kept(start: Start) -> Start:

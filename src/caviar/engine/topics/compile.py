@@ -7,7 +7,7 @@ from ..binding.bound_model import Binding
 from ..binding.coordinates import Frame
 from ..compiled.compiler import Compiled, GlobalTerm, Part, compile_terms
 from ..compiled.contraction import Contraction, Factor
-from ..keys import ColumnKey, FeatureKey, StatisticKey, SumKey
+from ..keys import FeatureKey, StatisticKey, SumKey
 from ..local.categorical import CategoricalFactor
 from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor
@@ -34,7 +34,7 @@ def compile_documents(binding: DocumentBinding, frame: Frame) -> tuple[Compiled,
     own = compile_terms(stated, frame, ())
     (term,) = terms_of(pattern.word)
     (chosen,) = (operand for operand in term.operands if operand.node is pattern.topics)
-    labels, words = StatisticKey(pattern.assignment.name, "x"), FeatureKey(ColumnKey(pattern.word.name))
+    labels, words = StatisticKey(pattern.assignment.name, "x"), FeatureKey(pattern.word.name)
     part = Part(SumKey((labels,), words), tuple(map(binding.size, chosen.axes)), None, None, None)
     topics = StatisticKey(pattern.topics.name, chosen.statistic)
     factors = [Factor(topics, chosen.axes), Factor(part.key, chosen.axes)]
