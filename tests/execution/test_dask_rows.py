@@ -16,7 +16,7 @@ import caviar as cv
 from caviar._version import versions
 from caviar.data import ArrayRows, as_rows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
-from caviar.engine.keys import ColumnKey
+from caviar.engine.binding.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 from caviar.execution import Threads
 from caviar.lazy import block_map
@@ -159,7 +159,7 @@ def test_no_row_with_weights_and_missing_entries_is_read_here(client, counts, de
     own = client.persist(da.from_array(weights, chunks=4_321))
     found = settle(model, data, sample_weight=own, executor=client)
     assert not decoded
-    assert_same_bits(found, settle(model, {ColumnKey("x"): few}, sample_weight=weights, executor=1))
+    assert_same_bits(found, settle(model, {"x": few}, sample_weight=weights, executor=1))
 
 
 class Counting(Threads):

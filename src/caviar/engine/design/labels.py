@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ..keys import ColumnKey
+from ..binding.keys import ColumnKey
 from .features import Feature
 from .scratch import Scratch
 

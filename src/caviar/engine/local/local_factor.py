@@ -17,8 +17,8 @@ from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import ColumnKey, FactorKey, StatisticKey
 from ..design.backend import Inferred
-from ..keys import ColumnKey, FactorKey, StatisticKey
 
 __all__ = ["LocalFactor", "excluded_labels", "own_axes", "symmetric"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Protocol
 
+from ...binding.keys import ColumnKey
 from ...design.backend import Inferred, Infers
 from ...design.features import Feature, FeatureTable, Source
 from ...design.scratch import Scratch
-from ...keys import ColumnKey
 
 __all__ = ["ArrayKernels", "ArrayLibrary"]
 
