@@ -40,8 +40,8 @@ class Counted:
     def __enter__(self) -> Counted:
         def attempt(cluster: Any, own: Any, placement: Any, chunks: Any) -> Any:
             addresses = {placement.at(chunk)[0] for chunk in chunks}
-            self.up += len(pickle.dumps(own.order, protocol=5)) * len(addresses)
-            self.once = len(pickle.dumps(own.shipped.shipment, protocol=5))
+            self.up += len(pickle.dumps(own.task, protocol=5)) * len(addresses)
+            self.once = len(pickle.dumps(own.shipped.model, protocol=5))
             self.passes += 1
             return self._order(cluster, own, placement, chunks)
 

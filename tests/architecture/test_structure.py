@@ -38,9 +38,9 @@ FOLDERS_OF_LIKE_MODULES = {
 }
 
 LONG_FILES = {
-    "engine/compiled/compiler.py": 373,
-    "engine/rows/e_step.py": 516,
-    "fitting/model.py": 408,
+    "engine/compiled/compiler.py": 382,
+    "engine/rows/e_step.py": 534,
+    "fitting/model.py": 413,
 }
 
 LONG_FUNCTIONS = {

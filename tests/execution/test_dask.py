@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import caviar as cv
 from caviar.engine.ascent.status import Status
-from caviar.engine.rows.tasks import Order
+from caviar.engine.rows.tasks import InferBlocks, SumStatic
 from caviar.execution import connection, dask, placement
 
 pytest.importorskip("distributed")
@@ -174,17 +174,17 @@ def test_an_interrupt_stops_a_pass_and_leaves_the_workers_free(client, monkeypat
 
 def test_errors_of_the_work_are_those_of_the_work(client, monkeypatch):
     rows = np.random.default_rng(8).normal(size=(N, 2))
-    monkeypatch.setattr(Order, "__reduce__", lambda self: (_Refusing, ()))
+    for work in (InferBlocks, SumStatic):
+        monkeypatch.setattr(work, "task", lambda self: _refusing)
     with pytest.raises(cv.ImproperError, match="no mean"):
         cv.models.gaussian_mixture(2, 2).fit({"x": rows}, init="prior", executor=client)
 
 
-class _Refusing:
-    def work(self, shipment):
-        def work(source, chunk, carried):
-            raise cv.ImproperError("no mean")
+def _refusing(rows, scratch):
+    def work(source, chunk, carried):
+        raise cv.ImproperError("no mean")
 
-        return work
+    return work
 
 
 def test_workers_of_another_version_are_refused(client, monkeypatch):

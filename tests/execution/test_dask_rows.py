@@ -16,6 +16,7 @@ import caviar as cv
 from caviar._version import versions
 from caviar.data import ArrayRows, as_rows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
+from caviar.engine.binding.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 from caviar.execution import Threads
 from caviar.lazy import block_map
@@ -224,15 +225,15 @@ def test_a_sample_is_that_of_arrays_wherever_it_is_cut(client, counts, unit, mon
     few = np.nan_to_num(counts)
     weights = np.random.default_rng(7).choice([0.0, 0.7, 2.6], N)
     there = ArrayRows(
-        {"x": dask_rows(client.persist(da.from_array(few, chunks=(1_234, 2))))},
+        {ColumnKey("x"): dask_rows(client.persist(da.from_array(few, chunks=(1_234, 2))))},
         N,
         dask_rows(client.persist(da.from_array(weights, chunks=4_321))),
     )
     assert block_map.is_cut(there)
     for largest in (20, 100_000):
         ours = sample_of(there, largest)
-        expected = sample_of(ArrayRows({"x": few}, N, weights), largest)
-        np.testing.assert_array_equal(ours.columns["x"], expected.columns["x"])
+        expected = sample_of(ArrayRows({ColumnKey("x"): few}, N, weights), largest)
+        np.testing.assert_array_equal(ours.columns[ColumnKey("x")], expected.columns[ColumnKey("x")])
         np.testing.assert_array_equal(ours.row_weights, expected.row_weights)
         assert ours.is_part == expected.is_part
 

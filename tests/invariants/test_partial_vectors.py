@@ -7,6 +7,7 @@ import pytest
 
 import caviar as cv
 from caviar.data import ArrayRows
+from caviar.engine.binding.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 from caviar.models import gaussian_hidden_markov_model
 from caviar.testing import elbo_slopes
@@ -158,8 +159,8 @@ def test_a_complete_table_is_left_as_it_is():
     x = _data("joint", 50, share=0.0)["x"]
     plan, passes = _fit("joint", {"x": x})._evaluator.bind({"x": x})
     assert plan.rows.partial == {}
-    assert list(passes.source.columns) == ["x"]
-    assert np.shares_memory(passes.source.columns["x"], x)
+    assert list(passes.source.columns) == [ColumnKey("x")]
+    assert np.shares_memory(passes.source.columns[ColumnKey("x")], x)
 
 
 def test_far_from_the_origin_nothing_is_lost():
@@ -203,7 +204,7 @@ def test_the_sample_of_a_start_does_not_see_what_stands_in_for_a_missing_entry()
         np.array([[1.0, 5.0], [1.0, 7.0], [2.0, 3.0]]),
         np.array([[1, 0], [1, 0], [1, 1]], dtype=bool),
     )
-    sample = sample_of(ArrayRows({"x": x, "x\0entries": entries}, 3))
+    sample = sample_of(ArrayRows({ColumnKey("x"): x, ColumnKey("x").entries: entries}, 3))
     assert sorted(sample.row_weights) == [1.0, 2.0]
 
 

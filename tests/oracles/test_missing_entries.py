@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
 from caviar.data import ArrayRows
+from caviar.engine.binding.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 
 PRIOR = (0.0, 0.1, 1.0, 1.0)
@@ -402,5 +403,5 @@ def test_names_that_look_like_those_of_masks() -> None:
 
 def test_rows_that_differ_in_a_column_called_observed_are_told_apart() -> None:
     """A start made from a subsample merges equal rows only."""
-    rows = {"height observed": np.array([1.0, 0.0, 1.0, 2.0])}
+    rows = {ColumnKey("height observed"): np.array([1.0, 0.0, 1.0, 2.0])}
     assert sample_of(ArrayRows(rows, 4)).row_weights.tolist() == [1, 2, 1]

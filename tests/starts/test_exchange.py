@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.engine.binding.keys import ColumnKey
 from caviar.engine.starts import from_data as data_start
 from caviar.engine.starts.exchange import labels_of
 from caviar.engine.starts.guesses.assignment import rearranged
@@ -44,7 +45,7 @@ def _settled(weights, counts, monkeypatch):
     monkeypatch.setattr(data_start, "_candidates", lambda basis: seen.append(basis) or candidates(basis))
     model.fit({"x": 50.0 * labels}, seed=0, max_iter=0)
     basis = seen[-1]
-    return basis, np.round(basis.sample.columns["x"] / 50).astype(int)
+    return basis, np.round(basis.sample.columns[ColumnKey("x")] / 50).astype(int)
 
 
 def test_clusters_are_given_to_the_weights_that_their_sizes_fit(monkeypatch):

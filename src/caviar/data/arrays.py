@@ -23,8 +23,8 @@ class ArrayRows:
     Attributes
     ----------
     columns
-        Name -> array, shape (N, ...), of any numeric type, or a sparse matrix by rows, or lazy rows; never copied as a
-        whole.
+        Name, or another key -> array, shape (N, ...), of any numeric type, or a sparse matrix by rows, or lazy rows;
+        never copied as a whole.
     n_rows
         N.
     row_weights
@@ -35,13 +35,13 @@ class ArrayRows:
         The place of the first row, where they are in that order.
     """
 
-    columns: Mapping[str, AnyArray]
+    columns: Mapping[Any, AnyArray]
     n_rows: int
     row_weights: Array | None = None
     order: AnyArray | None = None
     first: int = 0
 
-    def read(self, start: int, stop: int) -> dict[str, AnyArray]:
+    def read(self, start: int, stop: int) -> dict[Any, AnyArray]:
         """Return the rows from ``start`` to ``stop`` of every column, one after another in memory.
 
         Sums over another layout may be other bits. Rows in memory that lie so are not copied.

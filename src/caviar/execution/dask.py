@@ -18,7 +18,7 @@ from ..lazy.graph_rows import is_graph
 from ..lazy.silence import Patience
 from .assembled import Assembled
 from .connection import Connection, is_client
-from .on_worker import Found, Share, end_session, join, sum_share
+from .on_worker import Found, ModelOfRows, Share, end_session, join, sum_share
 from .placement import Lost, Placement, Slot, whereabouts
 from .threads import Threads, usable_cores
 
@@ -200,7 +200,7 @@ def _executor(client: str | None, n_workers: int | None, timeout: float, deadlin
 
 def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]) -> bool:
     """Whether chunks are summed by workers: those of a source that can be cut, if they are not all of it in one."""
-    if not (hasattr(source, "between") and hasattr(work, "order")):
+    if not (hasattr(source, "between") and hasattr(work, "task")):
         return False
     if any(own is not None for own in carried):
         return any(isinstance(own, _Kept) for own in carried)
@@ -210,9 +210,8 @@ def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequ
 class _Shipped:
     """What stays the same from pass to pass, on the workers."""
 
-    def __init__(self, connection: Connection, rows: Any, shipment: Any) -> None:
-        self.rows = rows
-        self.shipment = shipment
+    def __init__(self, connection: Connection, rows: Any) -> None:
+        self.model = ModelOfRows(rows)
         self.future: Any = None
         self.send(connection)
 
@@ -225,16 +224,16 @@ class _Shipped:
         """Send it to all workers, the first time or again."""
         self.release()
         scatter = connection.client.scatter
-        self.future = connection.watch.call(scatter, self.shipment, broadcast=True, hash=False)
+        self.future = connection.watch.call(scatter, self.model, broadcast=True, hash=False)
 
 
 class _Pass:
     """A pass as it can be made again: what was sent, and the pass that each chunk started from."""
 
-    def __init__(self, name: str, shipped: _Shipped, order: Any, before: dict[int, _Pass | None]) -> None:
+    def __init__(self, name: str, shipped: _Shipped, task: Any, before: dict[int, _Pass | None]) -> None:
         self.name = name
         self.shipped = shipped
-        self.order = order
+        self.task = task
         self.before = before
         self.is_wanted = True
 
@@ -287,7 +286,7 @@ class _Cluster:
                 placement = self._placement(source)
                 placement.place(chunks, self._slots)
                 shipped = self._ship(work)
-                own = _Pass(self._new_name(), shipped, work.order(shipped.shipment), before)
+                own = _Pass(self._new_name(), shipped, work.task(), before)
                 found = self._run(own, placement, chunks)
             except Exception as error:
                 if not _is_loss(error):
@@ -301,7 +300,7 @@ class _Cluster:
         )
 
     def _taken(self, own: _Pass, found: Found, n_chunks: int) -> tuple[Any, list[Any]]:
-        sums = own.shipped.shipment.sums(found.sums[0, n_chunks])
+        sums = found.sums[0, n_chunks]
         if not found.keeps:
             return sums, [None] * n_chunks
         kept = _Kept(own, self._unwanted)
@@ -320,7 +319,7 @@ class _Cluster:
     def _ship(self, work: Any) -> _Shipped:
         rows = work.rows
         if id(rows) not in self._shipped:
-            self._shipped[id(rows)] = _Shipped(self.connection, rows, work.shipment())
+            self._shipped[id(rows)] = _Shipped(self.connection, rows)
         return self._shipped[id(rows)]
 
     def _run(self, own: _Pass, placement: Placement, chunks: Sequence[Any]) -> Found:
@@ -360,9 +359,9 @@ class _Cluster:
         for position, chunk in enumerate(chunks):
             slot, future = placement.at(chunk)
             shares.setdefault(slot, []).append((position, future))
-        order = own.order
-        if len(pickle.dumps(order, protocol=5)) > _SMALL:
-            order = self._watch.call(self.client.scatter, order, hash=False)
+        task = own.task
+        if len(pickle.dumps(task, protocol=5)) > _SMALL:
+            task = self._watch.call(self.client.scatter, task, hash=False)
         forgotten, self._unwanted[:] = tuple(self._unwanted), []
         futures = []
         try:
@@ -380,7 +379,7 @@ class _Cluster:
                     self.client.submit(
                         sum_share,
                         own.shipped.future,
-                        order,
+                        task,
                         [future for _, future in several],
                         share,
                         key=self._new_name(),

@@ -7,6 +7,9 @@ They are no results of the cluster: its scheduler would have to remember, for ea
 from __future__ import annotations
 
 import copy
+import copyreg
+import io
+import pickle
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,17 +17,67 @@ from typing import Any
 
 from .._errors import CaviarError
 from .._version import versions
+from ..engine.design.backend import Workspace
+from ..engine.rows.row_model import BlockPass
+from ..language import Constant
 from ..lazy.graph_rows import unpacked
 from ..numerics.blas import one_blas_thread
 from ..numerics.pairwise import subtree_sums
 
-__all__ = ["Found", "Piece", "Share", "assemble", "end_session", "join", "sum_share", "versions"]
+__all__ = [
+    "Found",
+    "ModelOfRows",
+    "Piece",
+    "Share",
+    "assemble",
+    "end_session",
+    "join",
+    "sum_share",
+    "versions",
+]
+
+_FEW = 1_000
+"""Numbers of a constant that travel with the model; more may be one for each row, and are where the rows are."""
 
 _kept: dict[str, dict[int, Any]] = {}
 """Name of a pass -> number of a chunk -> what the pass has left of it."""
 
 _ended: deque[str] = deque(maxlen=1_000)
 """The last sessions that have ended."""
+
+
+class ModelOfRows:
+    """What stays the same from pass to pass, to be sent once: the model of the rows, without any of the data.
+
+    Attributes
+    ----------
+    rows
+        What the model does with a block of rows.
+    scratch
+        Work buffers, of each process its own.
+    """
+
+    def __init__(self, rows: BlockPass) -> None:
+        self.rows = rows
+        self.scratch = Workspace()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        stream = io.BytesIO()
+        _WithoutLongConstants(stream, protocol=5).dump(self.rows)
+        return _model_of, (stream.getvalue(),)
+
+
+class _WithoutLongConstants(pickle.Pickler):
+    """Pickles a model without the constants that are as long as the data."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, Constant) and value.value.size > _FEW:
+            return copyreg.__newobj__, (type(value),), {**vars(value), "value": None}  # type: ignore[attr-defined]
+        return NotImplemented
+
+
+def _model_of(pickled: bytes) -> ModelOfRows:
+    return ModelOfRows(pickle.loads(pickled))
 
 
 class Piece:
@@ -105,7 +158,7 @@ def assemble(packed: bytes, chunk: Any, computed: Sequence[Any]) -> Piece:
     return Piece(unpacked(packed, computed), chunk)
 
 
-def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) -> Found:
+def sum_share(model: ModelOfRows, task: Any, pieces: Sequence[Piece], share: Share) -> Found:
     """Return the sums over the chunks of a share; their local factors stay here."""
     for name in share.forgotten:
         _kept.pop(name, None)
@@ -115,7 +168,7 @@ def sum_share(shipment: Any, order: Any, pieces: Sequence[Piece], share: Share) 
     ]
     if missing:
         return Found(missing=tuple(missing))
-    work = order.work(shipment)
+    work = task(model.rows, model.scratch)
     mine = {at: (piece, name) for at, piece, name in asked}
     after: dict[int, Any] = {}
 

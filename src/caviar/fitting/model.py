@@ -24,8 +24,8 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
 from ..engine.binding.bound_model import Binding
 from ..engine.binding.data_summary import summary_of_data
-from ..engine.binding.missing.entries import entries_name, order_of_patterns
-from ..engine.binding.missing.values import mask_name
+from ..engine.binding.keys import ColumnKey
+from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import Passes
@@ -552,14 +552,19 @@ def rows_of(binding: Binding) -> ArrayRows:
     if binding.data_plate is None:
         return ArrayRows({}, 0, None)
     if isinstance(binding, DocumentBinding):
-        return ArrayRows({binding.pattern.word.name: binding.counts}, binding.n_rows, binding.row_weights)
-    known = [(node, node.name, value) for node, value in (*binding.values.items(), *binding.labels.items())]
+        return ArrayRows(
+            {ColumnKey(binding.pattern.word.name): binding.counts}, binding.n_rows, binding.row_weights
+        )
+    known = [
+        (node, ColumnKey(node.name), value)
+        for node, value in (*binding.values.items(), *binding.labels.items())
+    ]
     masks = (*binding.masks.items(), *binding.seen.items())
-    known += [(node, mask_name(node.name), mask) for node, mask in masks]
-    known += [(node, entries_name(node.name), own.seen) for node, own in binding.gaps.items()]
+    known += [(node, ColumnKey(node.name).observed, mask) for node, mask in masks]
+    known += [(node, ColumnKey(node.name).entries, own.seen) for node, own in binding.gaps.items()]
     columns = {
-        name: _rows_first(value, node.plates.index(binding.data_plate))
-        for node, name, value in known
+        key: _rows_first(value, node.plates.index(binding.data_plate))
+        for node, key, value in known
         if binding.data_plate in node.plates
     }
     rows = ArrayRows(columns, binding.n_rows, binding.row_weights)

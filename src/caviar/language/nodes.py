@@ -38,7 +38,7 @@ class Node(Algebra):
                 f"the first argument of {type(self).__name__} is its name, a string; got {name!r}"
             )
         if "\0" in name:
-            # the engine's own columns have it in theirs
+            # a file, a table or another program may end the name there
             raise ParameterError(f"a name must not contain the character NUL; got {name!r}")
         self.name = name
         self.plates = as_plates(plates, name)

@@ -59,6 +59,8 @@ class Role:
 
     Attributes
     ----------
+    name
+        Tells it from other roles.
     rank
         Number of event axes of a value: 0 for a number, 1 for a vector, 2 for a square matrix.
     statistics
@@ -76,6 +78,7 @@ class Role:
         Whether it is an operand of a sum or product, which cannot be measured from another point.
     """
 
+    name: str
     rank: int
     statistics: Mapping[str, Callable[[Array], Array]]
     would_do: tuple[str, ...] = ()
@@ -194,44 +197,60 @@ def _identity(value: Array) -> Array:
     return value
 
 
-LOCATION = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, moves=True)
-LOCATION_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, moves=True)
-LINEAR = Role(0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, adds_up=True)
-LINEAR_VECTOR = Role(1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, adds_up=True)
-PRECISION = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
-PRECISION_MATRIX = Role(2, {"log_det": _log_det, "x": symmetric_part}, ("Wishart",), _not_definite_or_flat)
+LOCATION = Role("location", 0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, moves=True)
+LOCATION_VECTOR = Role(
+    "location_vector", 1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, moves=True
+)
+LINEAR = Role("linear", 0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, adds_up=True)
+LINEAR_VECTOR = Role(
+    "linear_vector", 1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, adds_up=True
+)
+PRECISION = Role("precision", 0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
+PRECISION_MATRIX = Role(
+    "precision_matrix", 2, {"log_det": _log_det, "x": symmetric_part}, ("Wishart",), _not_definite_or_flat
+)
 LOCATION_AND_PRECISION = Role(
+    "location_and_precision",
     0,
     dict.fromkeys(("precision_x", "precision_xx", "log_precision", "precision"), _identity),
     ("NormalGamma",),
     moves=True,
 )
 LOCATION_AND_PRECISION_MATRIX = Role(
+    "location_and_precision_matrix",
     1,
     dict.fromkeys(("precision_x", "precision_xx", "log_det", "precision"), _identity),
     ("NormalWishart",),
     moves=True,
 )
-MATRIX = Role(2, {"x": _identity}, (), _not_finite)
-AUGMENTING = Role(0, {"x": _identity})
-JOINT_LINEAR = Role(0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
-JOINT_LINEAR_VECTOR = Role(1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
+MATRIX = Role("matrix", 2, {"x": _identity}, (), _not_finite)
+AUGMENTING = Role("augmenting", 0, {"x": _identity})
+JOINT_LINEAR = Role("joint_linear", 0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
+JOINT_LINEAR_VECTOR = Role(
+    "joint_linear_vector", 1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True
+)
 PROBABILITIES = Role(
-    1, {"log_x": _log}, ("Dirichlet", "StickBreaking"), _no_simplex, zeros={"zero_x": _is_zero}
+    "probabilities",
+    1,
+    {"log_x": _log},
+    ("Dirichlet", "StickBreaking"),
+    _no_simplex,
+    zeros={"zero_x": _is_zero},
 )
 PROBABILITY = Role(
+    "probability",
     0,
     {"log_x": _log, "log_complement": _log_complement},
     ("Beta",),
     _no_probability,
     zeros={"zero_x": _is_zero, "zero_complement": _is_one},
 )
-RATE = Role(0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)
-SHAPE = Role(0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
-TWO_SHAPES = Role(1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
-STICKS = Role(1, {"last": _identity, "inner": _inner})
-BEGINNING = Role(0, {"x": _identity}, (), _no_beginning)
-CONCENTRATION = Role(1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
+RATE = Role("rate", 0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)
+SHAPE = Role("shape", 0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
+TWO_SHAPES = Role("two_shapes", 1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
+STICKS = Role("sticks", 1, {"last": _identity, "inner": _inner})
+BEGINNING = Role("beginning", 0, {"x": _identity}, (), _no_beginning)
+CONCENTRATION = Role("concentration", 1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
 
 
 def one_hot(size: int, value: AnyArray) -> Array:
@@ -250,13 +269,13 @@ def _no_labels(size: int, value: Array) -> str:
 @cache
 def labels_of(size: int) -> Role:
     """Return the role of known labels that choose from a plate of this size."""
-    return Role(0, {"one_hot": partial(one_hot, size)}, (), partial(_no_labels, size))
+    return Role(f"labels of {size}", 0, {"one_hot": partial(one_hot, size)}, (), partial(_no_labels, size))
 
 
 def degrees_of_freedom(dimension: int) -> Role:
     """Return the role of a Wishart's degrees of freedom, whose normaliser depends on the dimension."""
     statistics = {"x": _identity, "log_gamma": partial(_log_gamma, dimension)}
-    return Role(0, statistics, (), partial(_not_above, dimension - 1))
+    return Role(f"degrees_of_freedom of {dimension}", 0, statistics, (), partial(_not_above, dimension - 1))
 
 
 def _no_df(dimension: int, flat: float, value: Array) -> str:
@@ -266,7 +285,8 @@ def _no_df(dimension: int, flat: float, value: Array) -> str:
 def degrees_of_freedom_with(n_locations: int, dimension: int) -> Role:
     """Return the role of a Wishart's degrees of freedom beside so many vectors: possible, or of the density 1."""
     plain = degrees_of_freedom(dimension)
-    return Role(0, plain.statistics, (), partial(_no_df, dimension, dimension + 1 - n_locations))
+    name = f"degrees_of_freedom of {dimension} with {n_locations}"
+    return Role(name, 0, plain.statistics, (), partial(_no_df, dimension, dimension + 1 - n_locations))
 
 
 def _no_shape(flat: float, value: Array) -> str:
@@ -275,4 +295,4 @@ def _no_shape(flat: float, value: Array) -> str:
 
 def shape_with_vector(dimension: int) -> Role:
     """Return the role of the shape of a Gamma beside a vector: positive, or that of the density 1."""
-    return Role(0, SHAPE.statistics, (), partial(_no_shape, 1 - dimension / 2))
+    return Role(f"shape with {dimension}", 0, SHAPE.statistics, (), partial(_no_shape, 1 - dimension / 2))

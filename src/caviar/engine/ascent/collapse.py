@@ -16,6 +16,7 @@ from ..._typing import AnyArray, Array
 from ...language import Indexed, Slot, Variable
 from ...lazy.block_map import largest_of
 from ...numerics.linalg import inverse
+from ..binding.keys import StatisticKey
 from .problem import Plan
 
 __all__ = ["has_collapsed"]
@@ -42,13 +43,13 @@ def has_collapsed(plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashabl
 
 def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
     gates = {
-        slot.index
+        slot.index.name: slot.index
         for node in plan.binding.nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
-        if slot.node is variable and slot.index is not None
+        if slot.node is variable and isinstance(slot.index, Variable)
     }
-    for part in plan.compiled.parts:
+    for part in plan.compiled.parts.values():
         if (
             part.factor is None
             or part.stat is None
@@ -56,9 +57,9 @@ def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) 
             or part.feature.source is not None
         ):
             continue
-        chosen, statistic = part.stat
-        if chosen in gates and statistic == "x":
-            counts = arrays[part][..., ~_known_categories(plan, variable, chosen)]
+        if part.stat.variable in gates and part.stat.statistic == "x":
+            gate = gates[part.stat.variable]
+            counts = arrays[part.key][..., ~_known_categories(plan, variable, gate)]
             if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(plan):
                 return True
     return False
@@ -97,7 +98,7 @@ def _is_singular(
         statistic = next((s for slot in slots for s in _precisions(slot)), None)
         if statistic is None:
             continue
-        precision = arrays[variable, statistic]
+        precision = arrays[StatisticKey(variable.name, statistic)]
         narrowest = _sizes(plan, variable, node, q) * _NARROWEST
         known = plan.binding.known.get(variable)
         if known is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
+from ..binding.keys import StatisticKey
 from ..local.statistics import Summary
 from .problem import Plan
 
@@ -26,7 +27,7 @@ class Objective:
         self.plan = plan
         self._terms = plan.compiled.terms
         self._values = np.zeros(len(self._terms))
-        self._own: dict[Hashable, float] = {}
+        self._own: dict[str, float] = {}
         self._zeros = plan.compiled.zero_terms
         self._is_impossible = False
         self._diverging: dict[Variable, float] = {}
@@ -36,16 +37,17 @@ class Objective:
         certain = {variable for factor in plan.factors for variable in factor.certain}
         self._told = [i for i, term in enumerate(self._terms) if term.owner in certain]
         """Terms that are 0: entropies of local factors are divergences from these priors."""
+        updated = {variable.name for variable in plan.updates}
         self._with_parts = [
             i
             for i, t in enumerate(self._terms)
             if plan.factors
             and t.owner not in certain
-            and any(not _is_global(key, plan) for key in t.contraction.keys)
+            and any(not _is_global(key, updated) for key in t.contraction.keys)
         ]
 
     @classmethod
-    def of(cls, plan: Plan, values: Array, own: Mapping[Hashable, float]) -> Objective:
+    def of(cls, plan: Plan, values: Array, own: Mapping[str, float]) -> Objective:
         """Return the objective of these values of the terms and entropies."""
         objective = cls(plan)
         if values.shape != objective._values.shape:
@@ -62,8 +64,8 @@ class Objective:
         return self._values
 
     @property
-    def own(self) -> Mapping[Hashable, float]:
-        """Entropy of each factor; not to be changed."""
+    def own(self) -> Mapping[str, float]:
+        """Entropy of each factor, by its variable, or the first of them; not to be changed."""
         return self._own
 
     def copy(self) -> Objective:
@@ -87,7 +89,7 @@ class Objective:
         """Return the objective after the update of a global factor."""
         for i in self.plan.updates[variable].terms:
             self._values[i] = self._terms[i].contraction.value(arrays)
-        self._own[variable] = self.plan.own_entropy(variable, factor)
+        self._own[variable.name] = self.plan.own_entropy(variable, factor)
         self._without_cancellation(variable, factor, arrays)
         return self._summed(arrays)
 
@@ -96,7 +98,7 @@ class Objective:
         for i, term in enumerate(self._terms):
             self._values[i] = term.contraction.value(arrays)
         self._values[self._told] = 0.0
-        self._own = {variable: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
+        self._own = {variable.name: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
         for variable, factor in q.items():
             self._without_cancellation(variable, factor, arrays)
         self._own |= summary.entropies
@@ -112,10 +114,10 @@ class Objective:
         if variable in self._diverging:
             del self._diverging[variable]
             self._values[own.where] = [term.contraction.value(arrays) for term in own.terms]
-        divergence = own.divergence(self._values[own.where], self._own[variable], factor)
+        divergence = own.divergence(self._values[own.where], self._own[variable.name], factor)
         if divergence is not None:
             self._diverging[variable] = float(np.abs(self._values[own.where]).sum())
-            self._values[own.where], self._own[variable] = 0.0, -divergence
+            self._values[own.where], self._own[variable.name] = 0.0, -divergence
 
     def _summed(self, arrays: Mapping[Hashable, Array] | None = None) -> float:
         if self._zeros and arrays is not None:
@@ -153,21 +155,22 @@ class Objective:
                 (term.contraction.magnitude(arrays) if value else 0.0, term.owner.name)
                 for term, value in zip(self._terms, self._values, strict=True)
             ]
-        sizes += [(abs(value), key.name) for key, value in self._own.items()]  # type: ignore[attr-defined]
+        names = {factor.key: factor.name for factor in self.plan.factors}
+        sizes += [(abs(value), names.get(key, key)) for key, value in self._own.items()]
         size, name = max(sizes, default=(0.0, ""))
         return (name, size) if np.isfinite([size for size, _ in sizes]).all() else ("", 0.0)
 
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""
-        names: dict[Hashable, str] = {}
+        names: dict[str, str] = {}
         totals: dict[str, float] = {}
         for factor in self.plan.factors:
-            names.update(dict.fromkeys(factor.variables, factor.name))
+            names.update(dict.fromkeys((variable.name for variable in factor.variables), factor.name))
         for term, value in zip(self._terms, self._values, strict=True):
-            name = names.get(term.owner, term.owner.name)
+            name = names.get(term.owner.name, term.owner.name)
             totals[name] = totals.get(name, 0.0) + float(value)
         for key, value in self._own.items():
-            name = key.name  # type: ignore[attr-defined]
+            name = names.get(key, key)
             totals[name] = totals.get(name, 0.0) + value
         return totals
 
@@ -186,6 +189,6 @@ def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
     return ""
 
 
-def _is_global(key: Hashable, plan: Plan) -> bool:
+def _is_global(key: Hashable, updated: Set[str]) -> bool:
     """Whether a key is that of a global variable's statistic, which no pass over the rows changes."""
-    return isinstance(key, tuple) and key[0] in plan.updates
+    return isinstance(key, StatisticKey) and key.variable in updated

@@ -18,7 +18,8 @@ from scipy.sparse import issparse
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...lazy.block_map import map_runs
-from ..compiled.compiler import GlobalTerm, Part
+from ..binding.keys import ColumnKey, StatisticKey, SumKey
+from ..compiled.compiler import GlobalTerm
 from ..design.backend import Workspace
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, Rows
@@ -97,7 +98,7 @@ def zeros_by_row(
 def _fewest(factor: LocalFactor, zeros: Array, rows: Rows) -> Array:
     """Return how many zeros the labels of each row meet that meet the fewest, shape (B,)."""
     assert factor.label is not None
-    own = factor.view(zeros, (factor.label, "x"))
+    own = factor.view(zeros, StatisticKey(factor.label.name, "x"))
     fewest = np.where(factor.excluded(rows.columns, own), np.inf, own).min(axis=-2)
     seen = factor.seen(rows.columns)
     counted = fewest if seen is None else fewest * seen
@@ -140,17 +141,17 @@ def _as_places(where: slice | AnyArray, n_rows: int) -> AnyArray:
 
 def _is_known(term: GlobalTerm) -> bool:
     """Whether no latent variable stands in a term, but at most one of the rows."""
-    return all(isinstance(key, Part) and key.n_locals <= 1 for key in term.contraction.keys)
+    return all(isinstance(key, SumKey) and len(key.local) <= 1 for key in term.contraction.keys)
 
 
 def _coefficients(row_pass: RowPass, terms: Iterable[GlobalTerm]) -> tuple[Coefficients, Arrays]:
     """Return the coefficients of terms of known values, for local variables and for the sums without any."""
     parts: Arrays = {}
     for term in terms:
-        (part,) = term.contraction.keys
-        assert isinstance(part, Part)
+        (key,) = term.contraction.keys
+        part = row_pass.compiled.parts[key]
         value = np.broadcast_to(term.contraction.derivative(0)({}), part.shape)
-        parts[part] = parts[part] + value if part in parts else value
+        parts[key] = parts[key] + value if key in parts else value
     return Coefficients(row_pass.matrices(parts), parts), parts
 
 
@@ -171,11 +172,11 @@ def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) 
             row_pass.zeros_of(factor, zeros, row, scratch).max() > ZEROS_BY_ROUNDING for factor in ruled_out
         )
         if meets and owner in row_pass.compiled.sources:
-            said.append(f"'{owner.name}' is {_written(row.columns[owner.name])}")
+            said.append(f"'{owner.name}' is {_written(row.columns[ColumnKey(owner.name)])}")
     latent = []
     for factor in ruled_out:
         assert factor.label is not None
-        known = -1 if factor.labelled is None else row.columns[factor.labelled.name].item()
+        known = -1 if factor.labelled is None else row.columns[ColumnKey(factor.labelled.name)].item()
         if known < 0:
             latent.append(f"'{factor.label.name}'")
         else:

@@ -22,6 +22,7 @@ from ..binding.bound_model import Binding
 from ..binding.clamped.factor import PartlyKnown
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Frame
+from ..binding.keys import StatisticKey
 from ..binding.observed_below import seen_globals
 from ..compiled.compiler import Compiled
 from ..compiled.contraction import Contraction, Factor
@@ -89,8 +90,9 @@ class Plan:
         self.frame = frame
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self._keys: dict[Variable, list[Hashable]] = {
-            variable: [(variable, name) for name in variable.family.statistics] for variable in binding.latent
+        self._keys: dict[Variable, list[StatisticKey]] = {
+            variable: [StatisticKey(variable.name, name) for name in variable.family.statistics]
+            for variable in binding.latent
         }
         own_rows = compile_rows(binding, frame, self.factors)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
@@ -211,7 +213,9 @@ class Plan:
         seen = self.binding.seen.get(variable)
         if isinstance(factor, PartlyKnown):
             names, known = variable.family.statistics, factor.statistics_of_known
-            points: Arrays = {(variable, name): value for name, value in zip(names, known, strict=True)}
+            points: Arrays = {
+                StatisticKey(variable.name, s): value for s, value in zip(names, known, strict=True)
+            }
             of_unknown = factor.unknown.entropy_about_base()
             if seen is not None:
                 of_unknown = np.where(seen[~factor.is_known], of_unknown, 0.0)
@@ -328,6 +332,6 @@ def extreme_parameter(variable: Variable) -> str:
 def _base_contractions(variable: Variable, binding: Binding) -> list[Contraction]:
     contractions = []
     for term in base_terms_of(variable):
-        factors = [Factor((op.node, op.statistic), op.axes) for op in term.operands]
+        factors = [Factor(StatisticKey(op.node.name, op.statistic), op.axes) for op in term.operands]
         contractions.append(Contraction(term.coefficient, factors, [], term.axes, binding.size))
     return contractions

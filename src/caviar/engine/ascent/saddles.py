@@ -28,6 +28,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array, Statistics
 from ...language import Label, LinearGaussianChain, Variable
+from ..binding.keys import StatisticKey
 from ..compiled.products_of_unknowns import multiplied_together
 from ..rows.row_map import Passes
 from .acceleration import Move
@@ -224,7 +225,9 @@ class _Response:
         arrays, start = dict(self._arrays), 0
         for variable in self._plan.order:
             for name, eta in zip(variable.family.statistics, self._natural[variable], strict=True):
-                arrays[variable, name] = expected[start : start + eta.size].reshape(eta.shape)
+                arrays[StatisticKey(variable.name, name)] = expected[start : start + eta.size].reshape(
+                    eta.shape
+                )
                 start += eta.size
         coefficients = self._plan.rows.coefficients(arrays)
         if self._passes is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array, Statistics
 from ...language import Variable
+from ..binding.keys import StatisticKey
 from ..local.statistics import Coefficients
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import Passes
@@ -271,7 +272,9 @@ def apart(plan: Plan, like: Naturals, natural: Array) -> dict[Variable, Statisti
 
 def expected_of(plan: Plan, like: Naturals, arrays: Mapping[Hashable, Array]) -> Array:
     """Return the expected statistics of all global factors in one array, in the places of their parameters, (P,)."""
-    keys = [(variable, name) for variable in plan.order for name in variable.family.statistics]
+    keys = [
+        StatisticKey(variable.name, name) for variable in plan.order for name in variable.family.statistics
+    ]
     shapes = [array.shape for variable in plan.order for array in like[variable]]
     pairs = zip(keys, shapes, strict=True)
     return np.concatenate([_shaped(arrays[key], shape).ravel() for key, shape in pairs])

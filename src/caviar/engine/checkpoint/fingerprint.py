@@ -15,6 +15,7 @@ from ...language import Axis, Constant, Node, Operand, Variable, terms_of
 from ..ascent.problem import Plan
 from ..binding.clamped.factor import KnownRepetitions, PartlyKnown
 from ..binding.clamped.point_mass import PointMass
+from ..binding.keys import ColumnKey
 from ..rows.tasks import RowSource
 
 __all__ = ["fingerprint", "fingerprint_of_data", "fingerprint_of_model"]
@@ -139,10 +140,13 @@ def fingerprint_of_data(plan: Plan, source: RowSource) -> str:
     }
     known = {variable.name: own for variable, own in binding.known.items()}
     moments = [[group.point, group.spread] for group in plan.frame.groups]
-    blocks = [
-        [sorted(source.read(*bounds).items()), source.weights(*bounds)] for bounds in _spread(source.n_rows)
-    ]
+    blocks = [[_columns(source.read(*bounds)), source.weights(*bounds)] for bounds in _spread(source.n_rows)]
     return fingerprint([sizes, beside, known, moments, source.total_weight, blocks])
+
+
+def _columns(rows: Mapping[ColumnKey, Any]) -> list[Any]:
+    """Return the columns of rows with their names and kinds, in the order of these."""
+    return [[key.name, key.kind, rows[key]] for key in sorted(rows)]
 
 
 def _spread(n_rows: int) -> list[tuple[int, int]]:

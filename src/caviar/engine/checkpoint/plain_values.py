@@ -7,7 +7,7 @@ a sum, depends on how they lie in memory. A factor keeps, beside its parameters,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ..binding.clamped.factor import PartlyKnown
 from ..binding.clamped.point_mass import PointMass
+from ..binding.keys import FeatureKey, StatisticKey, SumKey
 
 __all__ = ["plain", "restored"]
 
@@ -26,14 +27,17 @@ _MOST_NUMBERS = 1 << 32
 """In an array that repeats its numbers: more would be a made-up one."""
 
 
+_KEYS = (FeatureKey, StatisticKey, SumKey)
+
+
 def plain(value: Any) -> Any:
     """Return a value as dictionaries, lists, tuples, numbers, texts and contiguous arrays.
 
     Parameters
     ----------
     value
-        A factor of a family, a point mass, a factor known in part, an array, a number, a text, None, or a list, tuple
-        or dictionary (with texts as keys) of such.
+        A factor of a family, a point mass, a factor known in part, a key, an array, a number, a text, None, or a list,
+        tuple or dictionary (with texts as keys) of such.
 
     Raises
     ------
@@ -56,6 +60,8 @@ def plain(value: Any) -> Any:
         return _plain_array(value)
     if isinstance(value, MeanPrecision):
         return {"kind": "pair", "parts": [plain(part) for part in value]}
+    if isinstance(value, _KEYS):
+        return {"kind": type(value).__name__, "parts": [plain(part) for part in value]}
     if isinstance(value, list | tuple):
         items = [plain(item) for item in value]
         return items if isinstance(value, list) else {"kind": "tuple", "parts": items}
@@ -116,6 +122,11 @@ def _filled(kind: type, held: Mapping[str, Any]) -> Any:
     return instance
 
 
+def _key_of_kind(kind: type[Any]) -> Callable[[Mapping[str, Any]], Any]:
+    """Return what makes a key of a kind from a document."""
+    return lambda document: kind(*(restored(part) for part in document["parts"]))
+
+
 _KINDS = {
     "number": lambda document: document["value"][()],
     "pair": lambda document: MeanPrecision(*(restored(part) for part in document["parts"])),
@@ -125,6 +136,7 @@ _KINDS = {
     "point": _point,
     "partly known": lambda document: _filled(PartlyKnown, document["held"]),
     "array": lambda document: _strided(document),
+    **{kind.__name__: _key_of_kind(kind) for kind in _KEYS},
 }
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...lazy.block_map import map_runs
-from ..binding.missing.entries import entries_name
-from ..binding.missing.values import mask_name
+from ..binding.keys import ColumnKey
 from ..rows.subsample import hash_rows, mix
 from ..rows.tasks import RowSource
 
@@ -113,9 +112,10 @@ def share_seen(seen: RowMarks, names: Iterable[str], source: RowSource) -> float
     return float(found / told) if told else float("nan")
 
 
-def _columns_of(names: Iterable[str]) -> frozenset[str]:
-    """Return names with those of the columns that say what of each was observed."""
-    return frozenset(column for name in names for column in (name, mask_name(name), entries_name(name)))
+def _columns_of(names: Iterable[str]) -> frozenset[ColumnKey]:
+    """Return the keys of columns, and of those that say what of each was observed."""
+    own = (ColumnKey(name) for name in names)
+    return frozenset(key for column in own for key in (column, column.observed, column.entries))
 
 
 def _mapped(work: _Smallest | _Found, source: RowSource) -> Iterator[Any]:
@@ -128,11 +128,11 @@ def _mapped(work: _Smallest | _Found, source: RowSource) -> Iterator[Any]:
 class _Smallest:
     """The smallest marks of a run of rows."""
 
-    names: frozenset[str]
+    keys: frozenset[ColumnKey]
 
     def __call__(self, source: RowSource, n_rows: int) -> RowMarks:
         found = RowMarks(np.empty(0, dtype=np.uint64), is_part=False)
-        for marks in _blocks(self.names, source, n_rows):
+        for marks in _blocks(self.keys, source, n_rows):
             both = np.concatenate([found.marks, found.told(marks)])
             found = RowMarks.among(both, is_part=found.is_part)
         return found
@@ -142,19 +142,19 @@ class _Smallest:
 class _Found:
     """How many rows of a run it is known of whether they were seen, and how many were."""
 
-    names: frozenset[str]
+    keys: frozenset[ColumnKey]
     seen: RowMarks
 
     def __call__(self, source: RowSource, n_rows: int) -> tuple[int, int]:
-        told = [self.seen.told(marks) for marks in _blocks(self.names, source, n_rows)]
+        told = [self.seen.told(marks) for marks in _blocks(self.keys, source, n_rows)]
         return sum(map(len, told)), sum(int(np.isin(own, self.seen.marks).sum()) for own in told)
 
 
-def _blocks(names: frozenset[str], source: RowSource, n_rows: int) -> Iterator[AnyArray]:
+def _blocks(keys: frozenset[ColumnKey], source: RowSource, n_rows: int) -> Iterator[AnyArray]:
     """Yield the marks of the rows with weight, block by block; none where rows have no such column."""
     for start in range(0, n_rows, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n_rows)
-        columns = {name: rows for name, rows in source.read(start, stop).items() if name in names}
+        columns = {key: rows for key, rows in source.read(start, stop).items() if key in keys}
         if not columns:
             return
         # mixed once more, for the hash of a row is a sum of hashes of its entries

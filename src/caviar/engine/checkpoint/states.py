@@ -24,43 +24,32 @@ from ..ascent.moment import Moment, Visits, Walk
 from ..ascent.problem import Plan
 from ..ascent.state import State, Updated, Visit
 from ..ascent.status import Status
-from ..local.local_factor import LocalFactor
-from ..local.statistics import Sums
+from ..local.statistics import LocalState, Sums
 from ..rows.row_map import Kept
 from .plain_values import plain, restored
 
 __all__ = ["plain_moment", "plain_result", "restored_moment", "restored_result"]
 
 
-class _Names:
-    """Names of what a plan's arrays belong to: variables by name, factors and parts by their place."""
+def _plain_by_key(values: Mapping[Any, Any]) -> list[Any]:
+    """Return values by key as pairs of plain values, in their order."""
+    return [[plain(key), plain(value)] for key, value in values.items()]
 
-    def __init__(self, plan: Plan) -> None:
-        variables = {v.name: v for v in plan.binding.nodes if isinstance(v, Variable)}
-        self._keys: dict[str, Hashable] = {f"variable {name}": own for name, own in variables.items()}
-        self._keys |= {f"factor {number}": own for number, own in enumerate(plan.factors)}
-        self._keys |= {f"part {number}": own for number, own in enumerate(plan.compiled.parts)}
-        self._names = {key: name for name, key in self._keys.items()}
 
-    def of(self, key: Hashable) -> str | list[str]:
-        """Return the name of a variable, factor or part, or that of one with its statistic."""
-        if isinstance(key, tuple):
-            return [self._names[key[0]], str(key[1])]
-        return "" if key is None else self._names[key]
+def _by_key(pairs: list[Any]) -> dict[Any, Any]:
+    """Return values by key."""
+    return {restored(key): restored(value) for key, value in pairs}
 
-    def key(self, name: Any) -> Any:
-        """Return what a name stands for."""
-        if isinstance(name, list):
-            return self._keys[name[0]], name[1]
-        return None if name == "" else self._keys[name]
 
-    def plain(self, values: Mapping[Any, Any]) -> list[Any]:
-        """Return values by what they belong to as pairs of a name and a plain value, in their order."""
-        return [[self.of(key), plain(value)] for key, value in values.items()]
+def _plain_by_name(values: Mapping[Variable, Any]) -> list[Any]:
+    """Return values by variable as pairs of its name and a plain value, in their order."""
+    return [[variable.name, plain(value)] for variable, value in values.items()]
 
-    def values(self, pairs: list[Any]) -> dict[Any, Any]:
-        """Return the values by what they belong to."""
-        return {self.key(name): restored(value) for name, value in pairs}
+
+def _by_variable(pairs: list[Any], plan: Plan) -> dict[Variable, Any]:
+    """Return the values by variable."""
+    variables = {node.name: node for node in plan.binding.nodes if isinstance(node, Variable)}
+    return {variables[name]: restored(value) for name, value in pairs}
 
 
 def plain_moment(moment: Moment | Walk) -> dict[str, Any]:
@@ -75,22 +64,22 @@ def plain_moment(moment: Moment | Walk) -> dict[str, Any]:
 
 
 def _plain_moment(moment: Moment) -> dict[str, Any]:
-    state, names = moment.state, _Names(moment.state.plan)
+    state = moment.state
     return {
         **_plain_frame(state.plan),
-        "q": names.plain(state.q),
-        "arrays": names.plain(state.arrays),
-        "natural": names.plain(state.natural),
+        "q": _plain_by_name(state.q),
+        "arrays": _plain_by_key(state.arrays),
+        "natural": _plain_by_name(state.natural),
         "values": plain(state.objective.values),
-        "own": names.plain(state.objective.own),
+        "own": _plain_by_key(state.objective.own),
         "fell_at": state.fell_at,
         "trace": np.array(moment.trace),
         "change": float(moment.change),
         "memory": None if moment.memory is None else _plain_memory(moment.memory),
-        "carried": [[number, _plain_blocks(names, own)] for number, own in moment.kept.carried.items()],
-        "batches": [_plain_sums(names, sums) for sums in moment.kept.batches],
+        "carried": [[number, _plain_blocks(own)] for number, own in moment.kept.carried.items()],
+        "batches": [_plain_sums(sums) for sums in moment.kept.batches],
         "anew": moment.kept.anew,
-        "visits": _plain_visits(names, moment.visits, state.plan),
+        "visits": _plain_visits(moment.visits, state.plan),
         "status": None if moment.status is None else moment.status.value,
         "saddles": moment.saddles,
     }
@@ -116,63 +105,63 @@ def restored_moment(document: Mapping[str, Any], plan: Plan) -> Moment | Walk:
 
 def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
     plan = _in_frame(document, plan)
-    names = _Names(plan)
-    own = {key: float(value) for key, value in names.values(document["own"]).items()}
+    own = {key: float(value) for key, value in _by_key(document["own"]).items()}
     state = State(
         plan,
-        _factors_of(document, names, plan),
-        names.values(document["arrays"]),
+        _factors_of(document, plan),
+        _arrays_of_state(document["arrays"], plan),
         Objective.of(plan, restored(document["values"]), own),
         str(document["fell_at"]),
-        names.values(document["natural"]),
+        _by_variable(document["natural"], plan),
     )
     trace = [float(value) for value in document["trace"]]
     if trace[-1] != state.elbo:
         raise ValueError("the objective is not that of the factors")
-    carried = {int(number): _blocks_of(names, own) for number, own in document["carried"]}
+    carried = {int(number): _blocks_of(own) for number, own in document["carried"]}
     return Moment(
         state,
         trace,
         len(trace) - 1,
         float(document["change"]),
         None if document["memory"] is None else _memory_of(document["memory"]),
-        Kept(carried, tuple(_sums_of(names, sums) for sums in document["batches"]), bool(document["anew"])),
-        _visits_of(document["visits"], names, state),
+        Kept(carried, tuple(_sums_of(sums) for sums in document["batches"]), bool(document["anew"])),
+        _visits_of(document["visits"], state),
         None if document["status"] is None else Status(document["status"]),
         int(document["saddles"]),
     )
 
 
-def _plain_visits(names: _Names, visits: Visits, plan: Plan) -> dict[str, Any]:
+def _plain_visits(visits: Visits, plan: Plan) -> dict[str, Any]:
     """Return the visits to batches; those from other reference points tell nothing any more."""
     now = visits.now
     last_time = [
-        [number, names.plain(visit.natural)]
+        [number, _plain_by_name(visit.natural)]
         for number, visit in visits.last_time.items()
         if visit.plan is plan
     ]
     if now is None:
         return {"now": None, "last_time": last_time}
     before = now.before.objective
-    document = {"values": plain(before.values), "own": names.plain(before.own), "slack": float(now.slack)}
+    document = {"values": plain(before.values), "own": _plain_by_key(before.own), "slack": float(now.slack)}
     return {"now": document, "last_time": last_time}
 
 
-def _visits_of(document: Mapping[str, Any], names: _Names, state: State) -> Visits:
+def _visits_of(document: Mapping[str, Any], state: State) -> Visits:
     """Return the visits to batches; of the state before the last update only its objective is ever asked."""
     plan, found, now = state.plan, document["now"], None
     if found is not None:
-        own = {key: float(value) for key, value in names.values(found["own"]).items()}
+        own = {key: float(value) for key, value in _by_key(found["own"]).items()}
         before = replace(state, objective=Objective.of(plan, restored(found["values"]), own))
         coefficients = plan.rows.coefficients(state.arrays)
         loss = plan.worst_loss(state.q, coefficients)
         now = Updated(before, state, coefficients, loss, float(found["slack"]))
-    last_time = {int(number): Visit(plan, names.values(natural)) for number, natural in document["last_time"]}
+    last_time = {
+        int(number): Visit(plan, _by_variable(natural, plan)) for number, natural in document["last_time"]
+    }
     return Visits(now, last_time)
 
 
 def _plain_walk(walk: Walk) -> dict[str, Any]:
-    names = _Names(walk.plan)
     if walk.random_state["bit_generator"] != "PCG64":
         raise ParameterError(
             f"checkpoint= cannot keep a generator of kind {walk.random_state['bit_generator']}; give a whole number as "
@@ -180,8 +169,8 @@ def _plain_walk(walk: Walk) -> dict[str, Any]:
         )
     return {
         **_plain_frame(walk.plan),
-        "q": names.plain(walk.q),
-        "natural": names.plain(walk.natural),
+        "q": _plain_by_name(walk.q),
+        "natural": _plain_by_name(walk.natural),
         "trace": np.array(walk.trace),
         "step": walk.step,
         "change": float(walk.change),
@@ -193,12 +182,11 @@ def _plain_walk(walk: Walk) -> dict[str, Any]:
 
 def _walk_of(document: Mapping[str, Any], plan: Plan) -> Walk:
     plan = _in_frame(document, plan)
-    names = _Names(plan)
     trace = [float(value) for value in document["trace"]]
     return Walk(
         plan,
-        _factors_of(document, names, plan),
-        names.values(document["natural"]),
+        _factors_of(document, plan),
+        _by_variable(document["natural"], plan),
         trace,
         len(trace) - 1,
         int(document["step"]),
@@ -213,7 +201,7 @@ def plain_result(result: Result) -> dict[str, Any]:
     """Return the end of a start as plain values."""
     return {
         **_plain_frame(result.plan),
-        "q": _Names(result.plan).plain(result.q),
+        "q": _plain_by_name(result.q),
         "elbo": float(result.elbo),
         "trace": np.array(result.trace),
         "terms": plain({name: float(value) for name, value in result.terms.items()}),
@@ -222,7 +210,7 @@ def plain_result(result: Result) -> dict[str, Any]:
         "fell_at": result.fell_at,
         "lost_in": result.lost_in,
         "lost": float(result.lost),
-        "beliefs": _Names(result.plan).plain(result.beliefs),
+        "beliefs": _plain_by_name(result.beliefs),
     }
 
 
@@ -236,19 +224,26 @@ def restored_result(document: Mapping[str, Any], plan: Plan) -> Result:
     """
     plan = _in_frame(document, plan)
     kept = {name: document[name] for name in ("elbo", "trace", "n_iter", "fell_at", "lost_in", "lost")}
-    names = _Names(plan)
     return Result(
         plan=plan,
-        q=_factors_of(document, names, plan),
+        q=_factors_of(document, plan),
         terms=restored(document["terms"]),
         status=Status(document["status"]),
-        beliefs=names.values(document["beliefs"]),
+        beliefs=_by_variable(document["beliefs"], plan),
         **kept,
     )
 
 
-def _factors_of(document: Mapping[str, Any], names: _Names, plan: Plan) -> dict[Variable, Any]:
-    q = names.values(document["q"])
+def _arrays_of_state(pairs: list[Any], plan: Plan) -> dict[Hashable, Any]:
+    """Return the expected statistics and sums that the terms of a plan need."""
+    arrays = _by_key(pairs)
+    if not all(key in arrays for term in plan.compiled.terms for key in term.contraction.keys):
+        raise ValueError("the statistics and sums are those of another model")
+    return arrays
+
+
+def _factors_of(document: Mapping[str, Any], plan: Plan) -> dict[Variable, Any]:
+    q = _by_variable(document["q"], plan)
     if set(q) != set(plan.order):
         raise ValueError("the factors are those of other variables")
     return q
@@ -292,22 +287,22 @@ def _memory_of(document: Mapping[str, Any]) -> Memory:
     return Memory(**{**document, "place": place, "move": move, "pairs": pairs})
 
 
-def _plain_blocks(names: _Names, blocks: Any) -> list[Any]:
+def _plain_blocks(blocks: Any) -> list[Any]:
     if not isinstance(blocks, list):
         raise ParameterError(
             "checkpoint= is impossible here: local factors depend on each other, and the executor keeps them where "
             "the rows are. Leave factors= out, so that they are one factor, or leave the executor out"
         )
-    return [names.plain(block) for block in blocks]
+    return [_plain_by_key(block) for block in blocks]
 
 
-def _blocks_of(names: _Names, blocks: list[Any]) -> list[dict[LocalFactor, Any]]:
-    return [names.values(block) for block in blocks]
+def _blocks_of(blocks: list[Any]) -> list[LocalState]:
+    return [_by_key(block) for block in blocks]
 
 
-def _plain_sums(names: _Names, sums: Sums) -> dict[str, Any]:
-    return {own.name: names.plain(getattr(sums, own.name)) for own in fields(sums)}
+def _plain_sums(sums: Sums) -> dict[str, Any]:
+    return {own.name: _plain_by_key(getattr(sums, own.name)) for own in fields(sums)}
 
 
-def _sums_of(names: _Names, document: Mapping[str, Any]) -> Sums:
-    return Sums(**{own.name: names.values(document[own.name]) for own in fields(Sums)})
+def _sums_of(document: Mapping[str, Any]) -> Sums:
+    return Sums(**{own.name: _by_key(document[own.name]) for own in fields(Sums)})

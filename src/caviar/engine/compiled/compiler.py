@@ -8,7 +8,7 @@ product. Otherwise it is contracted on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,15 +35,16 @@ from ...language import (
 from ...lazy.block_map import map_blocks
 from ..binding.bound_model import Binding
 from ..binding.coordinates import Frame
+from ..binding.keys import FeatureKey, StatisticKey, SumKey
 from ..binding.known_statistics import known_statistic, role_of
 from ..binding.missing.values import OBSERVED
-from ..design.features import CONSTANT, Feature, FeatureTable, Source, feature_key
+from ..design.features import CONSTANT, Feature, FeatureTable, Source
 from ..local.gated import GatedFactor
-from ..local.local_factor import Key, LocalFactor
+from ..local.local_factor import LocalFactor
 from ..local.missing_vector import WHOLE
 from .contraction import Contraction, Derivative, Factor
 
-__all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms"]
+__all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms", "is_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class Part:
 
     Attributes
     ----------
+    key
+        What the sum, and its coefficient, are found by.
     shape
         Of the sum.
     factor
@@ -62,12 +65,11 @@ class Part:
         The feature that the statistic is multiplied with; None if the part is not fused.
     """
 
+    key: SumKey
     shape: tuple[int, ...]
     factor: LocalFactor | None
-    stat: Key | None
+    stat: StatisticKey | None
     feature: Feature | None
-    n_locals: int = 0
-    """Local variables in it, joint ones counting once."""
 
     @property
     def rows(self) -> slice:
@@ -100,8 +102,7 @@ class GlobalTerm(NamedTuple):
 
     def said_to(self, position: int) -> Contraction:
         """Return what the message to an operand is of: to the owner also where it counts nothing, for its factor."""
-        key = self.contraction.keys[position]
-        if self.whole is not None and isinstance(key, tuple) and key[0] is self.owner:
+        if self.whole is not None and is_of(self.contraction.keys[position], self.owner):
             return self.whole
         return self.contraction
 
@@ -113,9 +114,11 @@ class LocalTerm:
     Attributes
     ----------
     part
-        Key under which its sum is kept, and its coefficient found.
+        Its sum.
     contraction
         Coefficient of the part x local statistics x data, over all axes with the data plate.
+    features
+        The known values among its operands, as features.
     is_static
         Whether no local variable takes part, so that the sum never changes.
     sparse
@@ -125,6 +128,7 @@ class LocalTerm:
 
     part: Part
     contraction: Contraction
+    features: tuple[Feature, ...]
     is_static: bool
     sparse: Feature | None = None
 
@@ -138,7 +142,7 @@ class Compiled:
     terms
         All terms, global side.
     parts
-        Sums over rows that the terms use.
+        Sums over rows that the terms use, by key.
     local_terms
         Local sides that are not fused.
     tables
@@ -152,11 +156,11 @@ class Compiled:
     """
 
     terms: tuple[GlobalTerm, ...]
-    parts: tuple[Part, ...]
+    parts: Mapping[Hashable, Part]
     local_terms: tuple[LocalTerm, ...]
     tables: dict[LocalFactor | None, FeatureTable]
     sources: dict[Node, Source]
-    users: dict[tuple[LocalFactor | None, Hashable], set[Variable]]
+    users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]]
     zero_terms: tuple[GlobalTerm, ...] = ()
 
 
@@ -177,11 +181,11 @@ class _Compiler:
             variable: factor for factor in factors for variable in factor.variables
         }
         self.sources: dict[Node, Source] = {}
-        self.features: dict[Hashable, Feature] = {}
+        self.features: dict[FeatureKey, Feature] = {}
         self.parts: dict[Hashable, Part] = {}
         self.local_terms: list[LocalTerm] = []
-        self.used: dict[LocalFactor | None, dict[Hashable, Feature]] = {}
-        self.users: dict[tuple[LocalFactor | None, Hashable], set[Variable]] = {}
+        self.used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}
+        self.users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]] = {}
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
         """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
@@ -216,7 +220,7 @@ class _Compiler:
         for statistic, natural in zip(owner.family.statistics, prior.natural, strict=True):
             plates = tuple([Axis(plate) for plate in owner.plates_of(statistic)])
             axes = plates + tuple([Axis(owner, letter) for letter in owner.letters[statistic]])
-            factor = Factor((owner, statistic), axes)
+            factor = Factor(StatisticKey(owner.name, statistic), axes)
             terms.append(GlobalTerm(owner, Contraction(1.0, [factor], [(natural, axes)], axes, size)))
         return terms
 
@@ -280,7 +284,7 @@ class _Compiler:
             if is_known:
                 known = known_statistic(self.binding, self.frame, owner, operand)
             else:
-                factor = Factor((operand.node, operand.statistic), operand.axes)
+                factor = Factor(_key_of(operand), operand.axes)
         side = sides[id(operand)] = _Side(is_known, factor, known)
         return side
 
@@ -290,7 +294,7 @@ class _Compiler:
             if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.binding.seen:
                 row_axis, seen = self._row_axis(node), self.binding.seen[node].shape
                 shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
-                return self.sources.setdefault(node, Source(node, node.name, shape, None, has_missing=True))
+                return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
             values, row_axis = self.binding.values[node], self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
             reference = None
@@ -302,9 +306,7 @@ class _Compiler:
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
             has_gaps = node in self.binding.gaps
             has_missing = has_gaps or node in self.binding.masks
-            self.sources[node] = Source(
-                node, node.name, shape, reference, has_missing, issparse(values), has_gaps
-            )
+            self.sources[node] = Source(node, shape, reference, has_missing, issparse(values), has_gaps)
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:
@@ -316,7 +318,8 @@ class _Compiler:
             return self.features.setdefault(CONSTANT.key, CONSTANT)
         node = operand.node
         role = None if isinstance(node, Variable) else role_of(self.binding, operand)
-        known = self.features.get(feature_key(node, operand.statistic, role, summed))
+        name = "" if role is None else role.name
+        known = self.features.get(FeatureKey(node.name, operand.statistic, name, summed))
         if known is not None:
             return known
         source, n_labels = self._source(owner, operand), self._n_labels(operand)
@@ -336,11 +339,11 @@ class _Compiler:
 
     def _local_operands(
         self, owner: Variable, locals_: list[Operand]
-    ) -> list[tuple[LocalFactor, Key, tuple[Axis, ...]]]:
+    ) -> list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]]:
         """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
         if owner in self.factor_of and owner in self.binding.values:
             # a vector missing in part that nothing of its row gates
-            return [(self.factor_of[owner], (owner, WHOLE), ())]
+            return [(self.factor_of[owner], StatisticKey(owner.name, WHOLE), ())]
         if not locals_:
             return []
         by_factor: dict[LocalFactor, list[Operand]] = {}
@@ -350,14 +353,14 @@ class _Compiler:
         for factor, operands in by_factor.items():
             if not isinstance(factor, GatedFactor):
                 (operand,) = operands
-                found.append((factor, (operand.node, operand.statistic), self._off_rows(operand.axes)))
+                found.append((factor, _key_of(operand), self._off_rows(operand.axes)))
                 continue
             gated = [op for op in operands if op.node is not factor.gate]
             operand = gated[0] if gated else operands[0]
             own = self._off_rows(operand.axes)
             # a gated variable's statistic comes times the one-hot of the gate; summed over, where the term has no gate
             axes = (factor.category, *own) if gated else own
-            found.append((factor, (operand.node, operand.statistic), axes))
+            found.append((factor, _key_of(operand), axes))
         return found
 
     def _part(
@@ -398,51 +401,65 @@ class _Compiler:
         term: Term,
         row: Operand | None,
         factor: LocalFactor | None,
-        stat: Key | None,
+        stat: StatisticKey | None,
         axes: tuple[Axis, ...],
         summed: tuple[int, ...],
     ) -> Factor:
         feature = self._feature(term.owner, row, summed)
         self.users.setdefault((factor, feature.key), set()).add(term.owner)
-        part = self.parts.get((factor, stat, feature))
+        key = SumKey(() if stat is None else (stat,), feature.key)
+        part = self.parts.get(key)
         if part is None:
             self.used.setdefault(factor, {})[feature.key] = feature
             own = () if factor is None or stat is None else factor.shapes[stat]
-            n_locals = int(factor is not None)
-            part = Part(own + feature.shape, factor, stat, feature, n_locals)
-            self.parts[factor, stat, feature] = part
-        return Factor(part, axes)
+            part = self.parts[key] = Part(key, own + feature.shape, factor, stat, feature)
+        return Factor(part.key, axes)
 
     def _unfused(
         self,
         term: Term,
         rows: list[Operand],
-        local: list[tuple[LocalFactor, Key, tuple[Axis, ...]]],
+        local: list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]],
         elsewhere: set[Axis],
     ) -> Factor:
         assert self.data_axis is not None
-        factors = [Factor((factor, stat), (*axes, self.data_axis)) for factor, stat, axes in local]
+        factors = [Factor(stat, (*axes, self.data_axis)) for _, stat, axes in local]
+        by_key: dict[Hashable, Feature] = {}
         for operand in rows:
             feature = self._feature(term.owner, operand)
-            factors.append(Factor(feature, (*self._off_rows(operand.axes), self.data_axis)))
-        sparse = None if local else _sparse_apart(factors, elsewhere)
+            by_key[feature.key] = feature
+            factors.append(Factor(feature.key, (*self._off_rows(operand.axes), self.data_axis)))
+        sparse = None if local else _sparse_apart(factors, by_key, elsewhere)
         if sparse is not None:
             # its axis last
             factors = [*(factor for factor in factors if factor is not sparse), sparse]
         inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
         kept = tuple(axis for axis in inside if axis in elsewhere)
-        part = Part(tuple(self.binding.size(axis) for axis in kept), None, None, None, len(local))
-        self.parts[part] = part
-        whole = Factor(part, kept)
+        # as many as there are already, so that no other sum has this number
+        key = SumKey(tuple(stat for _, stat, _ in local), None, 1 + len(self.local_terms))
+        part = Part(key, tuple(self.binding.size(axis) for axis in kept), None, None, None)
+        self.parts[key] = part
+        whole = Factor(key, kept)
         if sparse is None:
             contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.binding.size)
-            self.local_terms.append(LocalTerm(part, contraction, not local))
+            self.local_terms.append(LocalTerm(part, contraction, tuple(by_key.values()), not local))
             return whole
-        of_rows = Factor(part, (*kept[:-1], self.data_axis))
+        of_rows = Factor(key, (*kept[:-1], self.data_axis))
         summed = [axis for axis in inside if axis != kept[-1]]
         contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.binding.size)
-        self.local_terms.append(LocalTerm(part, contraction, True, sparse.key))  # type: ignore[arg-type]
+        inside_keys = {factor.key for factor in factors[:-1]}
+        others = tuple(feature for key, feature in by_key.items() if key in inside_keys)
+        self.local_terms.append(LocalTerm(part, contraction, others, True, by_key[sparse.key]))
         return whole
+
+
+def is_of(key: Hashable, variable: Variable) -> bool:
+    """Whether a key is that of a statistic of a variable."""
+    return isinstance(key, StatisticKey) and key.variable == variable.name
+
+
+def _key_of(operand: Operand) -> StatisticKey:
+    return StatisticKey(operand.node.name, operand.statistic)
 
 
 def _is_choice(term: Term, operand: Operand) -> bool:
@@ -452,10 +469,12 @@ def _is_choice(term: Term, operand: Operand) -> bool:
     return operand.statistic == "one_hot" or (operand.statistic == "x" and isinstance(operand.node, Label))
 
 
-def _sparse_apart(factors: Sequence[Factor], elsewhere: set[Axis]) -> Factor | None:
+def _sparse_apart(
+    factors: Sequence[Factor], features: Mapping[Hashable, Feature], elsewhere: set[Axis]
+) -> Factor | None:
     """Return a sparse factor among the known sides of a term whose columns stand in no other of them."""
     for factor in factors:
-        if isinstance(factor.key, Feature) and factor.key.is_sparse:
+        if features[factor.key].is_sparse:
             others = {axis for other in factors if other is not factor for axis in other.axes}
             if factor.axes[0] in elsewhere - others:
                 return factor
@@ -483,7 +502,7 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(
         terms,
-        tuple(compiler.parts.values()),
+        compiler.parts,
         tuple(compiler.local_terms),
         tables,
         {node: source for node, source in compiler.sources.items() if node in binding.values},
@@ -517,14 +536,14 @@ class _AnyOf:
         return bool(self.function(np.asarray(block, dtype=np.float64)).any())
 
 
-def _ordered(used: dict[Hashable, Feature]) -> list[Feature]:
+def _ordered(used: Mapping[FeatureKey, Feature]) -> list[Feature]:
     """Return the features with each value before its squares, the constant first, those tallied last."""
     return sorted(
         used.values(),
         key=lambda f: (
             f.is_tallied,
             f.source is not None,
-            "" if f.source is None else f.source.name,
+            "" if f.source is None else f.source.node.name,
             f.statistic,
         ),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..local.local_factor import excluded_labels
 from .compiler import GlobalTerm
 from .contraction import Derivative
@@ -21,10 +22,11 @@ def updates_of(
 ) -> dict[Variable, GlobalUpdate]:
     """Return the compiled update of each global variable, from the terms that it stands in."""
     uses: dict[Variable, list[tuple[int, GlobalTerm, int]]] = {variable: [] for variable in variables}
+    by_name = {variable.name: own for variable, own in uses.items()}
     for number, term in enumerate(terms):
         for position, key in enumerate(term.contraction.keys):
-            if isinstance(key, tuple) and key[0] in uses:
-                uses[key[0]].append((number, term, position))
+            if isinstance(key, StatisticKey) and key.variable in by_name:
+                by_name[key.variable].append((number, term, position))
     return {variable: GlobalUpdate(variable, own, binding) for variable, own in uses.items()}
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from ..._errors import DataError
 from ...language import Label, Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..binding.missing.entries import Gaps
-from ..design.features import Feature
-from ..local.local_factor import Key, LocalFactor
+from ..local.local_factor import LocalFactor
 from ..local.missing_patterns import PartialVectors
 from .compiler import Compiled
 
@@ -30,29 +30,31 @@ def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor
     for leaf, gaps in binding.gaps.items():
         stats = {
             (part.factor, part.stat)
-            for part in compiled.parts
+            for part in compiled.parts.values()
             if part.feature is not None
             and part.feature.source is not None
             and part.feature.source.node is leaf
         }
         unfused = any(
-            isinstance(factor.key, Feature)
-            and factor.key.source is not None
-            and factor.key.source.node is leaf
+            feature.source is not None and feature.source.node is leaf
             for term in compiled.local_terms
-            for factor in term.contraction.factors
+            for feature in (*term.features, *([] if term.sparse is None else [term.sparse]))
         )
         factor, stat = next(iter(stats), (None, None))
-        if len(stats) != 1 or unfused or factor is None or stat is None or not _is_choice(stat, leaf):
+        if len(stats) != 1 or unfused or factor is None or stat is None or not _is_choice(factor, stat, leaf):
             _refuse(leaf, gaps)
         table = compiled.tables[factor]
         found.setdefault(factor, []).append(PartialVectors(leaf, gaps, factor, factor.rows[stat], table))
     return found
 
 
-def _is_choice(stat: Key, leaf: Variable) -> bool:
+def _is_choice(factor: LocalFactor, stat: StatisticKey, leaf: Variable) -> bool:
     """Whether a statistic is the one-hot of a Categorical, or the 1 of a vector that nothing gates."""
-    return stat[0] is leaf or isinstance(stat[0], Label)
+    return any(
+        variable is leaf or isinstance(variable, Label)
+        for variable in factor.variables
+        if variable.name == stat.variable
+    )
 
 
 def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:

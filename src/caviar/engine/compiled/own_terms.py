@@ -23,7 +23,7 @@ from ...numerics.cached import cached_property
 from ..binding.bound_model import Binding
 from ..binding.coordinates import Frame
 from ..binding.stated_priors import stated_prior
-from .compiler import GlobalTerm
+from .compiler import GlobalTerm, is_of
 from .global_update import updates_of
 
 __all__ = ["OwnTerms", "own_terms_of"]
@@ -101,7 +101,7 @@ def own_terms_of(
             continue
         own = [terms[number] for number in numbers]
         keys = [key for term in own for key in term.contraction.keys]
-        if not binding.is_flat(variable) and all(isinstance(k, tuple) and k[0] is variable for k in keys):
+        if not binding.is_flat(variable) and all(is_of(key, variable) for key in keys):
             where = slice(numbers[0], numbers[-1] + 1)
             found[variable] = OwnTerms(variable, own, where, binding, frame)
     return found

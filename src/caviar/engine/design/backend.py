@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ..binding.keys import ColumnKey
 from . import dense as products
 from .features import FeatureTable
 from .scratch import HostMemory, Memory, Scratch
@@ -84,7 +85,9 @@ class HostKernels(HostMemory):
     def copy(self, array: Array) -> Array:
         return array.copy()
 
-    def fill(self, table: FeatureTable, block: Mapping[str, AnyArray], out: Array, scratch: Scratch) -> None:
+    def fill(
+        self, table: FeatureTable, block: Mapping[ColumnKey, AnyArray], out: Array, scratch: Scratch
+    ) -> None:
         table.fill(block, out, scratch)
 
     def project(self, matrix: Array, table: Array, out: Array) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
+from ..binding.keys import ColumnKey
 from .backend import Workspace
 from .features import Feature, FeatureTable
 
@@ -75,7 +76,7 @@ class Centres:
         return masked
 
     def add_natural(
-        self, matrix: Array, columns: Mapping[str, AnyArray], natural: Array, scratch: Workspace
+        self, matrix: Array, columns: Mapping[ColumnKey, AnyArray], natural: Array, scratch: Workspace
     ) -> None:
         """Add to the natural parameters (K, B) what the own features provide."""
         for k, (table, runs) in self._own.items():
@@ -84,7 +85,7 @@ class Centres:
                 natural[k, ...] += matrix[k, common] @ features[own, ...]
 
     def replace_sums(
-        self, expected: Array, columns: Mapping[str, AnyArray], total: Array, scratch: Workspace
+        self, expected: Array, columns: Mapping[ColumnKey, AnyArray], total: Array, scratch: Workspace
     ) -> None:
         """Overwrite sums (K, F) of the categories with own features by sums of these."""
         for k, (table, runs) in self._own.items():
@@ -97,7 +98,7 @@ class Centres:
         return leaf in self._leaves
 
     def own_features(
-        self, category: int, columns: Mapping[str, AnyArray], n_rows: int, scratch: Workspace
+        self, category: int, columns: Mapping[ColumnKey, AnyArray], n_rows: int, scratch: Workspace
     ) -> tuple[FeatureTable, Array] | None:
         """Return the features of the leaves from a category's own point, valid until the next; None if it has none."""
         if category not in self._own:
@@ -106,7 +107,7 @@ class Centres:
         return table, self._fill(table, columns, n_rows, scratch)
 
     def _fill(
-        self, table: FeatureTable, columns: Mapping[str, AnyArray], n_rows: int, scratch: Workspace
+        self, table: FeatureTable, columns: Mapping[ColumnKey, AnyArray], n_rows: int, scratch: Workspace
     ) -> Array:
         features = scratch.array((self, "own"), (table.n_rows, n_rows))
         scratch.kernels.fill(table, columns, features, scratch)

@@ -19,11 +19,11 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
-from ..binding.missing.entries import entries_name
-from ..binding.missing.values import OBSERVED, mask_name
+from ..binding.keys import ColumnKey, FeatureKey
+from ..binding.missing.values import OBSERVED
 from .scratch import Scratch
 
-__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "feature_key", "known_values", "packed_square"]
+__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "known_values", "packed_square"]
 
 
 _FEWEST_CATEGORIES = 16
@@ -38,38 +38,40 @@ class Source:
     ----------
     node
         Whose values they are.
-    name
-        Under which a block holds them.
     shape
         Shape of one row's value: plates but the data plate, then event.
     reference
         Reference point subtracted from it, shape ``shape``, or None.
     has_missing
-        Whether entries are missing; which were observed stands in the block under :attr:`mask_name`.
+        Whether entries are missing; which were observed stands in the block beside the values.
     is_sparse
         Whether a block holds its rows as a sparse matrix.
     has_gaps
-        Whether vectors are missing in part; which entries were observed stands under :func:`entries_name`.
+        Whether vectors are missing in part; which entries were observed stands in the block too.
     """
 
     node: Node
-    name: str
     shape: tuple[int, ...]
     reference: Array | None
     has_missing: bool = False
     is_sparse: bool = False
     has_gaps: bool = False
 
-    @property
-    def mask_name(self) -> str:
-        """Name of the block's column that tells which entries were observed."""
-        return mask_name(self.name)
+    @cached_property
+    def key(self) -> ColumnKey:
+        """Of the block's column that holds the values."""
+        return ColumnKey(self.node.name)
 
-    def observed(self, block: Mapping[str, AnyArray], ndim: int) -> AnyArray:
+    @cached_property
+    def mask_key(self) -> ColumnKey:
+        """Of the block's column that tells which entries were observed."""
+        return self.key.observed
+
+    def observed(self, block: Mapping[ColumnKey, AnyArray], ndim: int) -> AnyArray:
         """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
         if self.has_gaps and ndim > 1:
-            return block[entries_name(self.name)].T
-        mask = np.moveaxis(block[self.mask_name], 0, -1)
+            return block[self.key.entries].T
+        mask = np.moveaxis(block[self.mask_key], 0, -1)
         return mask.reshape(mask.shape[:-1] + (1,) * (ndim - mask.ndim) + mask.shape[-1:])
 
     def values(self, rows: AnyArray) -> AnyArray:
@@ -105,10 +107,10 @@ class Feature:
     summed: tuple[int, ...] = ()
 
     @cached_property
-    def key(self) -> tuple[object, ...]:
-        """What tells features apart."""
-        node = None if self.source is None else self.source.node
-        return feature_key(node, self.statistic, self.role, self.summed)
+    def key(self) -> FeatureKey:
+        """What tells it from other features."""
+        column = "" if self.source is None else self.source.key.name
+        return FeatureKey(column, self.statistic, "" if self.role is None else self.role.name, self.summed)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -184,18 +186,18 @@ class Feature:
             return self.shape[0] * (self.shape[0] + 1) // 2
         return math.prod(self.shape)
 
-    def of_block(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+    def of_block(self, block: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
         """Return the statistic of a block of rows, zero where it was not observed, feature-major: (``shape``..., B)."""
         entries = self._entries(block, n_rows)
         return entries.sum(axis=self.summed) if self.summed else entries
 
-    def _entries(self, block: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+    def _entries(self, block: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
         """Return the statistic of a block of rows, nothing summed over."""
         if self.source is None:
             return np.ones(n_rows)
         if self.statistic == OBSERVED:
             return self.source.observed(block, len(self.shape) + 1).astype(np.float64)
-        computed = self.of_rows(block[self.source.name])
+        computed = self.of_rows(block[self.source.key])
         if self.source.has_missing:
             return computed * self.source.observed(block, computed.ndim)
         return computed
@@ -271,10 +273,10 @@ def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
         np.multiply(values[half:], values[:half], out=out[full:])
 
 
-def known_values(source: Source | None, block: Mapping[str, AnyArray]) -> AnyArray:
+def known_values(source: Source | None, block: Mapping[ColumnKey, AnyArray]) -> AnyArray:
     """Return a block's values from their reference point, (shape..., B), zero where they are missing."""
     assert source is not None
-    values = source.values(block[source.name])
+    values = source.values(block[source.key])
     return values * source.observed(block, values.ndim) if source.has_missing else values
 
 
@@ -285,13 +287,6 @@ def _feature_major(rows: AnyArray) -> AnyArray:
 
 CONSTANT = Feature(None)
 """The number 1 of each row."""
-
-
-def feature_key(
-    node: Node | None, statistic: str, role: Role | None, summed: tuple[int, ...] = ()
-) -> tuple[object, ...]:
-    """Return what tells a feature from others."""
-    return (node, statistic, id(role), summed)
 
 
 class FeatureTable:
@@ -326,9 +321,9 @@ class FeatureTable:
         )
         self.n_dense = self.tallied[0][1].start if self.tallied else self.n_rows
 
-    def fill(self, block: Mapping[str, AnyArray], table: Array, scratch: Scratch) -> None:
+    def fill(self, block: Mapping[ColumnKey, AnyArray], table: Array, scratch: Scratch) -> None:
         """Write the dense rows of T for a block of rows: shape (``n_dense``, B)."""
-        done: dict[str, Array] = {}
+        done: dict[ColumnKey, Array] = {}
         for feature, rows in zip(self.features, self.slices, strict=True):
             if feature.is_tallied:
                 break
@@ -337,18 +332,18 @@ class FeatureTable:
             if source is None:
                 out.fill(1.0)
             elif source.reference is not None and feature.statistic == "x" and not feature.summed:
-                rows_of = block[source.name]
+                rows_of = block[source.key]
                 turned = rows_of.T if rows_of.ndim <= 2 else np.moveaxis(rows_of, 0, -1)
                 shaped = out.reshape(*source.shape, -1)
                 np.subtract(turned, source.reference[..., None], out=shaped, dtype=np.float64)
                 if source.has_missing:
                     shaped *= source.observed(block, shaped.ndim)
-                done[source.name] = shaped
+                done[source.key] = shaped
             elif feature.is_packed:
-                values = done.get(source.name)
+                values = done.get(source.key)
                 packed_square(known_values(source, block) if values is None else values, out, scratch)
-            elif feature.is_sum_of_squares and source.name in done:
-                values = done[source.name].reshape(-1, out.shape[-1])
+            elif feature.is_sum_of_squares and source.key in done:
+                values = done[source.key].reshape(-1, out.shape[-1])
                 np.einsum("ib,ib->b", values, values, out=out[0])
             else:
                 out[...] = feature.of_block(block, out.shape[-1]).reshape(out.shape)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ..binding.keys import ColumnKey
 from .features import Feature
 from .scratch import Scratch
 
@@ -19,7 +20,7 @@ __all__ = ["add_chosen", "tally"]
 
 
 def add_chosen(
-    feature: Feature, matrix: Array, block: Mapping[str, AnyArray], out: Array, scratch: Scratch
+    feature: Feature, matrix: Array, block: Mapping[ColumnKey, AnyArray], out: Array, scratch: Scratch
 ) -> None:
     """Add ``matrix @ one_hot`` to ``out``: (E, G V) by G labels for each of B rows, to (E, B)."""
     labels, observed = _labels(feature, block)
@@ -32,7 +33,7 @@ def add_chosen(
         out += chosen
 
 
-def tally(feature: Feature, expected: Array, block: Mapping[str, AnyArray], out: Array) -> None:
+def tally(feature: Feature, expected: Array, block: Mapping[ColumnKey, AnyArray], out: Array) -> None:
     """Write ``expected @ one_hot'`` to ``out``: sums of the rows of (E, B) by label, shape (E, G V)."""
     labels, observed = _labels(feature, block)
     n_labels = feature.n_labels or 0
@@ -48,12 +49,12 @@ def _columns(feature: Feature) -> list[slice]:
     return [slice(start, start + size) for start in range(0, feature.n_rows, size)]
 
 
-def _labels(feature: Feature, block: Mapping[str, AnyArray]) -> tuple[AnyArray, AnyArray | None]:
+def _labels(feature: Feature, block: Mapping[ColumnKey, AnyArray]) -> tuple[AnyArray, AnyArray | None]:
     """Return a block's labels, shape (G, B), and which were observed, or None if all were."""
     source = feature.source
     assert source is not None
-    rows = block[source.name]
+    rows = block[source.key]
     labels = rows.reshape(len(rows), -1).T.astype(np.intp)
     if not source.has_missing:
         return labels, None
-    return labels, block[source.mask_name].reshape(len(rows), -1).T
+    return labels, block[source.mask_key].reshape(len(rows), -1).T

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..._typing import AnyArray, Array
+from ..binding.keys import ColumnKey
 from . import labels, sparse
 from .features import Feature
 from .scratch import Scratch
@@ -16,7 +17,7 @@ __all__ = ["add_tallied", "tally"]
 
 
 def add_tallied(
-    feature: Feature, matrix: Array, block: Mapping[str, AnyArray], out: Array, scratch: Scratch
+    feature: Feature, matrix: Array, block: Mapping[ColumnKey, AnyArray], out: Array, scratch: Scratch
 ) -> None:
     """Add ``matrix @ T`` to ``out``: (E, F) by the F rows of a feature for each of B rows of data, to (E, B)."""
     if feature.is_sparse:
@@ -25,7 +26,7 @@ def add_tallied(
         labels.add_chosen(feature, matrix, block, out, scratch)
 
 
-def tally(feature: Feature, expected: Array, block: Mapping[str, AnyArray], out: Array) -> None:
+def tally(feature: Feature, expected: Array, block: Mapping[ColumnKey, AnyArray], out: Array) -> None:
     """Write ``expected @ T'`` to ``out``: (E, B) by the F rows of a feature, shape (E, F)."""
     if feature.is_sparse:
         sparse.sum_products(feature, expected, block, out)

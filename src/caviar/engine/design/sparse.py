@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..._typing import AnyArray, Array
+from ..binding.keys import ColumnKey
 from .features import Feature
 
 __all__ = ["add_product", "sum_products"]
 
 
-def add_product(feature: Feature, matrix: Array, block: Mapping[str, AnyArray], out: Array) -> None:
+def add_product(feature: Feature, matrix: Array, block: Mapping[ColumnKey, AnyArray], out: Array) -> None:
     """Add ``matrix @ rows'`` to ``out``: (E, V) by B sparse rows, to (E, B)."""
     assert feature.source is not None
-    rows = block[feature.source.name]
+    rows = block[feature.source.key]
     out += (rows @ matrix.T).T
 
 
-def sum_products(feature: Feature, expected: Array, block: Mapping[str, AnyArray], out: Array) -> None:
+def sum_products(feature: Feature, expected: Array, block: Mapping[ColumnKey, AnyArray], out: Array) -> None:
     """Write ``expected @ rows`` to ``out``: (E, B) by B sparse rows, shape (E, V)."""
     assert feature.source is not None
-    rows = block[feature.source.name]
+    rows = block[feature.source.key]
     out[...] = (rows.T @ expected.T).T

@@ -21,7 +21,6 @@ from ..ascent.impossible import known_zeros, zeros_by_row
 from ..ascent.problem import Plan, statistics_of
 from ..ascent.state import begin, ready
 from ..binding.clamped.point_mass import PointMass
-from ..compiled.compiler import Part
 from ..design.backend import Workspace
 from ..local.statistics import Arrays
 from ..rows.by_row import sums_by_row
@@ -89,8 +88,9 @@ def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -
     for bounds in blocks_of(plan.rows, source):
         rows = rows_at(source, bounds, every=True)
         total = sums_by_row(plan.rows, static, rows, scratch)
-        for factor, natural in plan.rows.infer(rows, coefficients, scratch).items():
-            gain, seen = factor.infer(natural).log_partition, factor.seen(rows.columns)
+        found_natural = plan.rows.infer(rows, coefficients, scratch)
+        for factor in plan.factors:
+            gain, seen = factor.infer(found_natural[factor.key]).log_partition, factor.seen(rows.columns)
             counted = gain if seen is None else np.where(seen, gain, 0.0)
             # the log-partition of factors with one precision for all rows has length 1 where nothing varies
             total += (
@@ -113,7 +113,8 @@ def _static_coefficients(plan: Plan, arrays: Mapping[Any, Array]) -> Arrays:
     found: Arrays = {}
     for term in plan.compiled.terms:
         for position, key in enumerate(term.contraction.keys):
-            if isinstance(key, Part) and key.factor is None:
-                value = np.broadcast_to(term.contraction.derivative(position)(arrays), key.shape)
+            part = plan.compiled.parts.get(key)
+            if part is not None and part.factor is None:
+                value = np.broadcast_to(term.contraction.derivative(position)(arrays), part.shape)
                 found[key] = found[key] + value if key in found else value
     return found

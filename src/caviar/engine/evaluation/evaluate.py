@@ -19,11 +19,12 @@ from ..ascent.state import begin, ready
 from ..binding.clamped.given import refuse_missing_value
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Frame, frame_about
+from ..binding.keys import FactorKey, StatisticKey
 from ..binding.nested import outer_variables
 from ..local.categorical import CategoricalFactor
 from ..local.gated import Gated
 from ..local.local_factor import LocalFactor
-from ..local.statistics import Summary
+from ..local.statistics import LocalState, Summary
 from ..rows.row_map import Passes
 from ..starts.factors.given_factors import refuse_other_factor, refuse_other_labels
 from ..starts.factors.prior import prior_start
@@ -137,10 +138,8 @@ class GivenGlobals:
             others = [factor for factor in plan.factors if factor is not plan.chain]
             blocks = passes.natural_parameters(plan.rows, passes.source, self._coefficients) if others else ()
             for block in blocks:
-                for factor, natural in block.items():
-                    if factor is plan.chain:
-                        continue
-                    for variable, distribution in factor.distributions(natural).items():
+                for factor in others:
+                    for variable, distribution in factor.distributions(block[factor.key]).items():
                         found.setdefault(variable, []).append(distribution)
         order = _inverse(passes.source.places(0, passes.source.n_rows))
         return paths | {
@@ -303,21 +302,23 @@ def _with_given_locals(
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
     weights = in_memory(plan.binding.row_weights)
-    expected: dict[LocalFactor, Array] = {}
-    entropies: dict[LocalFactor, float] = {}
+    expected: LocalState = {}
+    entropies: dict[FactorKey, float] = {}
     for name, factor in given.items():
         distribution = factors[name]
-        shape = factor.shapes[factor.variables[0], "x"]
+        shape = factor.shapes[StatisticKey(factor.variables[0].name, "x")]
         refuse_other_labels(name, distribution, (passes.source.n_rows, *shape))
         probabilities = np.asarray(distribution.probabilities)
-        expected[factor] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(factor.n_rows, -1)
+        expected[factor.key] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(
+            factor.n_rows, -1
+        )
         entropy = distribution.entropy()
         (variable,) = factor.variables
         if variable in plan.binding.seen:
             seen, plate = in_memory(plan.binding.seen[variable]), plan.binding.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
-        entropies[factor] = float(by_row.sum() if weights is None else weights @ by_row)
+        entropies[factor.key] = float(by_row.sum() if weights is None else weights @ by_row)
     summary = passes.sum_given(
         plan.rows,
         passes.source,
@@ -326,5 +327,5 @@ def _with_given_locals(
     )
     arrays.update(summary.parts)
     # missing entries of a vector have an entropy of their own
-    entropies = {factor: own + summary.entropies[factor] for factor, own in entropies.items()}
+    entropies = {key: own + summary.entropies[key] for key, own in entropies.items()}
     return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))

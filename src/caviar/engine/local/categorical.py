@@ -10,6 +10,7 @@ from ... import families
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
 from .local_factor import LocalFactor, own_axes
 
@@ -53,7 +54,9 @@ class CategoricalFactor(LocalFactor):
     """The factor of one local Categorical."""
 
     def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
-        super().__init__(binding, [variable], {(variable, "x"): own_axes(variable, "x", data_axis)})
+        super().__init__(
+            binding, [variable], {StatisticKey(variable.name, "x"): own_axes(variable, "x", data_axis)}
+        )
         self.label = variable
 
     def infer(self, natural: Array) -> Inferred:
@@ -65,5 +68,5 @@ class CategoricalFactor(LocalFactor):
         """Return the Categorical of each row."""
         expected = natural.copy()
         self.infer(expected)
-        (variable,) = self.variables
-        return {variable: families.Categorical(np.moveaxis(self.view(expected, (variable, "x")), -1, 0))}
+        (variable,), (key,) = self.variables, self.rows
+        return {variable: families.Categorical(np.moveaxis(self.view(expected, key), -1, 0))}

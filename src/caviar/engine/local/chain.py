@@ -13,6 +13,7 @@ from ..._errors import DataError, ModelError
 from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import ColumnKey
 from ..design.scratch import Scratch
 from .local_factor import LocalFactor
 from .statistics import Arrays
@@ -41,10 +42,10 @@ class Starts:
         Without a column, whether each row is a sequence; otherwise all rows are one.
     """
 
-    column: str | None
+    column: ColumnKey | None
     everywhere: bool = False
 
-    def among(self, columns: Mapping[str, AnyArray], n_rows: int) -> AnyArray:
+    def among(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
         """Return whether a sequence begins at each row; the first row of all begins one, whatever it says."""
         return np.full(n_rows, self.everywhere) if self.column is None else columns[self.column].astype(bool)
 
@@ -74,7 +75,7 @@ class ChainFactor(LocalFactor):
         starts
             Whether a sequence begins at each row, shape (B,).
         sums
-            (variable, statistic summed over its rows) -> its natural parameter.
+            Key of a statistic summed over the rows -> its natural parameter.
         """
 
     @abstractmethod
@@ -121,7 +122,11 @@ def starts_of(binding: Binding, variable: Variable) -> Starts:
     if "starts" not in variable.slots:
         return Starts(None)
     node = variable.slots["starts"].node
-    return Starts(node.name) if binding.is_local(node) else Starts(None, bool(np.any(binding.values[node])))
+    return (
+        Starts(ColumnKey(node.name))
+        if binding.is_local(node)
+        else Starts(None, bool(np.any(binding.values[node])))
+    )
 
 
 def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:

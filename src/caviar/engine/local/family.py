@@ -11,6 +11,7 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
 from .local_factor import LocalFactor, own_axes, symmetric
 
@@ -27,7 +28,10 @@ class FamilyFactor(LocalFactor):
         data_axis: Axis,
         certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
-        axes = {(variable, s): own_axes(variable, s, data_axis) for s in variable.family.statistics}
+        axes = {
+            StatisticKey(variable.name, s): own_axes(variable, s, data_axis)
+            for s in variable.family.statistics
+        }
         super().__init__(binding, [variable], axes, certain)
 
     def infer(self, natural: Array) -> Inferred:
@@ -39,12 +43,12 @@ class FamilyFactor(LocalFactor):
         log_partition, entropy = distribution.log_partition, self.entropy(variable, distribution)
         expected = distribution.expected_statistics
         for statistic, value in zip(variable.family.statistics, expected, strict=True):
-            self.view(natural, (variable, statistic))[...] = np.moveaxis(value, 0, -1)
+            self.view(natural, StatisticKey(variable.name, statistic))[...] = np.moveaxis(value, 0, -1)
         return Inferred(np.moveaxis(log_partition, 0, -1), np.moveaxis(entropy, 0, -1))
 
     def _once(self, natural: Array, variable: Variable, statistic: str) -> Array:
         """Return one natural parameter, (shape..., B), or (shape..., 1) of a matrix that is the same for every row."""
-        view = self.view(natural, (variable, statistic))
+        view = self.view(natural, StatisticKey(variable.name, statistic))
         if len(variable.letters[statistic]) < 2:
             return view
         # factors of a linear model share one precision, which is then factorised once
@@ -70,7 +74,7 @@ class FamilyFactor(LocalFactor):
         start = len(leading)
         natural, own, shared = [], [], []
         for statistic in variable.family.statistics:
-            key = variable, statistic
+            key = StatisticKey(variable.name, statistic)
             rows, is_own = self.rows[key], self.rows[key].stop <= start
             values = leading[rows] if is_own else rest[rows.start - start : rows.stop - start]
             (own if is_own else shared).append(statistic)
@@ -82,7 +86,7 @@ class FamilyFactor(LocalFactor):
         sums = [distribution.summed_statistic(statistic, weights).ravel() for statistic in shared]
         for statistic in own:
             expected = distribution.expected_statistic(statistic)
-            self.view(leading, (variable, statistic))[...] = np.moveaxis(expected, 0, -1)
+            self.view(leading, StatisticKey(variable.name, statistic))[...] = np.moveaxis(expected, 0, -1)
         return entropy, np.concatenate(sums)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:

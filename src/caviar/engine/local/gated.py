@@ -14,9 +14,10 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
 from .categorical import softmax_inplace
-from .local_factor import Key, LocalFactor, own_axes
+from .local_factor import LocalFactor, own_axes
 
 __all__ = ["Gated", "GatedFactor"]
 
@@ -64,10 +65,13 @@ class GatedFactor(LocalFactor):
         certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
         category = Axis(gate, "k")
-        axes: dict[Key, tuple[Axis, ...]] = {(gate, "x"): (category,)}
+        axes: dict[StatisticKey, tuple[Axis, ...]] = {StatisticKey(gate.name, "x"): (category,)}
         for variable in others:
             for statistic in variable.family.statistics:
-                axes[variable, statistic] = (category, *own_axes(variable, statistic, data_axis))
+                axes[StatisticKey(variable.name, statistic)] = (
+                    category,
+                    *own_axes(variable, statistic, data_axis),
+                )
         super().__init__(binding, [gate, *others], axes, certain)
         self.gate = self.label = gate
         self.category = category
@@ -84,7 +88,7 @@ class GatedFactor(LocalFactor):
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""
-        logits = self.view(natural, (self.gate, "x"))
+        logits = self.view(natural, StatisticKey(self.gate.name, "x"))
         conditionals = self._conditionals(natural)
         entropies = np.zeros(logits.shape)
         for variable, distribution in conditionals.items():
@@ -96,14 +100,14 @@ class GatedFactor(LocalFactor):
             for statistic, value in zip(
                 variable.family.statistics, distribution.expected_statistics, strict=True
             ):
-                view = self.view(natural, (variable, statistic))
+                view = self.view(natural, StatisticKey(variable.name, statistic))
                 weights = logits.reshape(len(logits), *(1,) * (view.ndim - 2), -1)
                 np.multiply(np.moveaxis(value, 1, -1), weights, out=view)
         return Inferred(log_normaliser, entropy)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row, and each gated variable given its categories."""
-        logits = self.view(natural, (self.gate, "x")).copy()
+        logits = self.view(natural, StatisticKey(self.gate.name, "x")).copy()
         conditionals = self._conditionals(natural)
         for distribution in conditionals.values():
             logits += distribution.log_partition.reshape(*logits.shape, -1).sum(axis=-1)

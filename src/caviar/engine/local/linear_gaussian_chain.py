@@ -13,6 +13,7 @@ from ...families.linear_gaussian_chain import StateMoments
 from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
 from .chain import ChainFactor, starts_of
 from .family import FamilyFactor
@@ -27,6 +28,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     def __init__(self, binding: Binding, variable: LinearGaussianChain, data_axis: Axis) -> None:
         super().__init__(binding, variable, data_axis)
         self._variable = variable
+        self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
         self.starts = starts_of(binding, variable)
         self._size = variable.dimension or 1
         known = variable.known("transition")
@@ -39,9 +41,9 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         size = self._size
         shapes = {"first_x": (size,)}
         of = {
-            statistic: np.broadcast_to(sums[self._variable, statistic], shapes.get(statistic, (size, size)))
-            for statistic in self._variable.summed
-            if not statistic.startswith("n_")
+            key.statistic: np.broadcast_to(sums[key], shapes.get(key.statistic, (size, size)))
+            for key in self._summed
+            if not key.statistic.startswith("n_")
         }
         linear = np.ascontiguousarray(natural[:size].T)
         information = -2.0 * symmetric_part(natural[size:].T.reshape(-1, size, size))
@@ -113,7 +115,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         return self._keyed(found)
 
     def _keyed(self, found: Arrays | dict[str, Array]) -> Arrays:
-        return {(self._variable, s): found[s] for s in self._variable.summed}
+        return {key: found[key.statistic] for key in self._summed}
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics, each row by itself under a standard Normal."""
@@ -121,7 +123,9 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
 
     def _about_standard(self, natural: Array) -> Array:
         """Return natural parameters (E, B), overwritten, with those of a standard Normal: a row may say nothing."""
-        self.view(natural, (self._variable, "xx"))[...] -= 0.5 * np.eye(self._size)[:, :, None]
+        self.view(natural, StatisticKey(self._variable.name, "xx"))[...] -= (
+            0.5 * np.eye(self._size)[:, :, None]
+        )
         return natural
 
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:

@@ -17,13 +17,10 @@ from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
-from ..binding.missing.values import mask_name
+from ..binding.keys import ColumnKey, FactorKey, StatisticKey
 from ..design.backend import Inferred
 
-__all__ = ["Key", "LocalFactor", "excluded_labels", "own_axes", "symmetric"]
-
-
-Key = tuple[Variable, str]
+__all__ = ["LocalFactor", "excluded_labels", "own_axes", "symmetric"]
 
 
 class LocalFactor(ABC):
@@ -33,8 +30,10 @@ class LocalFactor(ABC):
     ----------
     variables
         Whose factor it is.
+    key
+        What it is found by among others.
     axes
-        Key (variable, statistic) -> axes of that statistic, the data plate left out.
+        Key of a statistic -> axes of that statistic, the data plate left out.
     rows
         Key -> rows of the (E, B) layout that hold it.
     labelled
@@ -54,17 +53,18 @@ class LocalFactor(ABC):
         self,
         binding: Binding,
         variables: Sequence[Variable],
-        axes: dict[Key, tuple[Axis, ...]],
+        axes: dict[StatisticKey, tuple[Axis, ...]],
         certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
         self.certain = certain or {}
         self.variables = tuple(variables)
+        self.key: FactorKey = variables[0].name
         self.labelled = next((v for v in variables if v in binding.labels), None)
         self.has_unseen = variables[0] in binding.seen
         self._data_plate = binding.data_plate
         self.axes = axes
         self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
-        self.rows: dict[Key, slice] = {}
+        self.rows: dict[StatisticKey, slice] = {}
         stop = 0
         for key, shape in self.shapes.items():
             start, stop = stop, stop + int(np.prod(shape, dtype=int))
@@ -76,16 +76,18 @@ class LocalFactor(ABC):
         """Names of its variables, joined."""
         return ",".join(variable.name for variable in self.variables)
 
-    def view(self, values: Array, key: Key) -> Array:
+    def view(self, values: Array, key: StatisticKey) -> Array:
         """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
         return values[self.rows[key]].reshape(*self.shapes[key], -1)
 
     def own(self, natural: Array, variable: Variable, statistic: str) -> Array:
         """Return one natural parameter of (E, B) values, (shape..., B)."""
-        view = self.view(natural, (variable, statistic))
+        view = self.view(natural, StatisticKey(variable.name, statistic))
         return view if len(variable.letters[statistic]) < 2 else symmetric(view)
 
-    def restrict(self, natural: Array, columns: Mapping[str, AnyArray], zeros: Array | None = None) -> None:
+    def restrict(
+        self, natural: Array, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None = None
+    ) -> None:
         """Give minus infinity to the labels of a Categorical that are excluded, in natural parameters (E, B).
 
         Parameters
@@ -98,25 +100,25 @@ class LocalFactor(ABC):
         """
         if self.label is None or (self.labelled is None and zeros is None):
             return
-        logits = self.view(natural, (self.label, "x"))
+        logits = self.view(natural, StatisticKey(self.label.name, "x"))
         np.copyto(logits, -np.inf, where=self.excluded(columns, zeros))
 
-    def excluded(self, columns: Mapping[str, AnyArray], zeros: Array | None) -> AnyArray:
+    def excluded(self, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None) -> AnyArray:
         """Return which labels of the Categorical are excluded, (plates..., K, B); see :meth:`restrict`."""
         assert self.label is not None
-        key = (self.label, "x")
-        labels = None if self.labelled is None else columns[self.labelled.name]
+        key = StatisticKey(self.label.name, "x")
+        labels = None if self.labelled is None else columns[ColumnKey(self.labelled.name)]
         own = None if zeros is None else self.view(zeros, key)
         n_rows = len(labels) if own is None else own.shape[-1]  # type: ignore[arg-type]
         return excluded_labels((*self.shapes[key], n_rows), labels, own)
 
-    def seen(self, columns: Mapping[str, AnyArray]) -> AnyArray | None:
+    def seen(self, columns: Mapping[ColumnKey, AnyArray]) -> AnyArray | None:
         """Return which repetitions of a block count, (plates..., B), or None if all do."""
         if not self.has_unseen:
             return None
-        return np.moveaxis(columns[mask_name(self.variables[0].name)], 0, -1)
+        return np.moveaxis(columns[ColumnKey(self.variables[0].name).observed], 0, -1)
 
-    def counted(self, expected: Array, columns: Mapping[str, AnyArray]) -> Array:
+    def counted(self, expected: Array, columns: Mapping[ColumnKey, AnyArray]) -> Array:
         """Return expected statistics (E, B) with zeros where a repetition does not count."""
         seen = self.seen(columns)
         if seen is None:

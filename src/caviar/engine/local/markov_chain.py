@@ -11,6 +11,7 @@ from ..._typing import AnyArray, Array
 from ...families.markov_chain import Smoothing, smooth
 from ...language import Axis, MarkovChain
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..design.scratch import Scratch
 from .categorical import CategoricalFactor
 from .chain import ChainFactor, starts_of
@@ -25,6 +26,7 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
     def __init__(self, binding: Binding, variable: MarkovChain, data_axis: Axis) -> None:
         super().__init__(binding, variable, data_axis)
         self._variable = variable
+        self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
         self.starts = starts_of(binding, variable)
 
     def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
@@ -47,7 +49,7 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
 
     def _logs(self, sums: Mapping[Hashable, Array]) -> tuple[Array, Array]:
         """Return the logarithms of the initial and the transition probabilities."""
-        initial, transition = (sums[self._variable, statistic] for statistic in self._variable.summed)
+        initial, transition = (sums[key] for key in self._summed)
         return initial, transition
 
     def expected(self, smoothing: Smoothing) -> Array:
@@ -65,7 +67,7 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         return self._keyed(first, expected[:, within - 1] @ expected[:, within].T)
 
     def _keyed(self, first: Array, pairs: Array) -> Arrays:
-        return dict(zip(((self._variable, s) for s in self._variable.summed), (first, pairs), strict=True))
+        return dict(zip(self._summed, (first, pairs), strict=True))
 
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
         """Return random probabilities of the states for each distinct row.

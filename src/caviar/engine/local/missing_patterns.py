@@ -25,7 +25,8 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array
 from ...language import Variable
-from ..binding.missing.entries import Gaps, entries_name
+from ..binding.keys import ColumnKey
+from ..binding.missing.entries import Gaps
 from ..design.backend import Workspace
 from ..design.centred import Centres
 from ..design.conditionals import Conditionals, given_observed, patterns
@@ -153,13 +154,13 @@ class PartialVectors:
         )
 
     def _made(self, coefficients: Coefficients, rows: Rows) -> Iterator[Conditionals]:
-        matrix = coefficients.matrices[self.factor][self._rows, self._columns]
+        matrix = coefficients.matrices[self.factor.key][self._rows, self._columns]
         size = self._value.n_rows
         linear = matrix[:, :size]
         twice = self._square.unpack(matrix[:, size:])
         # a packed coefficient is that of both x_i x_j and x_j x_i
         precision = -(twice + np.einsum("kii->ki", twice)[..., None] * np.eye(size))
-        for bounds, missing in patterns(rows.columns[entries_name(self.leaf.name)]):
+        for bounds, missing in patterns(rows.columns[ColumnKey(self.leaf.name).entries]):
             try:
                 yield given_observed(linear, precision, bounds, missing)
             except np.linalg.LinAlgError as error:
@@ -170,7 +171,7 @@ class PartialVectors:
 
     def at_columns(self, coefficients: Coefficients) -> Coefficients:
         """Return coefficients by which missing entries have the mean and variance of their columns."""
-        matrix = coefficients.matrices[self.factor].copy()
+        matrix = coefficients.matrices[self.factor.key].copy()
         source, size = self._value.source, self._value.n_rows
         assert source is not None
         mean = self.gaps.mean if source.reference is None else self.gaps.mean - source.reference
@@ -179,4 +180,4 @@ class PartialVectors:
         own[:, :size] = mean / self.gaps.variance
         # the diagonal comes first
         own[:, size : 2 * size] = -0.5 / self.gaps.variance
-        return replace(coefficients, matrices={**coefficients.matrices, self.factor: matrix})
+        return replace(coefficients, matrices={**coefficients.matrices, self.factor.key: matrix})

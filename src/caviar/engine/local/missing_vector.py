@@ -7,6 +7,7 @@ from typing import Any
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
+from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
 from .local_factor import LocalFactor
 
@@ -24,7 +25,7 @@ class VectorFactor(LocalFactor):
     """
 
     def __init__(self, binding: Binding, variable: Variable) -> None:
-        axes: dict[tuple[Variable, str], tuple[Axis, ...]] = {(variable, WHOLE): ()}
+        axes: dict[StatisticKey, tuple[Axis, ...]] = {StatisticKey(variable.name, WHOLE): ()}
         super().__init__(binding, [variable], axes)
 
     def infer(self, natural: Array) -> Inferred:

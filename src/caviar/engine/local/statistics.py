@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from ..._typing import AnyArray, Array
-from .local_factor import LocalFactor
+from ..binding.keys import ColumnKey, FactorKey
 
 __all__ = ["Arrays", "Coefficients", "LocalState", "Rows", "Summary", "Sums"]
 
@@ -16,17 +16,17 @@ T = TypeVar("T", bound=Hashable)
 
 
 Arrays: TypeAlias = dict[Hashable, Array]
-"""Arrays by what they belong to: (variable, statistic), (local factor, statistic), a feature or a part."""
+"""Arrays by key: of a statistic, a feature or a sum over rows."""
 
-LocalState: TypeAlias = dict[LocalFactor, Array]
+LocalState: TypeAlias = dict[FactorKey, Array]
 """Local factor -> expected statistics of the rows of one block."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A block of rows: name -> array with the rows first, and their weights."""
+    """A block of rows: key -> array with the rows first, and their weights."""
 
-    columns: Mapping[str, AnyArray]
+    columns: Mapping[ColumnKey, AnyArray]
     weights: Array | None
     n_rows: int
     where: slice | AnyArray
@@ -42,15 +42,19 @@ class Coefficients:
     matrices
         Local factor -> W, shape (E, F): natural parameters are W @ T.
     parts
-        Part -> coefficient array of the local side of a term that is not fused; (variable, statistic summed over its
-        rows) -> its natural parameter.
+        Key of a sum -> what multiplies it; key of a statistic summed over the rows -> its natural parameter.
     zeros
         The same of what counts known probabilities of zero, without chains; None where there are none.
     """
 
-    matrices: dict[LocalFactor, Array]
+    matrices: dict[FactorKey, Array]
     parts: Arrays
     zeros: Coefficients | None = None
+
+    def of_parts(self, wanted: Set[Hashable]) -> Coefficients:
+        """Return the matrices, and of the other coefficients those that are wanted."""
+        parts = {key: value for key, value in self.parts.items() if key in wanted}
+        return Coefficients(self.matrices, parts, None if self.zeros is None else self.zeros.of_parts(wanted))
 
 
 @dataclass(frozen=True)
@@ -62,17 +66,17 @@ class Sums:
     fused
         Local factor -> U @ T', shape (E, F).
     parts
-        Part -> sum, for parts that are not fused.
+        Key -> sum, for those that no matrix product yields.
     log_partition
         Local factor -> sum of log-partitions, for factors whose entropy follows from these, W and ``fused``.
     entropy
         Local factor -> sum of entropies, for the others.
     """
 
-    fused: dict[LocalFactor | None, Array]
+    fused: dict[FactorKey, Array]
     parts: Arrays
-    log_partition: dict[LocalFactor, float]
-    entropy: dict[LocalFactor, float]
+    log_partition: dict[FactorKey, float]
+    entropy: dict[FactorKey, float]
 
     @classmethod
     def zero(cls) -> Sums:
@@ -108,7 +112,7 @@ class Summary:
     """What a pass gives the globals: parts in full shape, and the entropy of each local factor."""
 
     parts: Arrays
-    entropies: dict[LocalFactor, float]
+    entropies: dict[FactorKey, float]
 
 
 def _add_arrays(mine: dict[T, Array], theirs: Mapping[T, Array]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import Array
-from ..compiled.compiler import LocalTerm, Part
+from ..compiled.compiler import LocalTerm
 from ..design.backend import Workspace
 from ..design.lookups import add_tallied
 from ..local.statistics import Arrays, Rows
@@ -20,8 +20,9 @@ def sums_by_row(row_pass: RowPass, static: Arrays, rows: Rows, scratch: Workspac
     table = compiled.tables.get(None)
     if table is not None:
         matrix = np.zeros((1, table.n_rows))
-        for part, value in static.items():
-            if isinstance(part, Part) and part.factor is None and part.feature is not None:
+        for key, value in static.items():
+            part = compiled.parts.get(key)
+            if part is not None and part.factor is None and part.feature is not None:
                 columns = table.columns[part.feature.key]
                 matrix[:, columns] += part.feature.pack(value.reshape(1, *part.feature.shape))
         features = scratch.array((None, "table"), (table.n_dense, rows.n_rows))
@@ -32,8 +33,8 @@ def sums_by_row(row_pass: RowPass, static: Arrays, rows: Rows, scratch: Workspac
         total += out[0]
     data = row_pass.row_arrays(rows) if compiled.local_terms else {}
     for local in compiled.local_terms:
-        if local.is_static and local.part in static:
-            total += _unfused(local, static[local.part], data, rows, scratch)
+        if local.is_static and local.part.key in static:
+            total += _unfused(local, static[local.part.key], data, rows, scratch)
     return total
 
 
@@ -47,5 +48,5 @@ def _unfused(local: LocalTerm, coefficient: Array, data: Arrays, rows: Rows, scr
         each = np.broadcast_to(contraction.derivative(0)(data), shape).reshape(chosen.shape) * chosen
         return each.sum(axis=0)
     key = contraction.keys[1]
-    each = contraction.derivative(1)({**data, local.part: coefficient}) * data[key]
+    each = contraction.derivative(1)({**data, local.part.key: coefficient}) * data[key]
     return each.reshape(-1, rows.n_rows).sum(axis=0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._typing import Array
-from ..compiled.compiler import Compiled, GlobalTerm, LocalTerm, Part
+from ..binding.keys import FactorKey, StatisticKey, SumKey
+from ..compiled.compiler import Compiled, GlobalTerm, LocalTerm
 from ..compiled.contraction import Derivative
 from ..design.backend import Workspace
 from ..design.centred import Centres
@@ -70,25 +71,32 @@ class RowPass:
         self.centres = centres
         self.partial = partial
         self._summed: set[Hashable] = {
-            (v, s) for factor in self.factors for v in factor.variables for s in v.summed
+            StatisticKey(v.name, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
-        self._messages, self._zero_messages = _messages(compiled)
+        self._factor_of = {key: factor for factor in self.factors for key in factor.rows}
+        self._messages, self._zero_messages = _messages(compiled, self._factor_of)
         # the coefficient of a part without local variables is of no use to the rows; centres ask it for the precision
-        needed = {part for part in compiled.parts if part.factor is not None or any(centres.values())}
-        needed |= self._summed | {part for _, _, part, _ in (*self._messages, *self._zero_messages)}
+        needed: set[Hashable] = {
+            key for key, part in compiled.parts.items() if part.factor is not None or any(centres.values())
+        }
+        needed |= self.parts_of_messages
         self._part_derivatives = _derivatives(compiled.terms if needed else (), needed)
         self._zero_derivatives = _derivatives(compiled.zero_terms, needed)
         self._products = {factor: _rows_in_product(compiled, factor) for factor in self.factors}
-        self._explicit = {key[0] for key, _, _, _ in self._messages}
-        self.keeps_locals = any(needs for _, _, _, needs in (*self._messages, *self._zero_messages))
+        self._explicit = {message.factor for message in self._messages}
+        self.keeps_locals = any(message.needs for message in (*self._messages, *self._zero_messages))
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
         self.is_fused = all(local.is_static for local in compiled.local_terms)
         """Whether a local factor meets the rows in its matrix product alone."""
         self._fused = [
             (part, compiled.tables[part.factor].columns[part.feature.key])
-            for part in compiled.parts
+            for part in compiled.parts.values()
             if part.feature is not None
         ]
+        self._in_matrix = {
+            factor.key: [(part, columns) for part, columns in self._fused if part.factor is factor]
+            for factor in self.factors
+        }
         self._shared = {factor for factor in self.factors if self._shares_precision(factor)}
 
     def __getstate__(self) -> dict[str, object]:
@@ -97,15 +105,9 @@ class RowPass:
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
     @property
-    def keys(self) -> tuple[Hashable, ...]:
-        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
-        own = (key for key, _ in (*self._part_derivatives, *self._zero_derivatives))
-        return tuple(dict.fromkeys([None, *self.factors, *self.compiled.parts, *own]))
-
-    @property
     def parts_of_messages(self) -> set[Hashable]:
         """The keys of the coefficients that a block of rows needs besides the matrices."""
-        return {part for _, _, part, _ in (*self._messages, *self._zero_messages)} | self._summed
+        return {message.sum for message in (*self._messages, *self._zero_messages)} | self._summed
 
     def _shares_precision(self, factor: LocalFactor) -> bool:
         """Whether all that a factor's second moments meet is the number 1: its precision is the same for all rows."""
@@ -117,7 +119,9 @@ class RowPass:
             and not factor.has_unseen
             and factor not in self._explicit
             and 0 < n_product < factor.n_rows
-            and all(len(variable.letters[statistic]) == 2 for variable, statistic in rest)
+            and all(
+                len(variable.letters[key.statistic]) == 2 for variable in factor.variables for key in rest
+            )
         )
 
     @property
@@ -128,7 +132,7 @@ class RowPass:
             for factor, table in self.compiled.tables.items()
         ]
         sizes += [own.block_rows for several in self.partial.values() for own in several]
-        wide = [key.n_rows for key in self._row_features() if key.is_sparse]
+        wide = [feature.n_rows for feature in self._row_features() if feature.is_sparse]
         sizes += [block_rows(1, n_columns) for n_columns in wide]
         return min(sizes, default=_UNFUSED_ROWS)
 
@@ -154,7 +158,9 @@ class RowPass:
         """Numbers that the sums over rows consist of: one for each statistic of a local factor and each feature."""
         tables = self.compiled.tables.items()
         fused = sum(factor.n_rows * table.n_rows for factor, table in tables if factor is not None)
-        return fused + sum(math.prod(part.shape) for part in self.compiled.parts if part.feature is None)
+        return fused + sum(
+            math.prod(part.shape) for part in self.compiled.parts.values() if part.feature is None
+        )
 
     def _used_centres(self, factor: LocalFactor) -> list[Centres]:
         return [centres for centres in self.centres.get(factor, ()) if centres.is_used]
@@ -173,10 +179,10 @@ class RowPass:
             parts[key] = np.where(zeros.pop(key) > 0, -np.inf, parts[key])
         return Coefficients(self.matrices(zeros), zeros)
 
-    def matrices(self, parts: Arrays) -> dict[LocalFactor, Array]:
+    def matrices(self, parts: Arrays) -> dict[FactorKey, Array]:
         """Return the matrix W of each local factor that meets features of the data."""
         tables = self.compiled.tables
-        return {factor: self._matrix(factor, parts) for factor in self.factors if factor in tables}
+        return {factor.key: self._matrix(factor, parts) for factor in self.factors if factor in tables}
 
     def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the rows need where the globals are not known yet: missing entries are as their columns."""
@@ -188,11 +194,13 @@ class RowPass:
     def _matrix(self, factor: LocalFactor, parts: Arrays) -> Array:
         table = self.compiled.tables[factor]
         matrix = np.zeros((factor.n_rows, table.n_rows))
-        for part, value in parts.items():
-            if isinstance(part, Part) and part.factor is factor and part.feature is not None:
+        for part, columns in self._in_matrix[factor.key]:
+            value = parts.get(part.key)
+            if value is not None:
+                assert part.feature is not None
                 full = value if value.shape == part.shape else np.broadcast_to(value, part.shape)
                 full = full.reshape(-1, *part.feature.shape)
-                matrix[part.rows, table.columns[part.feature.key]] = part.feature.pack(full)
+                matrix[part.rows, columns] = part.feature.pack(full)
         return matrix
 
     def summarize(
@@ -220,8 +228,8 @@ class RowPass:
         if self.keeps_locals and not state:
             self._settle(rows, coefficients, state, data, scratch)
         for factor in self.factors:
-            if given is not None and factor in given:
-                state[factor] = given[factor]
+            if given is not None and factor.key in given:
+                state[factor.key] = given[factor.key]
                 self._features(factor, rows, scratch)
             elif isinstance(factor, FamilyFactor) and factor in self._shared:
                 self._infer_shared(factor, rows, coefficients, state, sums, scratch)
@@ -235,7 +243,7 @@ class RowPass:
 
         Only missing entries of vectors depend on the coefficients, and have an entropy.
         """
-        sums = Sums({}, {}, {}, dict.fromkeys(self.factors, 0.0))
+        sums = Sums({}, {}, {}, {factor.key: 0.0 for factor in self.factors})
         for factor in self.factors:
             self._features(factor, rows, scratch)
         self._sum_rows(rows, state, self.row_arrays(rows), coefficients, sums, scratch)
@@ -259,7 +267,7 @@ class RowPass:
 
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> dict[LocalFactor, Array]:
+    ) -> LocalState:
         """Return the natural parameters of every local factor for a block of rows: (E, B) each.
 
         Parameters
@@ -271,16 +279,16 @@ class RowPass:
 
     def _settle(
         self, rows: Rows, coefficients: Coefficients, state: LocalState, data: Arrays, scratch: Workspace
-    ) -> dict[LocalFactor, Array]:
+    ) -> LocalState:
         """Return the natural parameters of every local factor that is not in the state, and fill it with these."""
-        natural: dict[LocalFactor, Array] = {}
-        unknown = [factor for factor in self.factors if factor not in state]
+        natural: LocalState = {}
+        unknown = [factor for factor in self.factors if factor.key not in state]
         state.update(self._best_labels(unknown, rows, coefficients, state, data, scratch))
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
             for factor in unknown:
-                natural[factor] = self._natural(factor, rows, coefficients, state, data, scratch).copy()
-                state[factor] = natural[factor].copy()
-                factor.infer(state[factor])
+                own = self._natural(factor, rows, coefficients, state, data, scratch).copy()
+                natural[factor.key], state[factor.key] = own, own.copy()
+                factor.infer(state[factor.key])
         return natural
 
     def _best_labels(
@@ -317,7 +325,7 @@ class RowPass:
                 for label in range(own.n_rows):
                     point = np.zeros((own.n_rows, rows.n_rows))
                     point[label] = 1.0
-                    visit([*chosen, label], {**state, own: point}, score + natural[label])
+                    visit([*chosen, label], {**state, own.key: point}, score + natural[label])
                 return
             last = natural.argmax(axis=0)
             total = score + natural.max(axis=0)
@@ -327,7 +335,7 @@ class RowPass:
 
         visit([], given, np.zeros(rows.n_rows))
         return {
-            factor: (np.arange(factor.n_rows)[:, None] == own).astype(np.float64)
+            factor.key: (np.arange(factor.n_rows)[:, None] == own).astype(np.float64)
             for factor, own in zip(coupled, labels, strict=True)
         }
 
@@ -336,7 +344,7 @@ class RowPass:
         return (
             isinstance(factor, CategoricalFactor)
             and len(factor.variables[0].plates) == 1
-            and any(key[0] is factor and needs for key, _, _, needs in self._messages)
+            and any(message.factor is factor and message.needs for message in self._messages)
         )
 
     def _natural(
@@ -353,7 +361,7 @@ class RowPass:
         if features is None:
             natural.fill(0.0)
         else:
-            matrix = coefficients.matrices[factor]
+            matrix = coefficients.matrices[factor.key]
             centres = self._used_centres(factor)
             shared = matrix
             for own in centres:
@@ -394,7 +402,7 @@ class RowPass:
         if features is None:
             met.fill(0.0)
         else:
-            self._project(factor, zeros.matrices[factor], features, rows, met, scratch)
+            self._project(factor, zeros.matrices[factor.key], features, rows, met, scratch)
         _add_messages(self._zero_messages, factor, met, zeros, state, data)
         return met
 
@@ -418,10 +426,12 @@ class RowPass:
             inner = np.multiply(natural, expected, out=np.zeros_like(natural), where=expected != 0)
             entropy = inferred.log_partition - inner.reshape(shape).sum(axis=-2)
         if entropy is None:
-            sums.log_partition[factor] = scratch.kernels.weighted(inferred.log_partition, rows.weights, seen)
+            sums.log_partition[factor.key] = scratch.kernels.weighted(
+                inferred.log_partition, rows.weights, seen
+            )
         else:
-            sums.entropy[factor] = scratch.kernels.weighted(entropy, rows.weights, seen)
-        state[factor] = expected.copy() if self.keeps_locals else expected
+            sums.entropy[factor.key] = scratch.kernels.weighted(entropy, rows.weights, seen)
+        state[factor.key] = expected.copy() if self.keeps_locals else expected
 
     def _infer_shared(
         self,
@@ -433,15 +443,15 @@ class RowPass:
         scratch: Workspace,
     ) -> None:
         """Infer a factor whose precision is the same for all rows: of its second moments only the sum is made."""
-        matrix, table = coefficients.matrices[factor], self.compiled.tables[factor]
+        matrix, table = coefficients.matrices[factor.key], self.compiled.tables[factor]
         n_product, constant = self._products[factor]
         natural = scratch.array((factor, "natural"), (n_product, rows.n_rows))
         self._project(
             factor, matrix[:n_product], self._features(factor, rows, scratch), rows, natural, scratch
         )
         entropy, rest = factor.infer_shared(natural, matrix[n_product:, constant], rows.weights)
-        sums.entropy[factor] = scratch.kernels.weighted(entropy, rows.weights)
-        state[factor] = natural
+        sums.entropy[factor.key] = scratch.kernels.weighted(entropy, rows.weights)
+        state[factor.key] = natural
         total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
         total[n_product:] = 0.0
         total[n_product:, constant] = rest
@@ -471,20 +481,21 @@ class RowPass:
         sums: Sums,
         scratch: Workspace,
     ) -> None:
-        state = {factor: factor.counted(expected, rows.columns) for factor, expected in state.items()}
+        state = {
+            own.key: own.counted(state[own.key], rows.columns) for own in self.factors if own.key in state
+        }
         for local in self.compiled.local_terms:
             if not local.is_static:
                 arrays = dict(data)
-                for factor in local.contraction.factors[1:]:
-                    if isinstance(factor.key, tuple):
-                        owner, stat = factor.key
-                        arrays[factor.key] = owner.view(state[owner], stat)
-                sums.parts[local.part] = self._weighted_sum(local, arrays, rows)
+                for key in local.part.key.local:
+                    owner = self._factor_of[key]
+                    arrays[key] = owner.view(state[owner.key], key)
+                sums.parts[local.part.key] = self._weighted_sum(local, arrays, rows)
         for factor in self.factors:
             table = self.compiled.tables.get(factor)
             if table is None:
                 continue
-            expected = state[factor]
+            expected = state[factor.key]
             if rows.weights is not None:
                 if self.keeps_locals:
                     expected = expected * rows.weights
@@ -498,9 +509,9 @@ class RowPass:
             for vectors in self.partial.get(factor, ()):
                 entropy = vectors.add_sums(coefficients, rows, features, centres, expected, total, scratch)
                 # a log-partition has it already
-                if factor not in sums.log_partition:
-                    sums.entropy[factor] = sums.entropy.get(factor, 0.0) + entropy
-            sums.fused[factor] = total
+                if factor.key not in sums.log_partition:
+                    sums.entropy[factor.key] = sums.entropy.get(factor.key, 0.0) + entropy
+            sums.fused[factor.key] = total
 
     def _sums(
         self, factor: LocalFactor, expected: Array, features: Array, rows: Rows, scratch: Workspace
@@ -537,16 +548,16 @@ class RowPass:
         data = self.row_arrays(rows)
         for local in self.compiled.local_terms:
             if local.is_static:
-                sums.parts[local.part] = self._weighted_sum(local, data, rows)
+                sums.parts[local.part.key] = self._weighted_sum(local, data, rows)
         table = self.compiled.tables.get(None)
         if table is not None:
             features = scratch.array((None, "table"), (table.n_dense, rows.n_rows))
             table.fill(rows.columns, features, scratch)
             weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-            sums.fused[None] = np.empty((1, table.n_rows))
-            sums.fused[None][0, : table.n_dense] = weights @ features.T
+            sums.fused[""] = np.empty((1, table.n_rows))
+            sums.fused[""][0, : table.n_dense] = weights @ features.T
             for feature, columns in table.tallied:
-                tally(feature, weights[None, :], rows.columns, sums.fused[None][:, columns])
+                tally(feature, weights[None, :], rows.columns, sums.fused[""][:, columns])
         return sums
 
     def _weighted_sum(self, local: LocalTerm, arrays: Arrays, rows: Rows) -> Array:
@@ -563,12 +574,11 @@ class RowPass:
 
     def row_arrays(self, rows: Rows) -> Arrays:
         """Return the features that the terms which are not fused need, unpacked: (shape..., B)."""
-        return {f: f.of_block(rows.columns, rows.n_rows) for f in self._row_features()}
+        return {f.key: f.of_block(rows.columns, rows.n_rows) for f in self._row_features()}
 
     def _row_features(self) -> list[Feature]:
         """Return the features that the terms which are not fused need, each once."""
-        keys = (f.key for local in self.compiled.local_terms for f in local.contraction.factors[1:])
-        return list(dict.fromkeys(key for key in keys if isinstance(key, Feature)))
+        return list({f.key: f for local in self.compiled.local_terms for f in local.features}.values())
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the reduced sums of a pass in the shapes that the global terms expect."""
@@ -576,17 +586,16 @@ class RowPass:
         parts: Arrays = {**static.parts, **sums.parts}
         for part, columns in self._fused:
             assert part.feature is not None
-            full = part.feature.unpack(fused[part.factor][part.rows, columns])
-            parts[part] = full.reshape(part.shape)
+            of_factor = fused["" if part.factor is None else part.factor.key]
+            full = part.feature.unpack(of_factor[part.rows, columns])
+            parts[part.key] = full.reshape(part.shape)
         return Summary(parts, self.with_entropies(sums, coefficients).entropy)
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
         """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""
         entropies = dict(sums.entropy)
-        for factor, log_partition in sums.log_partition.items():
-            entropies[factor] = log_partition - float(
-                np.vdot(coefficients.matrices[factor], sums.fused[factor])
-            )
+        for key, log_partition in sums.log_partition.items():
+            entropies[key] = log_partition - float(np.vdot(coefficients.matrices[key], sums.fused[key]))
         return Sums(sums.fused, sums.parts, {}, entropies)
 
 
@@ -605,27 +614,47 @@ def _rows_in_product(compiled: Compiled, factor: LocalFactor) -> tuple[int, int 
         return factor.n_rows, None
     meeting = [
         part.rows.stop
-        for part in compiled.parts
+        for part in compiled.parts.values()
         if part.factor is factor and part.feature is not None and part.feature.source is not None
     ]
     return max(meeting, default=0), constant
 
 
-_Message = tuple[Any, Derivative, Part, list[Any]]
-"""To a local operand of a term that is not fused: its key, the message, the part, and what it needs."""
+class _Message(NamedTuple):
+    """What a term that is not fused says to a local operand.
+
+    Attributes
+    ----------
+    factor, key
+        To whom: the local factor, and which of its statistics.
+    derivative
+        What is said.
+    sum
+        Key of the term's sum, and so of its coefficient.
+    needs
+        The other local operands: their factors and statistics.
+    """
+
+    factor: LocalFactor
+    key: StatisticKey
+    derivative: Derivative
+    sum: SumKey
+    needs: list[tuple[LocalFactor, StatisticKey]]
 
 
-def _messages(compiled: Compiled) -> tuple[list[_Message], list[_Message]]:
+def _messages(
+    compiled: Compiled, factor_of: Mapping[StatisticKey, LocalFactor]
+) -> tuple[list[_Message], list[_Message]]:
     """Return the messages to local operands of terms that are not fused, and those of terms that count zeros."""
     of_zeros = {key for term in compiled.zero_terms for key in term.contraction.keys}
     messages: tuple[list[_Message], list[_Message]] = ([], [])
     for local in compiled.local_terms:
-        keys = [factor.key for factor in local.contraction.factors]
-        for position, key in enumerate(keys):
-            if isinstance(key, tuple):
-                needs = [other for other in keys if isinstance(other, tuple) and other is not key]
-                own = (key, local.contraction.derivative(position), local.part, needs)
-                messages[local.part in of_zeros].append(own)
+        key = local.part.key
+        for position, own in enumerate(local.contraction.keys):
+            if isinstance(own, StatisticKey):
+                needs = [(factor_of[other], other) for other in key.local if other != own]
+                derivative = local.contraction.derivative(position)
+                messages[key in of_zeros].append(_Message(factor_of[own], own, derivative, key, needs))
     return messages
 
 
@@ -638,12 +667,13 @@ def _add_messages(
     data: Arrays,
 ) -> None:
     """Add to natural parameters (E, B) of a factor what terms that are not fused say to it."""
-    for key, derivative, part, needs in messages:
-        is_said = part in coefficients.parts and all(other in state for other, _ in needs)
-        if key[0] is factor and is_said:
-            arrays = {part: coefficients.parts[part], **data}
-            arrays |= {need: need[0].view(state[need[0]], need[1]) for need in needs}
-            factor.view(natural, key[1])[...] += derivative(arrays)
+    for owner, key, derivative, of_sum, needs in messages:
+        if owner is not factor or of_sum not in coefficients.parts:
+            continue
+        if all(other.key in state for other, _ in needs):
+            arrays = {of_sum: coefficients.parts[of_sum], **data}
+            arrays |= {need: other.view(state[other.key], need) for other, need in needs}
+            factor.view(natural, key)[...] += derivative(arrays)
 
 
 def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Derivative]]:

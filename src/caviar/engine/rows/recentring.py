@@ -66,6 +66,7 @@ class Recentring:
         self.group = number
         self.factor = factor
         self._leaves = tuple(leaves)
+        self._parts = compiled.parts
         self._axes = frame.groups[number].axes
         self._known = binding.values.get(leaves[0].slots["mean"].node)
         displaced = frame.centres.get(number)
@@ -119,8 +120,9 @@ class Recentring:
         self, parts: Mapping[Hashable, Array], factor: LocalFactor | None, statistic: str | None
     ) -> tuple[Feature, Array] | None:
         """Return a sum over the rows with its feature: of the first leaf's statistic, or of 1; None if not there."""
-        for part, value in parts.items():
-            if isinstance(part, Part) and part.factor is factor and part.feature is not None:
+        for key, value in parts.items():
+            part = self._parts.get(key)
+            if part is not None and part.factor is factor and part.feature is not None:
                 source = part.feature.source
                 node, name = (None, None) if source is None else (source.node, part.feature.statistic)
                 if name == statistic and node is (None if statistic is None else self._leaves[0]):
@@ -142,7 +144,7 @@ class Recentring:
 
         Those that all categories share are no features of the labels.
         """
-        matrix = coefficients.matrices[self.factor]
+        matrix = coefficients.matrices[self.factor.key]
         for feature, columns in self.centres.features:
             if feature.statistic != "xx":
                 continue
@@ -153,8 +155,9 @@ class Recentring:
                 full = _entries(feature, matrix[:, columns].reshape(-1, *feature.shape))
             full = -2 * full
             yield feature, full if full.shape == like.shape else np.broadcast_to(full, like.shape)
-        for part, value in coefficients.parts.items():
-            if isinstance(part, Part) and self._is_shared_square(part):
+        for key, value in coefficients.parts.items():
+            part = self._parts.get(key)
+            if part is not None and self._is_shared_square(part):
                 assert part.feature is not None
                 full = _entries(part.feature, np.broadcast_to(value, part.shape)[None])
                 yield part.feature, np.broadcast_to(-2 * full, like.shape)

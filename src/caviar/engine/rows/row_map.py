@@ -12,7 +12,6 @@ from ..._typing import Array
 from ...numerics.pairwise import pairwise_sum
 from ..design.backend import Workspace
 from ..local.chain import ChainFactor
-from ..local.local_factor import LocalFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .executor import Executor
 from .memoized import Memoized
@@ -301,13 +300,13 @@ class Passes:
 
     def natural_parameters(
         self, model: BlockPass, source: RowSource, coefficients: Coefficients
-    ) -> Iterator[dict[LocalFactor, Array]]:
+    ) -> Iterator[LocalState]:
         """Yield the natural parameters of every local factor, block by block."""
         yield from self._map_here(model, source, lambda rows: self.infer(model, rows, coefficients))
 
     def infer(
         self, model: BlockPass, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
-    ) -> dict[LocalFactor, Array]:
+    ) -> LocalState:
         """Return the natural parameters of every local factor for some rows, but of those that are given."""
         return model.infer(rows, coefficients, self._scratch, given)
 

@@ -64,11 +64,6 @@ class BlockPass(Protocol):
         ...
 
     @property
-    def keys(self) -> tuple[Hashable, ...]:
-        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
-        ...
-
-    @property
     def parts_of_messages(self) -> Set[Hashable]:
         """The parts of the coefficients that a block of rows needs besides the matrices."""
         ...
@@ -113,7 +108,7 @@ class BlockPass(Protocol):
 
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> dict[LocalFactor, Array]:
+    ) -> LocalState:
         """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
         ...
 

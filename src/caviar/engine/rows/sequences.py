@@ -17,7 +17,8 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import ImpossiblePathError
 from ...numerics.pairwise import pairwise_sum
-from ..binding.missing.entries import entries_name, order_of_patterns
+from ..binding.keys import ColumnKey
+from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
 from ..local.chain import ChainFactor, Starts
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
@@ -111,13 +112,13 @@ def tiles_of(row_pass: BlockPass, rows: Rows) -> list[tuple[slice | AnyArray, Ro
 
     Rows of a part that lack the same entries of a vector stand together.
     """
-    names = [entries_name(own.leaf.name) for several in row_pass.partial.values() for own in several]
+    entries = [ColumnKey(own.leaf.name).entries for several in row_pass.partial.values() for own in several]
     tiles = []
     for start in range(0, rows.n_rows, row_pass.block_rows):
         stop = min(start + row_pass.block_rows, rows.n_rows)
         places: slice | AnyArray = slice(start, stop)
-        if names:
-            places = start + order_of_patterns([rows.columns[name][start:stop] for name in names])
+        if entries:
+            places = start + order_of_patterns([rows.columns[key][start:stop] for key in entries])
         if isinstance(rows.where, slice):
             where = slice(rows.where.start + start, rows.where.start + stop)
             where = where if isinstance(places, slice) else rows.where.start + places
@@ -143,12 +144,12 @@ def summarize_sequences(
 
     def tile(number: int) -> Sums:
         places, own = tiles[number]
-        given: LocalState = {chain: expected[:, places].copy()}
+        given: LocalState = {chain.key: expected[:, places].copy()}
         return row_pass.summarize(own, coefficients, {}, scratch, given)[0].plus(Sums.zero())
 
     total = pairwise_sum(over(tile, len(tiles)))
     total.parts.update(of_chain)
-    total.entropy[chain] = entropy + total.entropy.get(chain, 0.0)
+    total.entropy[chain.key] = entropy + total.entropy.get(chain.key, 0.0)
     return total
 
 
@@ -216,10 +217,10 @@ def given_sequences(
     """
     total = Sums.zero()
     for places, own in tiles_of(row_pass, rows):
-        given = {factor: values[:, places].copy() for factor, values in state.items()}
+        given = {key: values[:, places].copy() for key, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
     steps = _steps_of(chain, rows)
-    total.parts.update(chain.sums_given(state[chain][:, steps], _starts_of(chain, rows)[steps]))
+    total.parts.update(chain.sums_given(state[chain.key][:, steps], _starts_of(chain, rows)[steps]))
     return total
 
 

@@ -17,8 +17,8 @@ from scipy.sparse import issparse, vstack
 
 from ..._typing import AnyArray, Array
 from ...lazy.block_map import is_cut, map_runs
-from ..binding.missing.entries import entries_name, order_of_patterns
-from ..binding.missing.values import is_mask_name, mask_name
+from ..binding.keys import ColumnKey
+from ..binding.missing.entries import order_of_patterns
 from .tasks import RowSource
 
 __all__ = ["Sample", "gather", "hash_rows", "mix", "read_blocks", "rows_from", "sample_of"]
@@ -48,7 +48,7 @@ class Sample:
         Whether successive rows follow each other in the data too, as the steps of a sequence do.
     """
 
-    columns: Mapping[str, AnyArray]
+    columns: Mapping[ColumnKey, AnyArray]
     row_weights: Array
     is_part: bool = False
     rows_together: int = 1
@@ -64,7 +64,7 @@ class Sample:
         """Weight of all rows, sampled or not."""
         return float(self.row_weights.sum())
 
-    def read(self, start: int, stop: int) -> dict[str, AnyArray]:
+    def read(self, start: int, stop: int) -> dict[ColumnKey, AnyArray]:
         """Return the named columns from row ``start`` to ``stop``."""
         return {name: rows[start:stop] for name, rows in self.columns.items()}
 
@@ -100,9 +100,11 @@ def rows_from(source: RowSource, bounds: Sequence[tuple[int, int]]) -> Sample:
     )
 
 
-def read_blocks(source: RowSource, bounds: Sequence[tuple[int, int]]) -> tuple[dict[str, AnyArray], Array]:
+def read_blocks(
+    source: RowSource, bounds: Sequence[tuple[int, int]]
+) -> tuple[dict[ColumnKey, AnyArray], Array]:
     """Return the columns and the weights of some blocks of rows, in ascending order, one block after the other."""
-    blocks: list[tuple[Mapping[str, AnyArray], Array]] = []
+    blocks: list[tuple[Mapping[ColumnKey, AnyArray], Array]] = []
     for _, found in map_runs(_read_blocks, _Blocks(source, tuple(bounds)), source.n_rows, _HASH_ROWS):
         blocks.extend(found)
     columns = {name: _stacked([block[name] for block, _ in blocks]) for name in blocks[0][0]}
@@ -131,7 +133,7 @@ class _Blocks:
         )
 
 
-def _read_blocks(blocks: _Blocks, _: int) -> list[tuple[Mapping[str, AnyArray], Array]]:
+def _read_blocks(blocks: _Blocks, _: int) -> list[tuple[Mapping[ColumnKey, AnyArray], Array]]:
     """Return the columns and the weights of each block."""
     found = []
     for start, stop in blocks.bounds:
@@ -213,13 +215,13 @@ class _Smallest:
         return hashes[small], places[small], weights[small], found.is_part
 
 
-def _order_of_values(columns: Mapping[str, AnyArray]) -> AnyArray:
+def _order_of_values(columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
     """Return the lexicographic order of the rows, which other units of the columns do not change."""
     keys = [
-        key for name in _values_first(columns) for key in _first_columns(_observed(columns, name, np.inf))
+        first for key in _values_first(columns) for first in _first_columns(_observed(columns, key, np.inf))
     ]
     order = np.lexsort(keys[_SORT_KEYS - 1 :: -1])
-    partial = [columns[entries_name(name)][order] for name in columns if entries_name(name) in columns]
+    partial = [rows[order] for key, rows in columns.items() if key.kind == "entries"]
     return order[order_of_patterns(partial)] if partial else order
 
 
@@ -228,10 +230,10 @@ def _first_columns(rows: Any) -> AnyArray:
     return first.T[:_SORT_KEYS]
 
 
-def gather(source: RowSource, places: AnyArray) -> dict[str, AnyArray]:
+def gather(source: RowSource, places: AnyArray) -> dict[ColumnKey, AnyArray]:
     """Return the rows at ``places``, read one by one: a subsample is small."""
     order = np.argsort(places, kind="stable")
-    found: dict[str, list[AnyArray]] = {}
+    found: dict[ColumnKey, list[AnyArray]] = {}
     for _, parts in map_runs(_read, _Chosen(source, places[order]), source.n_rows, _HASH_ROWS):
         for name, several in parts.items():
             found.setdefault(name, []).extend(several)
@@ -258,9 +260,9 @@ class _Chosen:
         return _Chosen(self.source.between(start, stop), self.places[first:last] - start)
 
 
-def _read(chosen: _Chosen, n_rows: int) -> dict[str, list[AnyArray]]:
+def _read(chosen: _Chosen, n_rows: int) -> dict[ColumnKey, list[AnyArray]]:
     """Return the chosen rows of every column, in parts."""
-    found: dict[str, list[AnyArray]] = {}
+    found: dict[ColumnKey, list[AnyArray]] = {}
     for start in range(0, n_rows, _HASH_ROWS):
         stop = min(start + _HASH_ROWS, n_rows)
         first, last = np.searchsorted(chosen.places, (start, stop))
@@ -274,7 +276,7 @@ def _stacked(parts: list[AnyArray]) -> AnyArray:
     return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
-def hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
+def hash_rows(columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
     """Return a 64-bit hash of each row's values; equal values of any type hash alike, and -0 like 0.
 
     It is a sum over the entries that are not zero (of masks, those that were not observed), each mixed with its place:
@@ -282,8 +284,8 @@ def hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
     """
     total: AnyArray = np.zeros(1, dtype=np.uint64)
     place = 0
-    for name in _values_first(columns):
-        rows = _observed(columns, name, 0)
+    for key in _values_first(columns):
+        rows = _observed(columns, key, 0)
         if issparse(rows):
             # differences of a running sum modulo 2^64 are exact, and right for empty rows
             sums = np.cumsum(np.append(np.uint64(0), _hash_entries(place + rows.indices, rows.data)))
@@ -291,19 +293,19 @@ def hash_rows(columns: Mapping[str, AnyArray]) -> AnyArray:
             place += rows.shape[1]
             continue
         entries = rows.reshape(len(rows), -1).T
-        for entry in ~entries if is_mask_name(name) else entries:
+        for entry in ~entries if key.is_mark else entries:
             total = total + _hash_entries(place, entry)
             place += 1
     return total
 
 
-def _observed(columns: Mapping[str, AnyArray], name: str, missing: float) -> Any:
+def _observed(columns: Mapping[ColumnKey, AnyArray], key: ColumnKey, missing: float) -> Any:
     """Return the rows of a column with a number in the place of what is missing.
 
     What is in its place in the data is no value of the row, and differs with the order of the rows.
     """
-    rows: Any = columns[name]
-    for is_seen in (columns.get(mask_name(name)), columns.get(entries_name(name))):
+    rows: Any = columns[key]
+    for is_seen in () if key.is_mark else (columns.get(key.observed), columns.get(key.entries)):
         if is_seen is not None and not issparse(rows):
             rows = np.where(is_seen.reshape(is_seen.shape + (1,) * (rows.ndim - is_seen.ndim)), rows, missing)
     return rows
@@ -317,9 +319,9 @@ def _hash_entries(places: int | AnyArray, values: AnyArray) -> AnyArray:
     return np.where(bits, mix(keys ^ bits), np.uint64(0))
 
 
-def _values_first(columns: Mapping[str, AnyArray]) -> list[str]:
-    """Return the names in alphabetical order, those of masks last."""
-    return sorted(columns, key=lambda name: (is_mask_name(name), name))
+def _values_first(columns: Mapping[ColumnKey, AnyArray]) -> list[ColumnKey]:
+    """Return the keys by the names, those of marks last."""
+    return sorted(columns, key=lambda key: (key.is_mark, key))
 
 
 def mix(x: AnyArray) -> AnyArray:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ..binding.keys import ColumnKey
 from ..design.backend import Workspace
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from .row_model import BlockPass
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
-from .shipping import Shipment
 
 __all__ = [
     "Chunk",
     "InferBlocks",
-    "Order",
     "RowSource",
     "SumStatic",
     "Work",
@@ -55,7 +55,7 @@ class RowSource(Protocol):
         """Rows that are read at the cost of one, as those of a row group of a file; 1 in memory."""
         ...
 
-    def read(self, start: int, stop: int) -> Mapping[str, AnyArray]:
+    def read(self, start: int, stop: int) -> Mapping[ColumnKey, AnyArray]:
         """Return the named columns from row ``start`` to ``stop``."""
         ...
 
@@ -92,33 +92,9 @@ class Work(Protocol):
         """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
         ...
 
-    def shipment(self) -> Shipment:
-        """Return what stays the same as it can be sent."""
+    def task(self) -> Callable[[BlockPass, Workspace], Work]:
+        """Return what of it changes from pass to pass: what makes it of the same model and buffers elsewhere."""
         ...
-
-    def order(self, shipment: Shipment) -> Order:
-        """Return what of it changes from pass to pass, for those who have the shipment of the rest."""
-        ...
-
-
-@dataclass(frozen=True)
-class Order:
-    """Work as it is sent, keys by number: coefficients to infer with, or None for the sums that never change."""
-
-    coefficients: Coefficients | None
-
-    def work(self, shipment: Shipment) -> Callable[[RowSource, Chunk, Any], tuple[Sums, Any]]:
-        """Return the work on a chunk of a source that was sent; sums and what is carried are by number."""
-        rows, scratch = shipment.rows, shipment.scratch
-        own: Work = SumStatic(rows, scratch)
-        if self.coefficients is not None:
-            own = InferBlocks(rows, shipment.coefficients(self.coefficients), scratch)
-
-        def work(source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
-            sums, after = own(source, chunk, shipment.states(carried))
-            return shipment.numbered_sums(sums), shipment.numbered_states(after)
-
-        return work
 
 
 @dataclass(frozen=True)
@@ -155,13 +131,9 @@ class InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return replace(self, over=over)
 
-    def shipment(self) -> Shipment:
-        """Return what stays the same as it can be sent."""
-        return Shipment(self.rows)
-
-    def order(self, shipment: Shipment) -> Order:
-        """Return the coefficients."""
-        return Order(shipment.numbered_coefficients(self.coefficients))
+    def task(self) -> Callable[[BlockPass, Workspace], Work]:
+        """Return what makes this work with the same coefficients, as far as rows need them."""
+        return partial(_inferring, self.coefficients.of_parts(self.rows.parts_of_messages))
 
 
 @dataclass(frozen=True)
@@ -185,13 +157,13 @@ class SumStatic:
         """Return this: it is done once."""
         return self
 
-    def shipment(self) -> Shipment:
-        """Return what stays the same as it can be sent."""
-        return Shipment(self.rows)
+    def task(self) -> Callable[[BlockPass, Workspace], Work]:
+        """Return what makes this work: it is the same in each pass."""
+        return SumStatic
 
-    def order(self, shipment: Shipment) -> Order:
-        """Return an order without coefficients."""
-        return Order(None)
+
+def _inferring(coefficients: Coefficients, rows: BlockPass, scratch: Workspace) -> InferBlocks:
+    return InferBlocks(rows, coefficients, scratch)
 
 
 def blocks_of(

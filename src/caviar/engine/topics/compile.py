@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...language import Axis, nodes_above, terms_of
 from ..binding.bound_model import Binding
 from ..binding.coordinates import Frame
+from ..binding.keys import FeatureKey, StatisticKey, SumKey
 from ..compiled.compiler import Compiled, GlobalTerm, Part, compile_terms
 from ..compiled.contraction import Contraction, Factor
 from ..local.categorical import CategoricalFactor
@@ -33,7 +34,9 @@ def compile_documents(binding: DocumentBinding, frame: Frame) -> tuple[Compiled,
     own = compile_terms(stated, frame, ())
     (term,) = terms_of(pattern.word)
     (chosen,) = (operand for operand in term.operands if operand.node is pattern.topics)
-    part = Part(tuple(binding.size(axis) for axis in chosen.axes), None, None, None)
-    factors = [Factor((pattern.topics, chosen.statistic), chosen.axes), Factor(part, chosen.axes)]
+    labels, words = StatisticKey(pattern.assignment.name, "x"), FeatureKey(pattern.word.name)
+    part = Part(SumKey((labels,), words), tuple(map(binding.size, chosen.axes)), None, None, None)
+    topics = StatisticKey(pattern.topics.name, chosen.statistic)
+    factors = [Factor(topics, chosen.axes), Factor(part.key, chosen.axes)]
     meeting = GlobalTerm(pattern.word, Contraction(term.coefficient, factors, [], chosen.axes, binding.size))
-    return Compiled((meeting, *own.terms), (part,), (), {}, {}, {}), part
+    return Compiled((meeting, *own.terms), {part.key: part}, (), {}, {}, {}), part

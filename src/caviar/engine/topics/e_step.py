@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..._typing import Array
+from ..binding.keys import ColumnKey, StatisticKey
 from ..compiled.compiler import Part
 from ..design.backend import Workspace
 from ..local.local_factor import LocalFactor
@@ -28,6 +29,9 @@ _WORDS_A_DOCUMENT = 16
 _FEWEST_DOCUMENTS, _MOST_DOCUMENTS = 128, 4_096
 
 _COEFFICIENTS = ("expected_log", "highest", "scaled")
+
+_RATIOS, _APART = "ratios", "apart"
+"""Keys of what documents leave behind, of which :meth:`DocumentPass.with_entropies` makes the sum for the topics."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,8 @@ class DocumentPass:
         self.prior = binding.prior
         self.effort = effort or Effort()
         self._part = part
-        self._word = binding.pattern.word.name
-        self._topics: Hashable = (binding.pattern.topics, "log_x")
-        self._raw, self._apart = ("ratios", part), ("apart", part)
+        self._word = ColumnKey(binding.pattern.word.name)
+        self._topics = StatisticKey(binding.pattern.topics.name, "log_x")
 
     def with_effort(self, effort: Effort) -> DocumentPass:
         """Return the same pass with another effort."""
@@ -104,11 +107,6 @@ class DocumentPass:
     def thorough(self) -> DocumentPass:
         """Return the same pass that brings every document to its optimum."""
         return self.with_effort(_THOROUGH)
-
-    @property
-    def keys(self) -> tuple[Hashable, ...]:
-        """What sums, coefficients and local states are told apart by, each once, in an order of their own."""
-        return (self.proportions, self.tokens, self._part, self._raw, self._apart, *_COEFFICIENTS)
 
     @property
     def parts_of_messages(self) -> Set[Hashable]:
@@ -159,8 +157,8 @@ class DocumentPass:
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block of documents, and the concentrations of their proportions, (B, K)."""
         counts, words = rows.columns[self._word], self.words(coefficients)
-        found = self._ascend(counts, words, before.get(self.proportions), scratch)
-        return self._sums(rows, counts, found), {self.proportions: found.concentration}
+        found = self._ascend(counts, words, before.get(self.proportions.key), scratch)
+        return self._sums(rows, counts, found), {self.proportions.key: found.concentration}
 
     def _ascend(self, counts: Any, words: TopicWords, before: Array | None, scratch: Workspace) -> Found:
         effort = self.effort
@@ -174,13 +172,15 @@ class DocumentPass:
         bounds = bounds_of_proportions(found.concentration, self.prior)
         weights = np.ones(len(bounds)) if rows.weights is None else rows.weights
         ratios = csr_array((found.ratios, counts.indices, counts.indptr), shape=counts.shape)
-        parts: dict[Hashable, Array] = {self._raw: ratios.T @ (found.theta * weights[:, None])}
+        parts: dict[Hashable, Array] = {_RATIOS: ratios.T @ (found.theta * weights[:, None])}
         if found.apart is not None:
             places, shares, owners = found.apart
-            parts[self._apart] = np.zeros_like(parts[self._raw])
-            np.add.at(parts[self._apart], places, shares * weights[owners, None])
+            parts[_APART] = np.zeros_like(parts[_RATIOS])
+            np.add.at(parts[_APART], places, shares * weights[owners, None])
         log_normaliser = float(weights @ found.log_normalisers)
-        return Sums({}, parts, {self.tokens: log_normaliser}, {self.proportions: float(weights @ bounds)})
+        return Sums(
+            {}, parts, {self.tokens.key: log_normaliser}, {self.proportions.key: float(weights @ bounds)}
+        )
 
     def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
@@ -190,8 +190,8 @@ class DocumentPass:
         by_word = csr_array(
             (weights, counts.indices, np.arange(counts.nnz + 1)), shape=(counts.nnz, counts.shape[1])
         )
-        total = by_word.T @ state[self.tokens]
-        return Sums({}, {self._part: total.T}, {}, {self.proportions: 0.0, self.tokens: 0.0})
+        total = by_word.T @ state[self.tokens.key]
+        return Sums({}, {self._part.key: total.T}, {}, {self.proportions.key: 0.0, self.tokens.key: 0.0})
 
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return no sums: there are none that no factor enters."""
@@ -201,17 +201,17 @@ class DocumentPass:
         self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
     ) -> Array:
         """Return the natural parameters of one local factor."""
-        return self.infer(rows, coefficients, scratch)[factor]
+        return self.infer(rows, coefficients, scratch)[factor.key]
 
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
-    ) -> dict[LocalFactor, Array]:
+    ) -> LocalState:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
         assert not given, "what is given of documents gives the topics: documents/start.py"
         counts, words = rows.columns[self._word], self.words(coefficients)
         found = self.thorough()._ascend(counts, words, None, scratch)
         logits = self.logits(counts, expected_log_of(found.concentration), words)
-        return {self.proportions: found.concentration.T, self.tokens: logits.T}
+        return {self.proportions.key: found.concentration.T, self.tokens.key: logits.T}
 
     def logits(self, counts: Any, expected_log: Array, words: TopicWords) -> Array:
         """Return the natural parameters of the entries of the counts, (E, K), from expected log proportions (B, K)."""
@@ -220,14 +220,14 @@ class DocumentPass:
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
         """Return sums with the entropies of tokens in the place of their log-normalisers."""
-        if self._raw not in sums.parts:
+        if _RATIOS not in sums.parts:
             return sums
-        total = sums.parts[self._raw] * coefficients.parts["scaled"]
-        if self._apart in sums.parts:
-            total += sums.parts[self._apart]
+        total = sums.parts[_RATIOS] * coefficients.parts["scaled"]
+        if _APART in sums.parts:
+            total += sums.parts[_APART]
         met = float(np.einsum("vk,kv->", total, coefficients.parts["expected_log"]))
-        entropy = {**sums.entropy, self.tokens: sums.log_partition[self.tokens] - met}
-        return Sums({}, {self._part: total.T}, {}, entropy)
+        entropy = {**sums.entropy, self.tokens.key: sums.log_partition[self.tokens.key] - met}
+        return Sums({}, {self._part.key: total.T}, {}, entropy)
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the sums of a pass in the shapes that the global terms expect."""

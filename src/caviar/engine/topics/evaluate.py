@@ -81,14 +81,14 @@ def objective_of_documents(
     of_tokens = (probabilities * expected_log[owners] - xlogy(probabilities, probabilities)).sum(axis=1)
     proportions, tokens = plan.factors
     entropies = {
-        proportions: float(weights @ bounds_of_proportions(concentration, prior)),
-        tokens: float((weights[owners] * counts.data) @ of_tokens),
+        proportions.key: float(weights @ bounds_of_proportions(concentration, prior)),
+        tokens.key: float((weights[owners] * counts.data) @ of_tokens),
     }
 
     def give(rows: Rows) -> LocalState:
         inside = np.zeros(binding.n_rows, dtype=bool)
         inside[rows.where] = True
-        return {tokens: probabilities[inside[owners]]}
+        return {tokens.key: probabilities[inside[owners]]}
 
     summary = passes.sum_given(plan.rows, passes.source, give, coefficients)
     arrays.update(summary.parts)

@@ -128,7 +128,7 @@ def given_tokens(
     numbers = csr_array((np.arange(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
 
     def give(rows: Rows) -> LocalState:
-        return {tokens: probabilities[numbers[rows.where].data]}
+        return {tokens.key: probabilities[numbers[rows.where].data]}
 
     return give
 

@@ -12,6 +12,7 @@ from ..._typing import AnyArray, Array
 from ...data import ArrayRows
 from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
+from ...engine.binding.keys import ColumnKey
 from ...engine.rows.subsample import sample_of
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior
@@ -114,10 +115,10 @@ class Problem:
         """
         if len(self.X) <= largest:
             return self
-        sample = sample_of(ArrayRows({"x": self.X}, len(self.X), self.weights), largest)
+        sample = sample_of(ArrayRows({ColumnKey("x"): self.X}, len(self.X), self.weights), largest)
         is_all = sample.n_rows < largest
         weights = sample.row_weights * (1.0 if is_all else sample.n_rows / len(self.X))
-        return replace(self, X=sample.columns["x"], weights=weights, progress=False, next_fit=None)
+        return replace(self, X=sample.columns[ColumnKey("x")], weights=weights, progress=False, next_fit=None)
 
 
 def factors_of(posterior: Posterior) -> dict[str, Any]:

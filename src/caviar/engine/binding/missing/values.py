@@ -27,8 +27,6 @@ __all__ = [
     "filled",
     "is_above",
     "is_location",
-    "is_mask_name",
-    "mask_name",
     "mean_of_observed",
     "observed_rows",
     "of_blocks",
@@ -44,16 +42,6 @@ __all__ = [
 
 OBSERVED = "observed"
 """Statistic of a leaf that is 1 where it was observed and 0 where not."""
-
-
-def mask_name(name: str) -> str:
-    """Return the name of the column that tells which entries of another were observed: no node can have it."""
-    return f"{name}\0{OBSERVED}"
-
-
-def is_mask_name(name: str) -> bool:
-    """Whether a column tells which entries of another were observed."""
-    return "\0" in name
 
 
 def as_unmasked(value: object) -> object:

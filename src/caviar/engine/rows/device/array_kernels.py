@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Protocol
 
+from ...binding.keys import ColumnKey
 from ...design.backend import Inferred, Infers
 from ...design.features import Feature, FeatureTable, Source
 from ...design.scratch import Scratch
@@ -77,7 +78,7 @@ class ArrayKernels:
 
     def fill(self, table: FeatureTable, block: Mapping[Any, Any], out: Any, scratch: Scratch) -> None:
         """Write the features of a prepared block, (F, B)."""
-        values: dict[str, Any] = {}
+        values: dict[ColumnKey, Any] = {}
         for feature, rows in zip(table.features, table.slices, strict=True):
             own, source = out[rows, ...], feature.source
             if source is None:
@@ -85,13 +86,13 @@ class ArrayKernels:
             elif not feature.is_computed:
                 own[...] = block[feature.key]
             else:
-                if source.name not in values:
-                    values[source.name] = self._values(source, block, scratch)
-                self._powers(feature, values[source.name], own, scratch)
+                if source.key not in values:
+                    values[source.key] = self._values(source, block, scratch)
+                self._powers(feature, values[source.key], own, scratch)
 
     def _values(self, source: Source, block: Mapping[Any, Any], scratch: Scratch) -> Any:
         """Return a source's values from its reference point, (shape..., B), zero where they are missing."""
-        raw = block[source.name]
+        raw = block[source.key]
         if self.whitened:
             return raw
         values = raw
@@ -103,7 +104,7 @@ class ArrayKernels:
             )
             values = scratch.array(("values", source.node), tuple(raw.shape))
             self._apply("subtract", raw, self.xp.expand_dims(moved, axis=-1), values)
-        return values * block[source.mask_name] if source.has_missing else values
+        return values * block[source.mask_key] if source.has_missing else values
 
     def _powers(self, feature: Feature, values: Any, out: Any, scratch: Scratch) -> None:
         """Write values (shape..., B) or their products, to the rows of T, (rows, B)."""

@@ -19,6 +19,7 @@ import numpy as np
 from ...._errors import ParameterError
 from ...._typing import Array
 from ....numerics.cached import cached_property
+from ...binding.keys import FactorKey
 from ...design.backend import Workspace
 from ...local.categorical import CategoricalFactor
 from ...local.local_factor import LocalFactor
@@ -62,7 +63,8 @@ class DevicePass:
         single = layout.single
         self.scratch = scratch or Workspace(ArrayKernels(library, single=single, whitened=single))
         self._whitened = {
-            factor: layout.coefficients(factor, coefficients.matrices[factor]) for factor in tables_of(rows)
+            factor: layout.coefficients(factor, coefficients.matrices[factor.key])
+            for factor in tables_of(rows)
         }
         self._used = (
             {factor: _rounded(_apart(factor, matrix)) for factor, matrix in self._whitened.items()}
@@ -73,7 +75,7 @@ class DevicePass:
 
     def _moved(self, matrices: Mapping[LocalFactor, Array], *, single: bool) -> Coefficients:
         return Coefficients(
-            {factor: self.library.move(matrix, single=single) for factor, matrix in matrices.items()}, {}
+            {factor.key: self.library.move(matrix, single=single) for factor, matrix in matrices.items()}, {}
         )
 
     def summarize(self, block: BlockOnDevice) -> Sums:
@@ -111,15 +113,15 @@ class DevicePass:
 
     def bring_back(self, sums: Sums) -> Sums:
         """Return sums over blocks as those over the rows, on the host."""
-        fused: dict[LocalFactor | None, Array] = {}
-        log_partition: dict[LocalFactor, float] = {}
-        for factor, total in sums.fused.items():
-            assert factor is not None
-            own = self.library.numpy(total)
-            fused[factor] = self.layout.sums(factor, own)
-            log_partition[factor] = float(self.library.numpy(sums.log_partition[factor]))
+        fused: dict[FactorKey, Array] = {}
+        log_partition: dict[FactorKey, float] = {}
+        for factor in tables_of(self.rows):
+            key = factor.key
+            own = self.library.numpy(sums.fused[key])
+            fused[key] = self.layout.sums(factor, own)
+            log_partition[key] = float(self.library.numpy(sums.log_partition[key]))
             if self.layout.single:
-                log_partition[factor] += float(np.vdot(self._whitened[factor] - self._used[factor], own))
+                log_partition[key] += float(np.vdot(self._whitened[factor] - self._used[factor], own))
         return Sums(fused, {}, log_partition, {})
 
 
@@ -178,7 +180,7 @@ def _why_not(rows: BlockPass) -> str:
         if table is None:
             return f"nothing observed depends on {name} alone"
         for feature, _ in table.tallied:
-            source = "" if feature.source is None else feature.source.name
+            source = "" if feature.source is None else feature.source.node.name
             if feature.is_sparse:
                 return f"the data of '{source}' are a sparse matrix"
             return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"

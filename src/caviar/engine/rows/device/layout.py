@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
+from ...binding.keys import ColumnKey
 from ...design.features import Feature, FeatureTable, Source, known_values
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Rows
@@ -41,11 +42,11 @@ class Layout:
     tables
         Features of the local factors.
     whitening
-        Name of a source -> how its values are turned; None where blocks are in float64.
+        Column of a source -> how its values are turned; None where blocks are in float64.
     """
 
     tables: dict[LocalFactor, FeatureTable]
-    whitening: Mapping[str, Whitening] | None
+    whitening: Mapping[ColumnKey, Whitening] | None
 
     @property
     def single(self) -> bool:
@@ -65,9 +66,9 @@ class Layout:
         for feature in (feature for table in self.tables.values() for feature in table.features):
             source = feature.source
             if source is not None:
-                keys.add(source.name if feature.is_computed else feature.key)
+                keys.add(source.key if feature.is_computed else feature.key)
                 if feature.is_computed and source.has_missing and not self.single:
-                    keys.add(source.mask_name)
+                    keys.add(source.mask_key)
         return keys
 
     def move(self, rows: Rows, library: ArrayLibrary) -> BlockOnDevice:
@@ -89,16 +90,16 @@ class Layout:
                 if feature.key not in prepared:
                     statistic = feature.of_block(rows.columns, rows.n_rows)
                     prepared[feature.key] = statistic.reshape(feature.n_rows, rows.n_rows)
-            elif source.name not in prepared:
-                prepared[source.name] = self._values(source, rows.columns)
+            elif source.key not in prepared:
+                prepared[source.key] = self._values(source, rows.columns)
                 if source.has_missing and not self.single:
-                    prepared[source.mask_name] = source.observed(rows.columns, len(source.shape) + 1)
+                    prepared[source.mask_key] = source.observed(rows.columns, len(source.shape) + 1)
         return prepared
 
-    def _values(self, source: Source, columns: Mapping[str, AnyArray]) -> AnyArray:
+    def _values(self, source: Source, columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
         if self.whitening is None:
-            return np.moveaxis(columns[source.name], 0, -1)
-        return self.whitening[source.name].values(known_values(source, columns))
+            return np.moveaxis(columns[source.key], 0, -1)
+        return self.whitening[source.key].values(known_values(source, columns))
 
     def coefficients(self, factor: LocalFactor, matrix: Array) -> Array:
         """Return W (E, F) for the prepared blocks, in float64."""
@@ -116,7 +117,7 @@ class Layout:
         turned, table = matrix.copy(), self.tables[factor]
         for feature, columns in zip(table.features, table.slices, strict=True):
             if feature.is_computed and feature.source is not None:
-                turned[:, columns] = turn(self.whitening[feature.source.name], feature, matrix[:, columns])
+                turned[:, columns] = turn(self.whitening[feature.source.key], feature, matrix[:, columns])
         return turned
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...._typing import AnyArray, Array
+from ...binding.keys import ColumnKey
 from ...design.features import Feature, FeatureTable, known_values
 
 __all__ = ["Whitening", "whitening_of"]
@@ -78,12 +79,14 @@ class Whitening:
         return self.scale.ravel() ** power
 
 
-def whitening_of(tables: Sequence[FeatureTable], columns: Mapping[str, AnyArray]) -> dict[str, Whitening]:
-    """Return how the values of each source are turned, by name, from some rows of it."""
-    features: dict[str, list[Feature]] = {}
+def whitening_of(
+    tables: Sequence[FeatureTable], columns: Mapping[ColumnKey, AnyArray]
+) -> dict[ColumnKey, Whitening]:
+    """Return how the values of each source are turned, by its column, from some rows of it."""
+    features: dict[ColumnKey, list[Feature]] = {}
     for feature in (feature for table in tables for feature in table.features):
         if feature.is_computed and feature.source is not None:
-            features.setdefault(feature.source.name, []).append(feature)
+            features.setdefault(feature.source.key, []).append(feature)
     return {name: _whitening(own, known_values(own[0].source, columns)) for name, own in features.items()}
 
 

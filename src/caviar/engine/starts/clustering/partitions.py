@@ -10,6 +10,7 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from ....language import Indexed, Label
 from ...ascent.problem import Plan
+from ...binding.keys import ColumnKey
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
 from .agglomeration import agglomerated
@@ -86,7 +87,7 @@ def _locations(plan: Plan, factor: LocalFactor, sample: Sample) -> Iterator[AnyA
         for leaf in group.variables:
             if leaf in plan.compiled.sources:
                 # missing entries of a vector hold the means of their columns
-                values = plan.compiled.sources[leaf].values(sample.columns[leaf.name])
+                values = plan.compiled.sources[leaf].values(sample.columns[ColumnKey(leaf.name)])
                 yield np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...._typing import Array
 from ....language import Variable
 from ...ascent.problem import Plan, statistics_of
+from ...binding.keys import StatisticKey
 from ...binding.nested import nested_plates
 from ...local.categorical import CategoricalFactor
 from ...local.chain import ChainFactor
@@ -36,14 +37,14 @@ def drawn(
     blocks = list(passes.natural_parameters(plan.rows, sample, coefficients))
     for factor in plan.factors:
         if nested and isinstance(factor, CategoricalFactor):
-            state[factor] = _near_each_other(factor, sample.n_rows, rng)
+            state[factor.key] = _near_each_other(factor, sample.n_rows, rng)
             continue
-        natural = np.concatenate([block[factor] for block in blocks], axis=1)
+        natural = np.concatenate([block[factor.key] for block in blocks], axis=1)
         if isinstance(factor, VectorFactor):
-            state[factor] = np.ones_like(natural)
+            state[factor.key] = np.ones_like(natural)
             continue
         if isinstance(factor, ChainFactor):
-            state[factor] = factor.drawn(natural, rng)
+            state[factor.key] = factor.drawn(natural, rng)
             continue
         distributions = factor.distributions(natural)
         expected = np.zeros_like(natural)
@@ -55,8 +56,8 @@ def drawn(
             for name, statistic in zip(
                 variable.family.statistics, variable.statistics_of(values), strict=True
             ):
-                factor.view(expected, (variable, name))[...] = np.moveaxis(statistic, 0, -1)
-        state[factor] = expected
+                factor.view(expected, StatisticKey(variable.name, name))[...] = np.moveaxis(statistic, 0, -1)
+        state[factor.key] = expected
     return state
 
 
@@ -72,11 +73,11 @@ def _draw_gated(
 ) -> None:
     labels = distributions[factor.gate].sample(seed=rng)
     one_hot = factor.gate.statistics_of(labels)[0].T
-    factor.view(expected, (factor.gate, "x"))[...] = one_hot
+    factor.view(expected, StatisticKey(factor.gate.name, "x"))[...] = one_hot
     for variable in factor.variables[1:]:
         values = distributions[variable].conditional.sample(seed=rng)
         for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
-            view = factor.view(expected, (variable, name))
+            view = factor.view(expected, StatisticKey(variable.name, name))
             view[...] = np.moveaxis(statistic, 0, -1) * one_hot.reshape(
                 len(one_hot), *(1,) * (view.ndim - 2), -1
             )

@@ -11,6 +11,7 @@ from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
 from ....language import Label, NormalGamma, NormalWishart, Variable
 from ...ascent.problem import Plan, statistics_of
+from ...binding.keys import ColumnKey, StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import GatedFactor
@@ -54,12 +55,13 @@ class GivenLocals:
         given: LocalState = {}
         for variable, values in self._values.items():
             factor = next(f for f in self._plan.factors if variable in f.variables)
-            given[factor] = _expected(self._plan, factor, variable, values[rows.where], rows)
+            given[factor.key] = _expected(self._plan, factor, variable, values[rows.where], rows)
         if self.are_all:
             return given
         found = self._passes.infer(self._plan.rows, rows, self._coefficients, given)
-        for factor in found.keys() - given.keys():
-            factor.infer(found[factor])
+        for factor in self._plan.factors:
+            if factor.key not in given:
+                factor.infer(found[factor.key])
         return {**found, **given}
 
 
@@ -114,7 +116,7 @@ def _expected(plan: Plan, factor: LocalFactor, variable: Variable, values: AnyAr
     values = values if reference is None else values - reference
     expected = np.zeros((factor.n_rows, len(values)))
     for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
-        factor.view(expected, (variable, name))[...] = np.moveaxis(statistic, 0, -1)
+        factor.view(expected, StatisticKey(variable.name, name))[...] = np.moveaxis(statistic, 0, -1)
     return expected
 
 
@@ -127,11 +129,11 @@ def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -
         return np.array(one_hot.reshape(factor.n_rows, -1))
     assert isinstance(factor, GatedFactor)
     expected = np.zeros((factor.n_rows, len(labels)))
-    factor.view(expected, (gate, "x"))[...] = one_hot
+    factor.view(expected, StatisticKey(gate.name, "x"))[...] = one_hot
     for variable in factor.variables[1:]:
         values = _seen_below(plan, variable, rows)
         for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
-            view = factor.view(expected, (variable, name))
+            view = factor.view(expected, StatisticKey(variable.name, name))
             view[...] = np.moveaxis(statistic, 0, -1)[None] * one_hot.reshape(
                 len(one_hot), *(1,) * (view.ndim - 2), -1
             )
@@ -147,7 +149,7 @@ def _seen_below(plan: Plan, variable: Variable, rows: Rows) -> Array:
         leaves = [v for v in group.variables if v in plan.compiled.sources and variable in v.parents]
         if variable not in group.variables or not leaves:
             continue
-        values = plan.compiled.sources[leaves[0]].values(rows.columns[leaves[0].name])
+        values = plan.compiled.sources[leaves[0]].values(rows.columns[ColumnKey(leaves[0].name)])
         below = [plate for plate in leaves[0].plates if plate is not plan.binding.data_plate]
         mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
         kept = [plate for plate in below if plate in plates]

@@ -12,6 +12,7 @@ from ...._typing import Array
 from ....language import Variable
 from ...ascent.problem import Plan, statistics_of
 from ...binding.clamped.point_mass import PointMass
+from ...binding.keys import StatisticKey
 from ...compiled.global_update import possible, updates_of
 
 __all__ = ["Start", "own_natural", "prior_draw", "prior_factor", "prior_point", "prior_start"]
@@ -82,8 +83,9 @@ def own_natural(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]
         if term.owner is not variable:
             continue
         for position, factor in enumerate(term.contraction.factors):
-            if isinstance(factor.key, tuple) and factor.key[0] is variable:
-                statistic = variable.family.statistics.index(factor.key[1])
+            key = factor.key
+            if isinstance(key, StatisticKey) and key.variable == variable.name:
+                statistic = variable.family.statistics.index(key.statistic)
                 total[statistic] = total[statistic] + term.derivative(position)(arrays)
     own = [term for term in plan.compiled.zero_terms if term.owner is variable]
     return possible(updates_of([variable], own, plan.binding)[variable], tuple(total), arrays)

@@ -15,6 +15,7 @@ from ...ascent.acceleration import Memory
 from ...ascent.driver import Settings, first_moment, further
 from ...ascent.moment import Moment
 from ...ascent.status import Status
+from ...binding.keys import StatisticKey
 from ...rows.row_map import Passes
 from ...rows.subsample import Sample
 from .prior import Start
@@ -267,7 +268,8 @@ class Race:
 
 def _n_parameters(moment: Moment) -> int:
     state = moment.state
-    return sum(np.size(state.arrays[v, name]) for v in state.plan.order for name in v.family.statistics)
+    keys = (StatisticKey(v.name, name) for v in state.plan.order for name in v.family.statistics)
+    return sum(np.size(state.arrays[key]) for key in keys)
 
 
 def _has_settled(moment: Moment) -> bool:

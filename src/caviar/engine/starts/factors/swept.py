@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from ...._errors import ImproperError
@@ -12,6 +12,7 @@ from ...ascent.problem import Plan, statistics_of
 from ...binding.coordinates import refuse_far_priors
 from ...local.categorical import CategoricalFactor
 from ...local.gated import GatedFactor
+from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
 from ...rows.row_map import Passes
 from ...rows.tasks import RowSource
@@ -57,7 +58,7 @@ def swept(
     if _sweep(plan, q, arrays, fixed):
         return plan, q, arrays
     # a component under a flat prior has too few rows for its update: let each have a share of all rows
-    plan, q, arrays = _sums(plan, q, lambda rows: _softened(give(rows)), source, passes)
+    plan, q, arrays = _sums(plan, q, lambda rows: _softened(plan.factors, give(rows)), source, passes)
     _sweep(plan, q, arrays, fixed)
     return plan, q, arrays
 
@@ -107,12 +108,12 @@ def _is_no_location(variable: Variable) -> bool:
     return not any(slot.role.moves for slot in variable.slots.values())
 
 
-def _softened(state: LocalState) -> LocalState:
+def _softened(factors: Sequence[LocalFactor], state: LocalState) -> LocalState:
     """Return local statistics with a share of each row spread over all categories."""
-    for factor, expected in state.items():
+    for factor in factors:
         if isinstance(factor, CategoricalFactor | GatedFactor):
             for key, shape in factor.shapes.items():
-                view = factor.view(expected, key)
+                view = factor.view(state[factor.key], key)
                 # the categories are the last axis of a Categorical's own factor, the first of a joint one
                 axis = 0 if isinstance(factor, GatedFactor) else len(shape) - 1
                 everyone = view.sum(axis=axis, keepdims=True) / view.shape[axis]

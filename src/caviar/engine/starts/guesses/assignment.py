@@ -29,6 +29,7 @@ from ....language import Axis, Dirichlet, Plate, Variable
 from ...ascent.problem import Plan, statistics_of
 from ...binding.clamped.factor import PartlyKnown
 from ...binding.clamped.point_mass import PointMass
+from ...binding.keys import ColumnKey
 from ..components.differences import differs_in_components
 from ..components.gates import Gate
 from ..components.steps import in_steps
@@ -161,7 +162,7 @@ def _has_known_labels(gate: Gate) -> bool:
 def _known_labels(basis: Basis, gate: Gate) -> AnyArray | None:
     """Return the labels that came with the data, -1 where unknown, or None."""
     if _has_known_labels(gate):
-        return basis.sample.columns[gate.variable.name]
+        return basis.sample.columns[ColumnKey(gate.variable.name)]
     return None
 
 

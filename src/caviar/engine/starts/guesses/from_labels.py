@@ -33,12 +33,14 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
         if gate.factor is None and gate.variable in guess
     }
     every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
-    state: LocalState = {factor: with_labels(plan, factor, labels, every) for factor, labels in local.items()}
-    if any(factor not in state for factor in plan.factors):
+    state: LocalState = {
+        factor.key: with_labels(plan, factor, labels, every) for factor, labels in local.items()
+    }
+    if any(factor.key not in state for factor in plan.factors):
         state = {**basis.draws, **state}
 
     def give(rows: Rows) -> LocalState:
-        return {factor: values[:, rows.where].copy() for factor, values in state.items()}
+        return {key: values[:, rows.where].copy() for key, values in state.items()}
 
     q: dict[Variable, Any] = {**basis.q, **fixed}
     return swept(plan, q, give, sample, basis.passes, frozenset(fixed))

@@ -25,7 +25,7 @@ from ....language import (
 from ....language.roles import one_hot
 from ...ascent.problem import Plan
 from ...binding.bound_model import Binding
-from ...binding.missing.values import mask_name
+from ...binding.keys import ColumnKey
 from ...rows.subsample import Sample
 from ..clustering.partitions import in_units, location_points
 from ..components.gates import Gate
@@ -120,11 +120,11 @@ def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, t
         if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
             return None
         return np.array(values, dtype=np.float64), leaf.plates
-    rows: Any = sample.columns[leaf.name]
+    rows: Any = sample.columns[ColumnKey(leaf.name)]
     if math.prod(rows.shape) > _MOST_NUMBERS:
         return None
     values = np.moveaxis(source.values(rows.toarray() if issparse(rows) else rows), -1, 0)
-    mask = sample.columns.get(mask_name(leaf.name))
+    mask = sample.columns.get(ColumnKey(leaf.name).observed)
     if mask is not None:
         values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)
     assert binding.data_plate is not None

@@ -1,4 +1,4 @@
-"""What a pass sends: the model without its data, and things told by number."""
+"""What a pass sends: the model without its data, and what changes from pass to pass; keys are values."""
 
 import pickle
 
@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 import caviar as cv
 from caviar.data import ArrayRows
 from caviar.execution import Threads
+from caviar.execution.on_worker import ModelOfRows
 
 
 class Seen(Threads):
@@ -35,7 +36,7 @@ def works_of(case, n, **arguments):
 def sizes(model, data):
     seen = Seen()
     model.fit(data, seed=0, max_iter=1, init="prior", executor=seen)
-    return [len(pickle.dumps(work.shipment(), protocol=5)) for work, *_ in seen.works.values()]
+    return [len(pickle.dumps(ModelOfRows(work.rows), protocol=5)) for work, *_ in seen.works.values()]
 
 
 def hidden_markov_model(rng, n):
@@ -66,22 +67,23 @@ MORE = {
 @pytest.mark.parametrize("name", [*CASES, *MORE])
 def test_work_that_was_sent_gives_the_same_bits(name):
     for work, source, chunks, carried in works_of({**CASES, **MORE}[name], 300).values():
-        sent = pickle.loads(pickle.dumps((work.shipment(), work.order(work.shipment())), protocol=5))
-        shipment, order = sent
-        assert len(pickle.dumps(shipment)) < 20_000
+        sent = pickle.dumps((ModelOfRows(work.rows), work.task(), carried[0]), protocol=5)
+        model, task, before = pickle.loads(sent)
+        assert len(pickle.dumps(model)) < 20_000
         chunk = chunks[0]
-        own = work.shipment()
         expected, left = work(source, chunk, carried[0])
-        found, left_there = order.work(shipment)(source, chunk, own.numbered_states(carried[0]))
-        found = own.sums(found)
+        found, left_there = task(model.rows, model.scratch)(source, chunk, before)
+        found, left_there = pickle.loads(pickle.dumps((found, left_there)))
+        assert found.fused.keys() == expected.fused.keys()
+        assert found.parts.keys() == expected.parts.keys()
         for key, value in {**expected.fused, **expected.parts}.items():
             np.testing.assert_array_equal({**found.fused, **found.parts}[key], value)
         assert found.entropy == expected.entropy
         assert found.log_partition == expected.log_partition
         assert (left is None) == (left_there is None)
-        for before, after in zip(left or [], own.states(left_there) or [], strict=True):
-            assert list(before) == list(after)
-            assert all(np.array_equal(before[factor], after[factor]) for factor in before)
+        for own, there in zip(left or [], left_there or [], strict=True):
+            assert list(own) == list(there)
+            assert all(np.array_equal(own[key], there[key]) for key in own)
 
 
 def test_the_size_of_what_is_sent_does_not_follow_the_rows():
