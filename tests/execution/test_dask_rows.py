@@ -16,7 +16,7 @@ import caviar as cv
 from caviar._version import versions
 from caviar.data import ArrayRows, as_rows
 from caviar.data.dask_rows import DaskRows, _DaskPieces, dask_rows
-from caviar.engine.binding.keys import ColumnKey
+from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 from caviar.execution import Threads
 from caviar.lazy import block_map

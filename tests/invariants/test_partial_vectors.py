@@ -7,7 +7,7 @@ import pytest
 
 import caviar as cv
 from caviar.data import ArrayRows
-from caviar.engine.binding.keys import ColumnKey
+from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 from caviar.models import gaussian_hidden_markov_model
 from caviar.testing import elbo_slopes

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
 from caviar.data import ArrayRows
-from caviar.engine.binding.keys import ColumnKey
+from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 
 PRIOR = (0.0, 0.1, 1.0, 1.0)

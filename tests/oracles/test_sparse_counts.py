@@ -10,7 +10,7 @@ from scipy.stats import dirichlet_multinomial
 
 import caviar as cv
 from caviar.data import ArrayRows
-from caviar.engine.binding.keys import ColumnKey
+from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
 from caviar.engine.starts.guesses import points
 from caviar.testing import check_model

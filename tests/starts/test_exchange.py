@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.binding.keys import ColumnKey
+from caviar.engine.design.keys import ColumnKey
 from caviar.engine.starts import from_data as data_start
 from caviar.engine.starts.exchange import labels_of
 from caviar.engine.starts.guesses.assignment import rearranged

@@ -24,9 +24,9 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
 from ..engine.binding.bound_model import Binding
 from ..engine.binding.data_summary import summary_of_data
-from ..engine.binding.keys import ColumnKey
 from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
+from ..engine.design.keys import ColumnKey
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import Passes
 from ..engine.rows.sequences import ImpossibleSequenceError

@@ -16,7 +16,7 @@ from ..._typing import AnyArray, Array
 from ...language import Indexed, Slot, Variable
 from ...lazy.block_map import largest_of
 from ...numerics.linalg import inverse
-from ..binding.keys import StatisticKey
+from ..design.keys import StatisticKey
 from .problem import Plan
 
 __all__ = ["has_collapsed"]

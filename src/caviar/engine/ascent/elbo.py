@@ -10,7 +10,7 @@ import numpy as np
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
-from ..binding.keys import StatisticKey
+from ..design.keys import StatisticKey
 from ..local.statistics import Summary
 from .problem import Plan
 

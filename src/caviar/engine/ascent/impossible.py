@@ -18,9 +18,9 @@ from scipy.sparse import issparse
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...lazy.block_map import map_runs
-from ..binding.keys import ColumnKey, StatisticKey, SumKey
 from ..compiled.compiler import GlobalTerm
 from ..design.backend import Workspace
+from ..design.keys import ColumnKey, StatisticKey, SumKey
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, Rows
 from ..rows.by_row import sums_by_row

@@ -22,12 +22,12 @@ from ..binding.bound_model import Binding
 from ..binding.clamped.factor import PartlyKnown
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Frame
-from ..binding.keys import StatisticKey
 from ..binding.observed_below import seen_globals
 from ..compiled.compiler import Compiled
 from ..compiled.contraction import Contraction, Factor
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
+from ..design.keys import StatisticKey
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients

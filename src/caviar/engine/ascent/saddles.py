@@ -28,8 +28,8 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array, Statistics
 from ...language import Label, LinearGaussianChain, Variable
-from ..binding.keys import StatisticKey
 from ..compiled.products_of_unknowns import multiplied_together
+from ..design.keys import StatisticKey
 from ..rows.row_map import Passes
 from .acceleration import Move
 from .collapse import has_collapsed

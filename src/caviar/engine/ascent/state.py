@@ -11,7 +11,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array, Statistics
 from ...language import Variable
-from ..binding.keys import StatisticKey
+from ..design.keys import StatisticKey
 from ..local.statistics import Coefficients
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import Passes

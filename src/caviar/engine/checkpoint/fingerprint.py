@@ -15,7 +15,7 @@ from ...language import Axis, Constant, Node, Operand, Variable, terms_of
 from ..ascent.problem import Plan
 from ..binding.clamped.factor import KnownRepetitions, PartlyKnown
 from ..binding.clamped.point_mass import PointMass
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from ..rows.tasks import RowSource
 
 __all__ = ["fingerprint", "fingerprint_of_data", "fingerprint_of_model"]

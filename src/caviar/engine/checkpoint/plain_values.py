@@ -16,7 +16,7 @@ from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ..binding.clamped.factor import PartlyKnown
 from ..binding.clamped.point_mass import PointMass
-from ..binding.keys import FeatureKey, StatisticKey, SumKey
+from ..design.keys import FeatureKey, StatisticKey, SumKey
 
 __all__ = ["plain", "restored"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...lazy.block_map import map_runs
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from ..rows.subsample import hash_rows, mix
 from ..rows.tasks import RowSource
 

@@ -35,10 +35,10 @@ from ...language import (
 from ...lazy.block_map import map_blocks
 from ..binding.bound_model import Binding
 from ..binding.coordinates import Frame
-from ..binding.keys import FeatureKey, StatisticKey, SumKey
 from ..binding.known_statistics import known_statistic, role_of
 from ..binding.missing.values import OBSERVED
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
+from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.gated import GatedFactor
 from ..local.local_factor import LocalFactor
 from ..local.missing_vector import WHOLE

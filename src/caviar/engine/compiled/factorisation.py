@@ -11,7 +11,6 @@ from ..._errors import ModelError, ParameterError
 from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
 from ..binding.bound_model import Binding
 from ..binding.missing.values import refuse_unseen
-from ..binding.stated_priors import certain_priors
 from ..local.categorical import CategoricalFactor
 from ..local.chain import check_chains
 from ..local.family import FamilyFactor
@@ -20,6 +19,7 @@ from ..local.linear_gaussian_chain import LinearGaussianChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.markov_chain import MarkovChainFactor
 from ..local.missing_vector import VectorFactor
+from .stated_priors import certain_priors
 
 __all__ = ["local_factors"]
 

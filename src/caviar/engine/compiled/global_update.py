@@ -9,7 +9,7 @@ import numpy as np
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
-from ..binding.keys import StatisticKey
+from ..design.keys import StatisticKey
 from ..local.local_factor import excluded_labels
 from .compiler import GlobalTerm
 from .contraction import Derivative

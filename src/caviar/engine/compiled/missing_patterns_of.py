@@ -9,8 +9,8 @@ import numpy as np
 from ..._errors import DataError
 from ...language import Label, Variable
 from ..binding.bound_model import Binding
-from ..binding.keys import StatisticKey
 from ..binding.missing.entries import Gaps
+from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
 from ..local.missing_patterns import PartialVectors
 from .compiler import Compiled

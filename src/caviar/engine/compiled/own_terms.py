@@ -22,9 +22,9 @@ from ...language import Variable
 from ...numerics.cached import cached_property
 from ..binding.bound_model import Binding
 from ..binding.coordinates import Frame
-from ..binding.stated_priors import stated_prior
 from .compiler import GlobalTerm, is_of
 from .global_update import updates_of
+from .stated_priors import stated_prior
 
 __all__ = ["OwnTerms", "own_terms_of"]
 

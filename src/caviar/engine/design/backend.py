@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from . import dense as products
 from .features import FeatureTable
 from .scratch import HostMemory, Memory, Scratch

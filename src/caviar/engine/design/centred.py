@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from .backend import Workspace
 from .features import Feature, FeatureTable
 

@@ -19,8 +19,8 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
-from ..binding.keys import ColumnKey, FeatureKey
 from ..binding.missing.values import OBSERVED
+from ..design.keys import ColumnKey, FeatureKey
 from .scratch import Scratch
 
 __all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "known_values", "packed_square"]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from .features import Feature
 from .scratch import Scratch
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..._typing import AnyArray, Array
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from . import labels, sparse
 from .features import Feature
 from .scratch import Scratch

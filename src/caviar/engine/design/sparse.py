@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..._typing import AnyArray, Array
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from .features import Feature
 
 __all__ = ["add_product", "sum_products"]

@@ -19,8 +19,8 @@ from ..ascent.state import begin, ready
 from ..binding.clamped.given import refuse_missing_value
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Frame, frame_about
-from ..binding.keys import FactorKey, StatisticKey
 from ..binding.nested import outer_variables
+from ..design.keys import FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
 from ..local.gated import Gated
 from ..local.local_factor import LocalFactor

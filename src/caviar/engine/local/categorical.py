@@ -10,8 +10,8 @@ from ... import families
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
-from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
+from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes
 
 __all__ = ["CategoricalFactor"]

@@ -13,7 +13,7 @@ from ..._errors import DataError, ModelError
 from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..binding.bound_model import Binding
-from ..binding.keys import ColumnKey
+from ..design.keys import ColumnKey
 from ..design.scratch import Scratch
 from .local_factor import LocalFactor
 from .statistics import Arrays

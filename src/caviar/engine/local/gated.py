@@ -14,8 +14,8 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
-from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
+from ..design.keys import StatisticKey
 from .categorical import softmax_inplace
 from .local_factor import LocalFactor, own_axes
 

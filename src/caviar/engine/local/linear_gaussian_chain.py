@@ -13,8 +13,8 @@ from ...families.linear_gaussian_chain import StateMoments
 from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
 from ..binding.bound_model import Binding
-from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
+from ..design.keys import StatisticKey
 from .chain import ChainFactor, starts_of
 from .family import FamilyFactor
 from .statistics import Arrays

@@ -17,8 +17,8 @@ from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
-from ..binding.keys import ColumnKey, FactorKey, StatisticKey
 from ..design.backend import Inferred
+from ..design.keys import ColumnKey, FactorKey, StatisticKey
 
 __all__ = ["LocalFactor", "excluded_labels", "own_axes", "symmetric"]
 
@@ -44,7 +44,7 @@ class LocalFactor(ABC):
         The Categorical among them, or None.
     certain
         Priors so certain that their terms lose digits: entropies are minus the divergence from them, and their terms
-        are 0 in the objective. See :func:`~caviar.engine.binding.stated_priors.certain_priors`.
+        are 0 in the objective. See :func:`~caviar.engine.compiled.stated_priors.certain_priors`.
     """
 
     label: Variable | None = None

@@ -11,7 +11,7 @@ from ..._typing import AnyArray, Array
 from ...families.markov_chain import Smoothing, smooth
 from ...language import Axis, MarkovChain
 from ..binding.bound_model import Binding
-from ..binding.keys import StatisticKey
+from ..design.keys import StatisticKey
 from ..design.scratch import Scratch
 from .categorical import CategoricalFactor
 from .chain import ChainFactor, starts_of

@@ -25,12 +25,12 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array
 from ...language import Variable
-from ..binding.keys import ColumnKey
 from ..binding.missing.entries import Gaps
 from ..design.backend import Workspace
 from ..design.centred import Centres
 from ..design.conditionals import Conditionals, given_observed, patterns
 from ..design.features import FeatureTable
+from ..design.keys import ColumnKey
 from .local_factor import LocalFactor
 from .statistics import Coefficients, Rows
 

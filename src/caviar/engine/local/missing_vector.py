@@ -7,8 +7,8 @@ from typing import Any
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import Binding
-from ..binding.keys import StatisticKey
 from ..design.backend import Inferred
+from ..design.keys import StatisticKey
 from .local_factor import LocalFactor
 
 __all__ = ["WHOLE", "VectorFactor"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from ..._typing import AnyArray, Array
-from ..binding.keys import ColumnKey, FactorKey
+from ..design.keys import ColumnKey, FactorKey
 
 __all__ = ["Arrays", "Coefficients", "LocalState", "Rows", "Summary", "Sums"]
 

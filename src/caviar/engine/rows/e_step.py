@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._typing import Array
-from ..binding.keys import FactorKey, StatisticKey, SumKey
 from ..compiled.compiler import Compiled, GlobalTerm, LocalTerm
 from ..compiled.contraction import Derivative
 from ..design.backend import Workspace
 from ..design.centred import Centres
 from ..design.dense import block_rows
 from ..design.features import Feature
+from ..design.keys import FactorKey, StatisticKey, SumKey
 from ..design.lookups import add_tallied, tally
 from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, chain_of

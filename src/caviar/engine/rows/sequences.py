@@ -17,9 +17,9 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import ImpossiblePathError
 from ...numerics.pairwise import pairwise_sum
-from ..binding.keys import ColumnKey
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
+from ..design.keys import ColumnKey
 from ..local.chain import ChainFactor, Starts
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import BlockPass

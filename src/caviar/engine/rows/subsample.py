@@ -17,8 +17,8 @@ from scipy.sparse import issparse, vstack
 
 from ..._typing import AnyArray, Array
 from ...lazy.block_map import is_cut, map_runs
-from ..binding.keys import ColumnKey
 from ..binding.missing.entries import order_of_patterns
+from ..design.keys import ColumnKey
 from .tasks import RowSource
 
 __all__ = ["Sample", "gather", "hash_rows", "mix", "read_blocks", "rows_from", "sample_of"]

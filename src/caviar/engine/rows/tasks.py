@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ..binding.keys import ColumnKey
 from ..design.backend import Workspace
+from ..design.keys import ColumnKey
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from .row_model import BlockPass
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...language import Axis, nodes_above, terms_of
 from ..binding.bound_model import Binding
 from ..binding.coordinates import Frame
-from ..binding.keys import FeatureKey, StatisticKey, SumKey
 from ..compiled.compiler import Compiled, GlobalTerm, Part, compile_terms
 from ..compiled.contraction import Contraction, Factor
+from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.categorical import CategoricalFactor
 from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor

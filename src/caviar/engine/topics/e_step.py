@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..._typing import Array
-from ..binding.keys import ColumnKey, StatisticKey
 from ..compiled.compiler import Part
 from ..design.backend import Workspace
+from ..design.keys import ColumnKey, StatisticKey
 from ..local.local_factor import LocalFactor
 from ..local.missing_patterns import PartialVectors
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums

@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...data import ArrayRows
 from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
-from ...engine.binding.keys import ColumnKey
+from ...engine.design.keys import ColumnKey
 from ...engine.rows.subsample import sample_of
 from ...fitting.model import Model
 from ...posterior.posterior import Posterior

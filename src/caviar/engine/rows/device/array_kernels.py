@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Protocol
 
-from ...binding.keys import ColumnKey
 from ...design.backend import Inferred, Infers
 from ...design.features import Feature, FeatureTable, Source
+from ...design.keys import ColumnKey
 from ...design.scratch import Scratch
 
 __all__ = ["ArrayKernels", "ArrayLibrary"]

@@ -19,8 +19,8 @@ import numpy as np
 from ...._errors import ParameterError
 from ...._typing import Array
 from ....numerics.cached import cached_property
-from ...binding.keys import FactorKey
 from ...design.backend import Workspace
+from ...design.keys import FactorKey
 from ...local.categorical import CategoricalFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, Rows, Sums

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ...binding.keys import ColumnKey
 from ...design.features import Feature, FeatureTable, Source, known_values
+from ...design.keys import ColumnKey
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Rows
 from ..e_step import RowPass

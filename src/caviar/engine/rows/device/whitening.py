@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ...binding.keys import ColumnKey
 from ...design.features import Feature, FeatureTable, known_values
+from ...design.keys import ColumnKey
 
 __all__ = ["Whitening", "whitening_of"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from ....language import Indexed, Label
 from ...ascent.problem import Plan
-from ...binding.keys import ColumnKey
+from ...design.keys import ColumnKey
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
 from .agglomeration import agglomerated

@@ -10,8 +10,8 @@ import numpy as np
 from ...._typing import Array
 from ....language import Variable
 from ...ascent.problem import Plan, statistics_of
-from ...binding.keys import StatisticKey
 from ...binding.nested import nested_plates
+from ...design.keys import StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.chain import ChainFactor
 from ...local.gated import GatedFactor

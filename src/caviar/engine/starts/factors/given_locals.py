@@ -11,7 +11,7 @@ from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
 from ....language import Label, NormalGamma, NormalWishart, Variable
 from ...ascent.problem import Plan, statistics_of
-from ...binding.keys import ColumnKey, StatisticKey
+from ...design.keys import ColumnKey, StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import GatedFactor

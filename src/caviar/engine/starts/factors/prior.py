@@ -12,8 +12,8 @@ from ...._typing import Array
 from ....language import Variable
 from ...ascent.problem import Plan, statistics_of
 from ...binding.clamped.point_mass import PointMass
-from ...binding.keys import StatisticKey
 from ...compiled.global_update import possible, updates_of
+from ...design.keys import StatisticKey
 
 __all__ = ["Start", "own_natural", "prior_draw", "prior_factor", "prior_point", "prior_start"]
 

@@ -15,7 +15,7 @@ from ...ascent.acceleration import Memory
 from ...ascent.driver import Settings, first_moment, further
 from ...ascent.moment import Moment
 from ...ascent.status import Status
-from ...binding.keys import StatisticKey
+from ...design.keys import StatisticKey
 from ...rows.row_map import Passes
 from ...rows.subsample import Sample
 from .prior import Start

@@ -29,7 +29,7 @@ from ....language import Axis, Dirichlet, Plate, Variable
 from ...ascent.problem import Plan, statistics_of
 from ...binding.clamped.factor import PartlyKnown
 from ...binding.clamped.point_mass import PointMass
-from ...binding.keys import ColumnKey
+from ...design.keys import ColumnKey
 from ..components.differences import differs_in_components
 from ..components.gates import Gate
 from ..components.steps import in_steps

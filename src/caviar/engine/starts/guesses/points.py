@@ -25,7 +25,7 @@ from ....language import (
 from ....language.roles import one_hot
 from ...ascent.problem import Plan
 from ...binding.bound_model import Binding
-from ...binding.keys import ColumnKey
+from ...design.keys import ColumnKey
 from ...rows.subsample import Sample
 from ..clustering.partitions import in_units, location_points
 from ..components.gates import Gate
