@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 import caviar as cv
 from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.rows.row_map import Passes
-from caviar.engine.starts.factors.swept import given_start
+from caviar.engine.starts.from_user import given_start
 
 STRUCTURES = ("full", "tied", "diag", "spherical", "unit")
 

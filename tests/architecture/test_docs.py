@@ -1,5 +1,7 @@
-"""The documents hold together: links resolve, examples run, versions agree, nothing refers outside."""
+"""The documents hold together: links resolve, imports too, examples run, versions agree, nothing refers outside."""
 
+import ast
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,12 @@ FOLDERS = (".ci", ".github", "benchmarks", "docs", "examples", "src", "tests")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 
 CODE_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SCRIPTS = sorted(
+    path
+    for name in ("benchmarks", "docs", "tests/golden", "tests/mutations")
+    for path in (ROOT / name).glob("*.py")
+)
+FILE = re.compile(r"`((?:[\w.-]+/)+\w+\.py)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
@@ -62,6 +70,54 @@ def test_links_between_documents_resolve(document):
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+def imported(program: str) -> Iterator[str]:
+    """Yield the dotted names that a program imports from caviar."""
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "caviar":
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "caviar")
+
+
+def is_there(name: str) -> bool:
+    """Return whether a dotted name is that of a module, or of something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except AttributeError:
+        return False
+    return True
+
+
+def test_what_documents_and_scripts_import_is_there():
+    """Neither tests nor pyright run through most of these scripts."""
+    programs = {path: python_of(path) for path in DOCUMENTS}
+    programs |= {path: path.read_text(encoding="utf-8") for path in SCRIPTS}
+    names = {name for program in programs.values() for name in imported(program)}
+    absent = {name for name in names if not is_there(name)}
+    found = {
+        str(path.relative_to(ROOT)): absent.intersection(imported(program))
+        for path, program in programs.items()
+    }
+    assert {path: absent for path, absent in found.items() if absent} == {}
+
+
+def test_what_is_not_there_is_found():
+    program = "from caviar import Model, Modell\nfrom caviar.engine import compiled\nimport caviar.enigne\n"
+    assert [name for name in imported(program) if not is_there(name)] == ["caviar.Modell", "caviar.enigne"]
+
+
+def test_files_that_documents_name_are_there():
+    """But for those of the change log, which tells of files that were."""
+    named = {
+        (path.name, name)
+        for path in DOCUMENTS
+        if path.name != "CHANGELOG.md"
+        for name in FILE.findall(prose(path))
+    }
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "caviar")
+    assert sorted(pair for pair in named if not any((root / pair[1]).exists() for root in roots)) == []
 
 
 def test_no_file_refers_outside_the_project():

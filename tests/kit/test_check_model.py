@@ -6,7 +6,7 @@ from invariants.registry import CASES
 
 import caviar as cv
 from caviar.engine.compiled.global_update import GlobalUpdate
-from caviar.engine.local import local_factor as engine_locals
+from caviar.engine.local import categorical as engine_locals
 from caviar.families import Gamma, Normal
 from caviar.fitting import model as model_module
 from caviar.language.templates import LOG_2PI, template

@@ -33,6 +33,11 @@ _DOUBLE = NotPassed(
 )
 _STRUCTURE = "a method of scikit-learn's that is not public is called, or replaced"
 _PRIVATE = NotPassed(AttributeError, _STRUCTURE)
+_NEAR_THE_END = NotPassed(
+    AssertionError,
+    "the start has competed with others, and is so near its end that the first iteration settles; the test "
+    "expects that more iterations get further",
+)
 _TO_LOG = NotPassed(
     AssertionError,
     "lines of progress go to the logger 'caviar', and so to standard error; the test counts those of standard output",
@@ -51,11 +56,9 @@ NOT_PASSED: dict[str, NotPassed] = {
     f"{_GAUSSIAN}::test_gaussian_mixture_fit_convergence_warning": NotPassed(
         pytest.fail.Exception, "the warning comes, in other words"
     ),
-    f"{_GAUSSIAN}::test_monotonic_likelihood": NotPassed(
-        AssertionError,
-        "the likelihood never falls; but where steps are small, a fit that has settled goes on as long as a look for a "
-        "saddle point gains more than tol, and 600 fits of one iteration end before that",
-    ),
+    f"{_GAUSSIAN}::test_warm_start[0]": _NEAR_THE_END,
+    f"{_GAUSSIAN}::test_warm_start[1]": _NEAR_THE_END,
+    f"{_GAUSSIAN}::test_score[float64]": _NEAR_THE_END,
     f"{_GAUSSIAN}::test_regularisation": NotPassed(
         cv.CollapseWarning,
         "a component that shrinks onto single points is a CollapseWarning, with the best that was found, and no error",
@@ -70,6 +73,10 @@ NOT_PASSED: dict[str, NotPassed] = {
     ),
     f"{_BAYESIAN}::test_compare_covar_type": _PRIVATE,
     f"{_TOPICS}::test_lda_preplexity_mismatch": _PRIVATE,
+    f"{_BAYESIAN}::test_bayesian_mixture_mean_prior_initialisation": NotPassed(
+        AssertionError,
+        "the prior precision of the means is learnt from the data unless it is given; the test expects 1",
+    ),
     f"{_BAYESIAN}::test_bayesian_mixture_weights": NotPassed(
         AssertionError,
         "of a Dirichlet process the last piece is what is left, with K - 1 Betas; the test expects K, and normalises",

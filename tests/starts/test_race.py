@@ -25,7 +25,8 @@ class Variable:
 def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=False):
     """Return the start that wins, given its objectives before the race and after each six iterations of it."""
     variable = Variable(10**9 if passes_are_dear else 1)
-    plan = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset())
+    rows = SimpleNamespace(keeps_locals=True)
+    plan = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset(), rows=rows)
     arrays = {(variable, "x"): np.broadcast_to(0.0, variable.size)}
 
     def moment(name, stretch):
@@ -43,7 +44,7 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     starts = [lambda name=name: (plan, {"name": name}) for name in scripts]
     sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns={"x": np.zeros((ROWS, COLUMNS))})
     passes = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
-    return trials.best_of(starts, sample, passes, BEHIND)[1]["name"]
+    return trials.best_of(starts, sample, passes, BEHIND).start[1]["name"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ _MOST_ROWS = 300
 _WORDS = {
     "ascent": "Every iteration raised the objective, as exact coordinate ascent must",
     "stationarity": "At the end no parameter could be moved to raise it further",
+    "saddle": "Fits that began a little way from the end ended no higher",
     "elbo": "The ELBO that was reported is the one that draws from the densities give",
     "recovery": "On data made from the prior, the intervals hold the true values",
 }
@@ -78,7 +79,7 @@ def _print(found: Any) -> None:
     console = standard_output()
     for check in found.checks:
         word, style = ("passed", "green") if check.passed else ("FAILED", "bold red")
-        say(console, f"{word}  {_WORDS.get(check.name, check.name)}", style)
+        say(console, f"{word}  {_WORDS[check.name]}", style)
         say(console, f"        {check.sentence}: {check.figure:.3g}, allowed {check.threshold:.3g}")
     say(console)
     verdict = (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import logsumexp
 
 from .._typing import AnyArray, Array
 from .conditioning import Conditionable
-from .responsibilities import joint_log_densities, normalised
+from .responsibilities import joint_log_densities, log_sum, normalised
 from .rows import blocks, patterns
 
 __all__ = ["log_densities", "shares"]
@@ -19,7 +18,7 @@ def log_densities(mixture: Conditionable, X: AnyArray) -> Array:
     """Return the log density of the observed entries of rows, (N, D) -> (N,)."""
     result = np.zeros(len(X))
     for part, rows, block in _observed_parts(mixture, X):
-        values = logsumexp(joint_log_densities(part, block), axis=0)
+        values = log_sum(joint_log_densities(part, block))
         result[rows] = np.where(np.isnan(block).all(axis=1), 0.0, values)
     return result
 

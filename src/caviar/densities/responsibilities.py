@@ -7,13 +7,27 @@ import numpy as np
 from .._typing import Array
 from .components import Components
 
-__all__ = ["joint_log_densities", "normalised"]
+__all__ = ["joint_log_densities", "log_sum", "normalised"]
 
 
 def joint_log_densities(mixture: Components, X: Array) -> Array:
     """Return :math:`log w_k f_k` of rows, (B, D) -> (K, B)."""
     with np.errstate(divide="ignore"):
         return np.log(mixture.weights)[:, None] + mixture.component_log_densities(X)
+
+
+def log_sum(joint: Array) -> Array:
+    """Return the log of the sum of components, (K, B) -> (B,), from the log of each.
+
+    Examples
+    --------
+    >>> (log_sum(np.array([[-1.0, -np.inf, -2000.0]] * 2)) - np.log(2)).tolist()
+    [-1.0, -inf, -2000.0]
+    """
+    top = joint.max(axis=0)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(joint - top).sum(axis=0)) + top
 
 
 def normalised(mixture: Components, X: Array, joint: Array) -> Array:

@@ -246,12 +246,18 @@ class GaussianEstimator(PredictiveMethods):
 
     def _responsibilities_of(self, rows: RowsToFit) -> Array:
         X, noise = rows.X, rows.noise_covariance
+        if noise is None and X.dtype == np.float64 and not np.isnan(X).any():
+            return self.posterior_._local_of_complete({"x": X}, self._example)["z"].probabilities
         known = self._fixed(X.shape[1]).whole(is_joint=self._is_joint)
         empty = is_all_missing(X)
         # data cannot be missing altogether: a row that is not stands in front
         X = np.vstack([self.means_[:1], X]) if empty else X
         data = {"x": X, **known, **({} if noise is None else Noise(noise).data)}
         return self.posterior_.local(data)["z"].probabilities[int(empty) :]
+
+    def _example(self) -> dict[str, Any]:
+        """Return data that are complete rows, which the components have in the same place for whatever rows come."""
+        return {"x": self.means_, **self._fixed(self.n_features_in_).whole(is_joint=self._is_joint)}
 
     def _require_true_values(self, method: str) -> None:
         check_is_fitted(self)

@@ -391,10 +391,12 @@ class GaussianMixture(GaussianEstimator):
             it.
         """
         check_is_fitted(self)
-        noise = self._noise(RowsToFit(self._validated(X, reset=False), noise_covariance=noise_covariance))
-        if noise is None:
+        if noise_covariance is None:
             return super().score_samples(X)
-        rows = np.asarray(in_memory(self._validated(X, reset=False)), dtype=np.float64)
+        validated = self._validated(X, reset=False)
+        noise = self._noise(RowsToFit(validated, noise_covariance=noise_covariance))
+        assert noise is not None
+        rows = np.asarray(in_memory(validated), dtype=np.float64)
         return measured_log_density(self._predictive, rows, noise.covariances)
 
     def aic(self, X: Any, noise_covariance: Any = None) -> float:

@@ -24,15 +24,16 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
 from ..engine.binding.bound_model import Binding
 from ..engine.binding.data_summary import summary_of_data
-from ..engine.binding.missing.entries import order_of_patterns
-from ..engine.binding.missing.values import entries_name, mask_name
+from ..engine.binding.missing.entries import entries_name, order_of_patterns
+from ..engine.binding.missing.values import mask_name
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import Passes
 from ..engine.rows.sequences import ImpossibleSequenceError
 from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
-from ..engine.starts.factors.prior import Start, prior_start
+from ..engine.starts.factors.prior import prior_start
+from ..engine.starts.factors.race import Begun
 from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.restarts import Ends
@@ -450,26 +451,32 @@ class Model:
     ) -> Result:
         rng = np.random.default_rng(seed)
 
-        def from_data(plan: Plan) -> Start:
+        def from_data(plan: Plan) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
             start = chance_start if settings.restart else data_start
             return start(plan, _sample(passes), passes, rng)
 
-        if isinstance(moment, Walk) and isinstance(schedule, Stochastic):
-            return wander_on(settings, schedule, moment, passes, rng)
+        by_steps = schedule if isinstance(schedule, Stochastic) else None
+        if isinstance(moment, Walk) and by_steps is not None:
+            return wander_on(settings, by_steps, moment, passes, rng)
         if isinstance(moment, Moment):
             return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
-            plan, q = given_start(plan, init, passes, lambda: from_data(plan))
+            plan, q = given_start(plan, init, passes, lambda: from_data(plan).start)
         elif isinstance(init, str) and init == "prior":
             q = drawn_start(plan, rng) if settings.restart else prior_start(plan)
         elif isinstance(init, str) and init == "auto":
-            plan, q = from_data(plan)
+            begun = from_data(plan)
+            plan, q = begun.start
+            is_exact = by_steps is None and not (settings.n_batches or passes.is_rough)
+            if begun.moment is not None and is_exact:
+                memory = begun.moment.memory if settings.moves_further else None
+                return ascend(settings, plan, q, passes, replace(begun.moment, memory=memory))
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
-        if isinstance(schedule, Stochastic) and plan.factors:
+        if by_steps is not None and plan.factors:
             given = [v for v in plan.order if isinstance(init, Mapping) and v.name in init]
-            return wander(settings, schedule, plan, q, passes, _sample(passes), rng, given)
+            return wander(settings, by_steps, plan, q, passes, _sample(passes), rng, given)
         return ascend(settings, plan, q, passes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 from .._errors import DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from .._version import __version__
+from ..data import ArrayRows
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Plan
@@ -19,6 +20,7 @@ from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
 from ..engine.evaluation.evaluate import (
+    GivenGlobals,
     factors_at,
     local_distributions,
     objective_at,
@@ -27,6 +29,7 @@ from ..engine.evaluation.evaluate import (
 )
 from ..engine.rows.row_map import Passes
 from ..engine.starts.restarts import distinct_ends, told_ends
+from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved
@@ -119,6 +122,8 @@ class Posterior:
     saved_by: str | None = None
     row_marks: RowMarks | None = None
     n_updates: int | None = None
+    _compiled: GivenGlobals | None = None
+    """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
 
     def __init__(
         self,
@@ -153,6 +158,10 @@ class Posterior:
         posterior = cls.__new__(cls)
         vars(posterior).update(attributes)
         return posterior
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return its state without what is compiled: that is made again where it is needed."""
+        return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     @property
     def data_plate(self) -> Plate | None:
@@ -299,6 +308,24 @@ class Posterior:
         """
         plan, passes = self._evaluator.bind(data)
         return local_distributions(plan, self._factors, passes, anew=anew)
+
+    def _local_of_complete(
+        self, columns: Mapping[str, Array], example: Callable[[], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Return the local factors of rows without missing entries: compiled once, for whatever rows come.
+
+        Parameters
+        ----------
+        columns
+            Name -> values in double precision, rows first, (N, ...); all that changes from row to row.
+        example
+            Returns data of a few such rows, always the same, and what else is known.
+        """
+        if self._compiled is None:
+            plan, _ = self._evaluator.bind(example())
+            self._compiled = GivenGlobals.of(plan, self._factors)
+        n_rows = len(next(iter(columns.values())))
+        return self._compiled.local(Passes(ArrayRows(columns, n_rows), Threads()))
 
     def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""

@@ -26,7 +26,17 @@ from .saddles import beyond_saddle
 from .state import State, Visit, advance, advance_by_batch, begin, updated, with_optimal_locals
 from .status import Status
 
-__all__ = ["Progress", "Result", "Settings", "ascend", "first_moment", "record", "result_of", "tell"]
+__all__ = [
+    "Progress",
+    "Result",
+    "Settings",
+    "ascend",
+    "first_moment",
+    "further",
+    "record",
+    "result_of",
+    "tell",
+]
 
 
 log = logging.getLogger("caviar")
@@ -131,10 +141,39 @@ def ascend(
     The objective is computed after every single update, so that one which lowers it is caught and named; a
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
-    per_row = passes.source.total_weight if plan.binding.data_plate is not None else 1.0
     moment = (
-        first_moment(settings, plan, q, passes) if resumed is None else _gone_on(settings, resumed, passes)
+        first_moment(settings, plan, q, passes) if resumed is None else _resumed(settings, resumed, passes)
     )
+    moment = _iterations(settings, moment, passes)
+    if moment.status is Status.INTERRUPTED:
+        return _result(moment, passes, Status.INTERRUPTED)
+    try:
+        return _ended(settings, moment, passes)
+    except KeyboardInterrupt:
+        return _result(_refined(settings, moment, passes), passes, Status.INTERRUPTED)
+
+
+def further(settings: Settings, moment: Moment, passes: Passes) -> Moment:
+    """Return the moment after the last iteration of an ascent that goes on from an earlier one.
+
+    Its status is None where more iterations may follow.
+    """
+    return _iterations(settings, _resumed(settings, moment, passes), passes)
+
+
+def _resumed(settings: Settings, moment: Moment, passes: Passes) -> Moment:
+    """Have the passes go on from a moment; return it."""
+    passes.forget()
+    passes.memoize(settings.n_batches)
+    passes.go_on(moment.state.plan.rows, moment.kept)
+    # whether the earlier one was in float32 still is not known
+    passes.refine()
+    return moment
+
+
+def _iterations(settings: Settings, moment: Moment, passes: Passes) -> Moment:
+    """Return the moment after the last iteration."""
+    per_row = passes.source.total_weight if moment.state.plan.binding.data_plate is not None else 1.0
     trace = moment.trace
     try:
         record(settings, moment)
@@ -173,20 +212,9 @@ def ascend(
             if tell(settings, moment.n_iter, moment.state.elbo, change):
                 moment = replace(moment, status=moment.status or Status.STOPPED)
                 record(settings, moment)
-        return _ended(settings, moment, passes)
+        return moment
     except KeyboardInterrupt:
-        moment = _refined(settings, moment, passes)
-        return _result(moment, passes, Status.INTERRUPTED)
-
-
-def _gone_on(settings: Settings, resumed: Moment, passes: Passes) -> Moment:
-    """Return where an earlier fit stood, with passes that go on from there."""
-    passes.forget()
-    passes.memoize(settings.n_batches)
-    passes.go_on(resumed.state.plan.rows, resumed.kept)
-    # whether the earlier one was in float32 still is not known
-    passes.refine()
-    return resumed
+        return replace(_refined(settings, moment, passes), status=Status.INTERRUPTED)
 
 
 def _away_from_saddle(settings: Settings, moment: Moment, passes: Passes, least: float) -> Moment:

@@ -203,7 +203,8 @@ class Plan:
         The entropy with respect to the family's own measure; for a point mass the log of that measure's
         density, so that the objective is log p(x, theta) with respect to Lebesgue measure. A point that
         merely starts a factor which is no point mass has the entropy minus infinity: the first update
-        raises the objective to a number.
+        raises the objective to a number. One that is held while others are updated has none, or these
+        would never settle.
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
@@ -217,7 +218,7 @@ class Plan:
             return float(np.sum(of_unknown)) + self._log_base(variable, points)
         if isinstance(factor, PointMass):
             # among labels a point is a distribution like any other
-            return -np.inf if factor.n_categories is None else 0.0
+            return -np.inf if factor.n_categories is None and variable in self.updates else 0.0
         with np.errstate(all="ignore"):
             entropy = factor.entropy_about_base()
             return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))

@@ -274,7 +274,12 @@ def expected_of(plan: Plan, like: Naturals, arrays: Mapping[Hashable, Array]) ->
     keys = [(variable, name) for variable in plan.order for name in variable.family.statistics]
     shapes = [array.shape for variable in plan.order for array in like[variable]]
     pairs = zip(keys, shapes, strict=True)
-    return np.concatenate([np.broadcast_to(arrays[key], shape).ravel() for key, shape in pairs])
+    return np.concatenate([_shaped(arrays[key], shape).ravel() for key, shape in pairs])
+
+
+def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
+    """Return an array of a shape: itself, mostly, for broadcasting takes longer than what is done with it."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def at_natural(state: State, natural: Array, passes: Passes) -> State | None:

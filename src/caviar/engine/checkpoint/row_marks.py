@@ -15,7 +15,8 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...lazy.block_map import map_runs
-from ..binding.missing.values import entries_name, mask_name
+from ..binding.missing.entries import entries_name
+from ..binding.missing.values import mask_name
 from ..rows.subsample import hash_rows, mix
 from ..rows.tasks import RowSource
 

@@ -69,6 +69,7 @@ class Contraction:
         self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
+        self._is_plain = not self.constant_axes and float(self.constant) == 1.0
 
     def __getstate__(self) -> dict[str, object]:
         """Return its state with the sizes of its axes, in the place of a function that may hold all the data."""
@@ -117,7 +118,11 @@ class Contraction:
             return np.einsum(spec, *arrays, self.constant)
         if not arrays:
             return self.constant
-        return self.constant * np.einsum(spec, *arrays)
+        product = np.einsum(spec, *arrays)
+        if self._is_plain and len(arrays) > 1:
+            # one array alone may come back as it is, or as a view of it
+            return product
+        return self.constant * product
 
     def value(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the contraction over all axes."""
@@ -141,6 +146,7 @@ class Contraction:
         """The same contraction with the sizes of its constants."""
         other = copy(self)
         other.constant = np.abs(self.constant)
+        other._is_plain = not other.constant_axes and float(other.constant) == 1.0
         return other
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:

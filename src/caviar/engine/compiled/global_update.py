@@ -68,11 +68,11 @@ class GlobalUpdate:
 
     def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor."""
-        total = [np.zeros(fixed.shape) for fixed in self.fixed]
+        changing: list[Array | float] = [0.0] * len(self.fixed)
         for statistic, derivative in self.changing:
-            total[statistic] = total[statistic] + derivative(arrays)
+            changing[statistic] = changing[statistic] + derivative(arrays)
         # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
-        total = [own + fixed for own, fixed in zip(total, self.fixed, strict=True)]
+        total = [own + fixed for own, fixed in zip(changing, self.fixed, strict=True)]
         for statistic in self._square:
             # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
             total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))

@@ -19,7 +19,8 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
-from ..binding.missing.values import OBSERVED, entries_name, mask_name
+from ..binding.missing.entries import entries_name
+from ..binding.missing.values import OBSERVED, mask_name
 from .scratch import Scratch
 
 __all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "feature_key", "known_values", "packed_square"]

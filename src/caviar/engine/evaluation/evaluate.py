@@ -32,6 +32,7 @@ from ..topics.lowering import DocumentBinding
 from .predictive import log_predictive
 
 __all__ = [
+    "GivenGlobals",
     "factors_at",
     "in_frame",
     "local_distributions",
@@ -98,28 +99,56 @@ def local_distributions(
         result = ascend(_ANEW, plan, {**q, **prior_start(plan, q)}, passes)
         plan, q = result.plan, dict(result.q)
         found_anew = factors_at(plan, {variable: q[variable] for variable in outer})
-    plan, _, _, coefficients = ready(plan, q, statistics_of(plan, q))
-    found: dict[Variable, list[Any]] = {}
-    with passes.executor.session():
-        paths = {}
-        if plan.chain is not None:
-            means = _means_of_slots(plan, plan.chain.variables[0], q)
-            paths[plan.chain.name] = passes.path(plan.rows, plan.chain, coefficients, means)
-        others = [factor for factor in plan.factors if factor is not plan.chain]
-        for block in passes.natural_parameters(plan.rows, passes.source, coefficients) if others else ():
-            for factor, natural in block.items():
-                if factor is plan.chain:
-                    continue
-                for variable, distribution in factor.distributions(natural).items():
-                    found.setdefault(variable, []).append(distribution)
-    order = _inverse(passes.source.places(0, passes.source.n_rows))
-    by_row = {
-        variable.name: _translated(plan, variable, _in_order(_joined(parts), order))
-        for variable, parts in found.items()
-    }
+    by_row = GivenGlobals(plan, q).local(passes)
     if isinstance(plan.binding, DocumentBinding):
         by_row = by_token(plan.binding, by_row)
-    return {**found_anew, **paths, **by_row}
+    return {**found_anew, **by_row}
+
+
+class GivenGlobals:
+    """Local factors given the global ones, of any rows that a plan is compiled for.
+
+    Parameters
+    ----------
+    plan
+        Compiled for rows with these columns, however many there are.
+    q
+        Global factors, measured from its frame.
+    """
+
+    def __init__(self, plan: Plan, q: Mapping[Variable, Any]) -> None:
+        self._plan, self._q, _, self._coefficients = ready(plan, q, statistics_of(plan, q))
+
+    @classmethod
+    def of(cls, plan: Plan, factors: Mapping[str, Any]) -> GivenGlobals:
+        """Return the same for factors by name, measured from the user's origin."""
+        plan = thorough(plan)
+        return cls(plan, in_frame(plan, factors))
+
+    def local(self, passes: Passes) -> dict[str, Any]:
+        """Return the local factors of all rows by name."""
+        plan = self._plan
+        found: dict[Variable, list[Any]] = {}
+        with passes.executor.session():
+            paths = {}
+            if plan.chain is not None:
+                means = _means_of_slots(plan, plan.chain.variables[0], self._q)
+                paths[plan.chain.name] = passes.path(plan.rows, plan.chain, self._coefficients, means)
+            others = [factor for factor in plan.factors if factor is not plan.chain]
+            blocks = passes.natural_parameters(plan.rows, passes.source, self._coefficients) if others else ()
+            for block in blocks:
+                for factor, natural in block.items():
+                    if factor is plan.chain:
+                        continue
+                    for variable, distribution in factor.distributions(natural).items():
+                        found.setdefault(variable, []).append(distribution)
+        order = _inverse(passes.source.places(0, passes.source.n_rows))
+        return paths | {
+            variable.name: _translated(
+                plan, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
+            )
+            for variable, parts in found.items()
+        }
 
 
 def _means_of_slots(plan: Plan, variable: Variable, q: Mapping[Variable, Any]) -> dict[str, Array]:

@@ -25,8 +25,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array
 from ...language import Variable
-from ..binding.missing.entries import Gaps
-from ..binding.missing.values import entries_name
+from ..binding.missing.entries import Gaps, entries_name
 from ..design.backend import Workspace
 from ..design.centred import Centres
 from ..design.conditionals import Conditionals, given_observed, patterns

@@ -190,7 +190,8 @@ class RowPass:
         matrix = np.zeros((factor.n_rows, table.n_rows))
         for part, value in parts.items():
             if isinstance(part, Part) and part.factor is factor and part.feature is not None:
-                full = np.broadcast_to(value, part.shape).reshape(-1, *part.feature.shape)
+                full = value if value.shape == part.shape else np.broadcast_to(value, part.shape)
+                full = full.reshape(-1, *part.feature.shape)
                 matrix[part.rows, table.columns[part.feature.key]] = part.feature.pack(full)
         return matrix
 

@@ -151,7 +151,8 @@ class Recentring:
                 full = matrix[:, columns.start : columns.start + like[0].size].reshape(like.shape)
             else:
                 full = _entries(feature, matrix[:, columns].reshape(-1, *feature.shape))
-            yield feature, np.broadcast_to(-2 * full, like.shape)
+            full = -2 * full
+            yield feature, full if full.shape == like.shape else np.broadcast_to(full, like.shape)
         for part, value in coefficients.parts.items():
             if isinstance(part, Part) and self._is_shared_square(part):
                 assert part.feature is not None

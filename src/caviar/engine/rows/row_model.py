@@ -44,6 +44,11 @@ class BlockPass(Protocol):
         ...
 
     @property
+    def has_centres(self) -> bool:
+        """Whether some category is measured from a point of its own."""
+        ...
+
+    @property
     def begins_anew(self) -> bool:
         """Whether a pass had better not start from them, as long as the objective rises without."""
         ...

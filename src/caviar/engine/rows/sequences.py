@@ -17,8 +17,7 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import ImpossiblePathError
 from ...numerics.pairwise import pairwise_sum
-from ..binding.missing.entries import order_of_patterns
-from ..binding.missing.values import entries_name
+from ..binding.missing.entries import entries_name, order_of_patterns
 from ..design.backend import Workspace
 from ..local.chain import ChainFactor, Starts
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums

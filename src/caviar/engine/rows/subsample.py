@@ -17,8 +17,8 @@ from scipy.sparse import issparse, vstack
 
 from ..._typing import AnyArray, Array
 from ...lazy.block_map import is_cut, map_runs
-from ..binding.missing.entries import order_of_patterns
-from ..binding.missing.values import entries_name, is_mask_name, mask_name
+from ..binding.missing.entries import entries_name, order_of_patterns
+from ..binding.missing.values import is_mask_name, mask_name
 from .tasks import RowSource
 
 __all__ = ["Sample", "gather", "hash_rows", "mix", "read_blocks", "rows_from", "sample_of"]

@@ -25,8 +25,8 @@ from ..topics.start import drawn_topics
 from .clustering.kmeans import kmeans
 from .clustering.partitions import partition, partitions
 from .components.gates import Gate
-from .factors.prior import Start, prior_point
-from .factors.race import best_of
+from .factors.prior import prior_point
+from .factors.race import Begun, best_of
 from .factors.warm_up import settled
 from .from_data import basis_of, start_from
 from .guesses.basis import Basis, Guess
@@ -41,15 +41,15 @@ _MOST_STRAYS = 0.4
 """Share at most of the members of clusters that get random labels."""
 
 
-def chance_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
+def chance_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
     """Return global factors from labels that chance gives, to rows of a subsample and to everything else."""
     if isinstance(plan.binding, DocumentBinding):
-        return drawn_topics(plan, sample, passes, rng)
+        return Begun(drawn_topics(plan, sample, passes, rng))
     basis = basis_of(plan, sample, passes, rng)
     if not (plan.factors or basis.gates):
-        return plan, dict(basis.q)
+        return Begun((plan, dict(basis.q)))
     if outer_variables(plan.binding.nodes, plan.order):
-        return settled(*start_from(basis, _guess(basis)), passes)
+        return Begun(settled(*start_from(basis, _guess(basis)), passes))
     several = basis.is_plain and plan.point.issuperset(plan.order)
     guesses = [_guess(basis) for _ in range(_GUESSES if several else 1)]
     return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.passes)

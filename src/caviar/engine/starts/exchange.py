@@ -14,7 +14,7 @@ import numpy as np
 
 from ..evaluation.evaluate import factors_at, local_distributions
 from .factors.prior import Start
-from .factors.race import best_of
+from .factors.race import Begun, best_of
 from .guesses.assignment import rearranged
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
@@ -26,34 +26,34 @@ _ROUNDS = 3
 """Times that clusters are given to components anew: an exchange changes them in turn."""
 
 
-def exchanged(basis: Basis, start: Start) -> Start:
-    """Return a start, or where one leads that has its clusters in other components, whichever is higher.
+def exchanged(basis: Basis, begun: Begun) -> Begun:
+    """Return where a fit begins, or where one leads that has its clusters in other components, whichever is higher.
 
     Parameters
     ----------
     basis
         The model and its sample.
-    start
-        Global factors that have nearly settled on the sample.
+    begun
+        With global factors that have nearly settled on the sample.
     """
     if not any(basis.differs(gate) and gate.size > 1 and gate.variable.plates for gate in basis.gates):
-        return start
+        return begun
     for _ in range(_ROUNDS):
-        labels = labels_of(basis, start)
+        labels = labels_of(basis, begun.start)
         others = rearranged(basis, labels, from_labels)
         if not others:
             break
-        start = best_with(basis, start, others)
-        found = labels_of(basis, start)
+        begun = best_with(basis, begun, others)
+        found = labels_of(basis, begun.start)
         if all(np.array_equal(labels[variable], own) for variable, own in found.items()):
             break
-    return start
+    return begun
 
 
-def best_with(basis: Basis, start: Start, guesses: Sequence[Guess]) -> Start:
-    """Return the winner of a race between a start and those from further labels, taken as they are."""
+def best_with(basis: Basis, begun: Begun, guesses: Sequence[Guess]) -> Begun:
+    """Return the winner of a race between where a fit begins and further labels, taken as they are."""
     others = [partial(_begun, basis, guess) for guess in guesses]
-    return best_of([partial(_kept, start), *others], basis.sample, basis.passes)
+    return best_of([partial(_kept, begun.start), *others], basis.sample, basis.passes)
 
 
 def _kept(start: Start) -> Start:

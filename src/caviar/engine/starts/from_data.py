@@ -19,7 +19,7 @@ from .components.gates import gates_of
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start, prior_draw, prior_start
-from .factors.race import best_of
+from .factors.race import Begun, best_of
 from .factors.warm_up import settled
 from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess
@@ -53,19 +53,19 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 """What guesses the labels of a start."""
 
 
-def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
+def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
     if isinstance(plan.binding, DocumentBinding):
-        return drawn_topics(plan, sample, passes, rng)
+        return Begun(drawn_topics(plan, sample, passes, rng))
     basis = basis_of(plan, sample, passes, rng)
     starts = _candidates(basis)
     if plan.chain is not None and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
-        return next(starts)()
+        return Begun(next(starts)())
     if outer_variables(plan.binding.nodes, plan.order):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
-        return max(nested, key=lambda start: begin(*start, passes).elbo)
+        return Begun(max(nested, key=lambda start: begin(*start, passes).elbo))
     best = best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
     return regroup(basis, exchanged(basis, best))
 

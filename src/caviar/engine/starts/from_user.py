@@ -139,7 +139,9 @@ def brought_near(plan: Plan, q: dict[Variable, Any], fixed: Mapping[Variable, An
         raise KeyboardInterrupt
     if found.status not in (Status.CONVERGED, Status.MAX_ITER):
         return plan, q
-    return found.plan.updating(plan.order), {variable: found.q[variable] for variable in plan.order}
+    # what is compiled for all of them is there, unless reference points have moved
+    back = plan if found.plan.frame is plan.frame else found.plan.updating(plan.order)
+    return back, {variable: found.q[variable] for variable in plan.order}
 
 
 def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:

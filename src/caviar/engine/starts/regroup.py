@@ -5,7 +5,7 @@ from __future__ import annotations
 from .clustering.partitions import alike, whitened
 from .clustering.regrouping import regrouped
 from .exchange import best_with, labels_of
-from .factors.race import Start
+from .factors.race import Begun
 from .guesses.basis import Basis
 
 __all__ = ["regroup"]
@@ -22,8 +22,8 @@ _SAME = 0.999
 """Share of the points on which labels agree that have not been regrouped."""
 
 
-def regroup(basis: Basis, start: Start) -> Start:
-    """Return a start, or where one leads that has some clusters merged and others split, whichever is higher.
+def regroup(basis: Basis, begun: Begun) -> Begun:
+    """Return where a fit begins, or where one leads with some clusters merged and others split, whichever is higher.
 
     Likelihoods are left as they are: a component of few rows may raise one without a bound.
 
@@ -31,25 +31,26 @@ def regroup(basis: Basis, start: Start) -> Start:
     ----------
     basis
         The model and its sample.
-    start
-        Global factors that have nearly settled on the sample.
+    begun
+        With global factors that have nearly settled on the sample.
     """
     if not basis.is_plain or len(basis.gates) != 1 or basis.has_states or basis.plan.point:
-        return start
+        return begun
     (gate,) = basis.gates
     (cloud,) = basis.clouds(gate)
     n_columns = cloud.points.shape[1]
     if gate.size < 3 or n_columns > _MOST_COLUMNS or cloud.points.size * gate.size > _MOST_NUMBERS:
-        return start
+        return begun
     white = whitened(cloud.points, cloud.weights)
     shape = gate.shape(basis.plan, basis.sample.n_rows)
     for _ in range(_ROUNDS if white.size else 0):
-        labels = labels_of(basis, start)[gate.variable].ravel()
+        labels = labels_of(basis, begun.start)[gate.variable].ravel()
         several = regrouped(white, cloud.weights, labels, gate.size, basis.rng)
         if not several:
             break
-        winner = best_with(basis, start, [{gate.variable: own.reshape(shape)} for own in several])
-        if alike(labels, labels_of(basis, winner)[gate.variable].ravel(), cloud.weights, _SAME):
+        winner = best_with(basis, begun, [{gate.variable: own.reshape(shape)} for own in several])
+        after = labels_of(basis, winner.start)[gate.variable].ravel()
+        if alike(labels, after, cloud.weights, _SAME):
             break
-        start = winner
-    return start
+        begun = winner
+    return begun

@@ -73,6 +73,7 @@ class DocumentPass:
     """
 
     keeps_locals = True
+    has_centres = False
     begins_anew = True
     has_static = False
     chain = None

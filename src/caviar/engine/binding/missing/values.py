@@ -24,7 +24,6 @@ __all__ = [
     "any_observed",
     "as_unmasked",
     "at_column_means",
-    "entries_name",
     "filled",
     "is_above",
     "is_location",
@@ -45,11 +44,6 @@ __all__ = [
 
 OBSERVED = "observed"
 """Statistic of a leaf that is 1 where it was observed and 0 where not."""
-
-
-def entries_name(name: str) -> str:
-    """Return the name of the column that tells which entries of the vectors of another were observed."""
-    return f"{name}\0entries"
 
 
 def mask_name(name: str) -> str:

@@ -12,20 +12,39 @@ import numpy as np
 
 from ...._errors import FallingElboWarning, ImproperError
 from ...ascent.acceleration import Memory
-from ...ascent.driver import Settings, ascend, first_moment
-from ...ascent.moment import Moment, Walk
+from ...ascent.driver import Settings, first_moment, further
+from ...ascent.moment import Moment
 from ...ascent.status import Status
 from ...rows.row_map import Passes
 from ...rows.subsample import Sample
 from .prior import Start
 
-__all__ = ["best_of"]
+__all__ = ["Begun", "best_of"]
 
 
 log = logging.getLogger("caviar")
 
 Runner: TypeAlias = tuple[Start, Moment]
 """A start, and where it has come to."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Where a fit begins.
+
+    Attributes
+    ----------
+    start
+        Global factors, and their plan.
+    moment
+        Where a race over all rows has brought them, from which an ascent may go on as it is; None if a first pass has
+        to be made: after a race over some of the rows, where local factors begin at those of the last pass, or where
+        components have reference points of their own.
+    """
+
+    start: Start
+    moment: Moment | None = None
+
 
 _MOST = 8
 """Starts that run at the most."""
@@ -71,7 +90,7 @@ _TO_THE_END = Settings(max_iter=200, tol=1e-4, accelerate=True)
 
 def best_of(
     starts: Sequence[Callable[[], Start]], sample: Sample, passes: Passes, behind: float = np.inf
-) -> Start:
+) -> Begun:
     """Return the start that leads to the highest objective within a race over the sample.
 
     Its factors are those after the race. Where the sample leaves rows out, the best one goes on until it has nearly
@@ -89,12 +108,26 @@ def best_of(
         dear.
     """
     if len(starts) == 1 and not sample.is_part:
-        return starts[0]()
+        return Begun(starts[0]())
     race = Race(passes, sample, behind)
     start, reached = race.winner(_possible(starts))
     if reached is not None and sample.is_part and start[0].factors:
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
-    return start if reached is None else (reached.state.plan, dict(reached.state.q))
+    if reached is None:
+        return Begun(start)
+    start = reached.state.plan, dict(reached.state.q)
+    return Begun(start, None if sample.is_part or _depends_on_its_way(reached) else _anew(reached))
+
+
+def _depends_on_its_way(moment: Moment) -> bool:
+    """Whether a state is more than its global factors: where its local ones began, or reference points were set."""
+    rows = moment.state.plan.rows
+    return rows.keeps_locals or rows.chain is not None or rows.has_centres
+
+
+def _anew(moment: Moment) -> Moment:
+    """Return a moment as the first one of another ascent."""
+    return replace(moment, objectives=[moment.state.elbo], n_iter=0, status=None)
 
 
 def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
@@ -146,25 +179,18 @@ class Race:
 
     def run(self, moment: Moment, settings: Settings) -> Moment | None:
         """Return where the ascent from a moment comes to; None if that is no fit."""
-        reached = moment
-
-        def keep(latest: Moment | Walk) -> None:
-            nonlocal reached
-            assert isinstance(latest, Moment)
-            reached = latest
-
-        settings = replace(settings, max_iter=moment.n_iter + settings.max_iter, recorder=keep)
+        settings = replace(settings, max_iter=moment.n_iter + settings.max_iter)
         try:
             with warnings.catch_warnings():
                 # what falls by rounding is left out here, and no fit of the user's
                 warnings.simplefilter("ignore", FallingElboWarning)
-                status = ascend(settings, moment.state.plan, moment.state.q, self.passes, moment).status
+                reached = further(settings, moment, self.passes)
         except ImproperError as error:
             log.info("start left out: %s", error)
             return None
-        if status is Status.INTERRUPTED:
+        if reached.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        if status not in (Status.CONVERGED, Status.MAX_ITER):
+        if reached.status not in (Status.CONVERGED, None):
             return None
         forgets = reached.memory is not None and _n_parameters(reached) > _FEW_PARAMETERS
         return replace(reached, memory=Memory()) if forgets else reached

@@ -1,0 +1,34 @@
+"""Points that a user starts from are held while everything else is brought near them, until that has settled."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.engine.ascent.status import Status
+from caviar.engine.starts import from_user
+
+
+@pytest.fixture
+def first_sweeps(monkeypatch):
+    """Where the first sweeps over everything but what is given ended."""
+    seen = []
+    ascend = from_user.ascend
+    monkeypatch.setattr(from_user, "ascend", lambda *given: seen.append(ascend(*given)) or seen[-1])
+    return seen
+
+
+def test_first_sweeps_settle_around_a_point(first_sweeps):
+    """Given the precision, the mean has one update: a second sweep changes nothing, and no third follows."""
+    y = np.random.default_rng(0).normal(3.0, 0.5, 50)
+    mean, precision = cv.Normal("mean", 0.0, 0.1), cv.Gamma("precision", 1.0, 1.0)
+    model = cv.Model(cv.Normal("y", mean, precision, plates=cv.Plate("obs")))
+    model.fit({"y": y}, init={"precision": 4.0}, max_iter=1)
+    (found,) = first_sweeps
+    assert found.status is Status.CONVERGED
+    assert found.n_iter == 2
+    assert np.isfinite(found.elbo)
+    q = {variable.name: factor for variable, factor in found.q.items()}["mean"]
+    reference = found.plan.frame.of(next(v for v in found.plan.order))
+    own = q if reference is None else q.translate(reference)
+    np.testing.assert_allclose(own.precision, 0.1 + 4.0 * 50)
+    np.testing.assert_allclose(own.mean, 4.0 * y.sum() / (0.1 + 4.0 * 50))
