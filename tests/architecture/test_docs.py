@@ -109,15 +109,15 @@ def test_what_is_not_there_is_found():
 
 
 def test_files_that_documents_name_are_there():
-    """But for those of the change log, which tells of files that were."""
+    """By the end of their paths; those of the change log aside, which tells of files that were."""
     named = {
         (path.name, name)
         for path in DOCUMENTS
         if path.name != "CHANGELOG.md"
         for name in FILE.findall(prose(path))
     }
-    roots = (ROOT, ROOT / "src", ROOT / "src" / "caviar")
-    assert sorted(pair for pair in named if not any((root / pair[1]).exists() for root in roots)) == []
+    there = [f"/{path.relative_to(ROOT).as_posix()}" for path in project_files()]
+    assert sorted(pair for pair in named if not any(path.endswith(f"/{pair[1]}") for path in there)) == []
 
 
 def test_no_file_refers_outside_the_project():

@@ -49,8 +49,7 @@ def regroup(basis: Basis, begun: Begun) -> Begun:
         if not several:
             break
         winner = best_with(basis, begun, [{gate.variable: own.reshape(shape)} for own in several])
-        after = labels_of(basis, winner.start)[gate.variable].ravel()
-        if alike(labels, after, cloud.weights, _SAME):
+        if alike(labels, labels_of(basis, winner.start)[gate.variable].ravel(), cloud.weights, _SAME):
             break
         begun = winner
     return begun

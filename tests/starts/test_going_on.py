@@ -1,0 +1,26 @@
+"""A fit goes on from where the race of its starts has come to, where that was over all rows."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.engine.ascent import driver
+from caviar.engine.rows.subsample import Sample
+
+
+@pytest.mark.parametrize(("n_rows", "repeats"), [(300, False), (10_500, True)])
+def test_the_first_pass_is_not_made_again(monkeypatch, n_rows, repeats):
+    """Over more rows than those of the sample it has to be made."""
+    over = []
+    begin = driver.begin
+    monkeypatch.setattr(
+        driver, "begin", lambda plan, q, passes: over.append(passes) or begin(plan, q, passes)
+    )
+    # rows between each other, so that several starts differ
+    rng = np.random.default_rng(0)
+    faithful = cv.datasets.load_faithful().values
+    X = faithful[rng.integers(0, len(faithful), n_rows)] + rng.normal(size=(n_rows, 2)) * (0.1, 1.0)
+    mixture = cv.GaussianMixture(2, random_state=0).fit(X)
+    assert any(not isinstance(passes.source, Sample) for passes in over) == repeats
+    assert np.all(np.diff(mixture.elbo_trace_) >= -1e-9 * abs(mixture.elbo_))
+    np.testing.assert_allclose(mixture.elbo_, mixture.score_samples(X).sum(), rtol=1e-10)
