@@ -50,16 +50,16 @@ def our_pass(X: np.ndarray, centres: np.ndarray, executor: object) -> tuple[Pass
     """Return a function that makes one pass over the rows, what it runs on, and the rows of a block."""
     n_components, n_features = centres.shape
     model = cv.models.gaussian_mixture(n_features, n_components)
-    plan = model._plan(bind(model.nodes, model.leaves, {"x": X}), (), None)
+    problem = model._problem(bind(model.nodes, model.leaves, {"x": X}), (), None)
     start = {
         "mean": centres,
         "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
     }
-    passes = Passes(rows_of(plan.binding), as_executor(executor))
-    plan, q = given_start(plan, start, Passes(passes.source, Threads()))
-    arrays = statistics_of(plan, q)
-    n_block = min(len(X), passes.executor.block_rows(plan.rows))
-    return lambda: passes.summarize(plan.rows, plan.rows.coefficients(arrays)), passes, n_block
+    passes = Passes(rows_of(problem.bound), as_executor(executor))
+    problem, q = given_start(problem, start, Passes(passes.source, Threads()))
+    arrays = statistics_of(problem, q)
+    n_block = min(len(X), passes.executor.block_rows(problem.rows))
+    return lambda: passes.summarize(problem.rows, problem.rows.coefficients(arrays)), passes, n_block
 
 
 def bare_products(shape: tuple[int, int, int], n_block: int, device: str, dtype: str) -> Pass:

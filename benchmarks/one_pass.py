@@ -45,15 +45,15 @@ def our_pass(
     """Return a function that makes one pass of the stated model over the rows."""
     n_components, n_features = centres.shape
     model = cv.models.gaussian_mixture(n_features, n_components)
-    plan = model._plan(bind(model.nodes, model.leaves, {"x": X}), (), None)
-    passes = Passes(rows_of(plan.binding), as_executor(n_threads))
+    problem = model._problem(bind(model.nodes, model.leaves, {"x": X}), (), None)
+    passes = Passes(rows_of(problem.bound), as_executor(n_threads))
     start = {
         "mean": centres,
         "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
     }
-    plan, q = given_start(plan, start, passes)
-    arrays = statistics_of(plan, q)
-    return lambda: passes.summarize(plan.rows, plan.rows.coefficients(arrays)), passes
+    problem, q = given_start(problem, start, passes)
+    arrays = statistics_of(problem, q)
+    return lambda: passes.summarize(problem.rows, problem.rows.coefficients(arrays)), passes
 
 
 def sklearn_iteration(X: np.ndarray, n_components: int) -> tuple[Callable[[], object], Callable[[], object]]:

@@ -33,12 +33,12 @@ def our_pass(X: np.ndarray, n_components: int, structure: str) -> tuple[Callable
     """Return a function that makes one pass, its passes, and the number of features of the label's product."""
     mixture = cv.BayesianGaussianMixture(n_components, covariance_type=structure, max_iter=1, random_state=0)
     posterior = mixture.fit(X[:20_000]).posterior_
-    plan, passes = posterior._evaluator.bind({"x": X})  # type: ignore[attr-defined]
-    plan, q = given_start(plan, {name: posterior[name] for name in posterior}, passes)
-    arrays = statistics_of(plan, q)
-    (factor,) = plan.factors
-    n_features = plan.compiled.tables[factor].n_rows
-    return lambda: passes.summarize(plan.rows, plan.rows.coefficients(arrays)), passes, n_features
+    problem, passes = posterior._evaluator.bind({"x": X})  # type: ignore[attr-defined]
+    problem, q = given_start(problem, {name: posterior[name] for name in posterior}, passes)
+    arrays = statistics_of(problem, q)
+    (factor,) = problem.factors
+    n_features = problem.compiled.tables[factor].n_rows
+    return lambda: passes.summarize(problem.rows, problem.rows.coefficients(arrays)), passes, n_features
 
 
 def products(n_rows: int, n_components: int, n_features: int) -> Callable[[], object]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
-from caviar.engine.binding.clamped.factor import PartlyKnown
+from caviar.engine.binding.clamped.factor import ClampedFactor
 from caviar.engine.binding.clamped.point_mass import PointMass
 from caviar.execution import Threads
 
@@ -23,7 +23,7 @@ def parameters(factor: Any) -> list[np.ndarray]:
         return [
             np.asarray(part) for part in (factor.value if isinstance(factor.value, tuple) else [factor.value])
         ]
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         return [*parameters(factor.unknown), *parameters(factor.known), factor.is_known]
     return list(factor._parameters().values())
 

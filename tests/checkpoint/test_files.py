@@ -159,6 +159,11 @@ def test_checkpoints_of_other_versions_are_refused(standing, monkeypatch):
     assert "and this is caviar 99.0" in refusal(standing)
 
 
+def test_checkpoints_of_another_form_are_refused(standing, monkeypatch):
+    monkeypatch.setattr(checkpointing, "_LAYOUT", 99)
+    assert "in another form" in refusal(standing)
+
+
 def test_a_full_disk_is_a_warning_and_the_checkpoint_before_stays(tmp_path, monkeypatch, undisturbed):
     path, n_calls = tmp_path / "run.ckpt", []
 

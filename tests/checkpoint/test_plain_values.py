@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.binding.clamped.factor import PartlyKnown
+from caviar.engine.binding.clamped.factor import ClampedFactor
 from caviar.engine.binding.clamped.point_mass import PointMass
 from caviar.engine.checkpoint.plain_values import plain, restored
 from caviar.families import FAMILIES, Gamma, MeanPrecision, Normal, Wishart
@@ -73,7 +73,7 @@ def test_factors_keep_what_was_computed_of_them():
     _ = factor.expected_statistics
     for value in (
         factor,
-        PartlyKnown(Normal([0.0], [1.0]), PointMass(Normal, np.array([2.0])), np.array([True, False])),
+        ClampedFactor(Normal([0.0], [1.0]), PointMass(Normal, np.array([2.0])), np.array([True, False])),
         PointMass(cv.families.Categorical, np.array([1, 0]), 3),
     ):
         found = through_a_file(value)

@@ -20,21 +20,21 @@ def strict(**arguments):
 
 
 def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
-    """Return a plan and global factors a few iterations after a start, with passes of this process."""
-    plan = model._plan(bind(model.nodes, model.leaves, data, sample_weight=weights), point, None)
-    passes = Passes(rows_of(plan.binding), Threads())
+    """Return a problem and global factors a few iterations after a start, with passes of this process."""
+    problem = model._problem(bind(model.nodes, model.leaves, data, sample_weight=weights), point, None)
+    passes = Passes(rows_of(problem.bound), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with passes.executor.session():
-        result = model._ascend(plan, passes, init, np.random.SeedSequence(0), settings, Batch(), None)
-    return result.plan, result.q, passes
+        result = model._ascend(problem, passes, init, np.random.SeedSequence(0), settings, Batch(), None)
+    return result.problem, result.q, passes
 
 
-def sums(plan, q, source, executor):
+def sums(problem, q, source, executor):
     """Return the sums of one exact pass over the rows of a source."""
     with executor.session():
         passes = Passes(source, executor)
         passes.refine()
-        return passes.summarize(plan.rows, plan.rows.coefficients(statistics_of(plan, q)))
+        return passes.summarize(problem.rows, problem.rows.coefficients(statistics_of(problem, q)))
 
 
 def uneven_weights(n):

@@ -55,30 +55,30 @@ def model_of(means, precisions, form="full"):
 
 
 def start(kind, form="full", n_iter=1):
-    """Return rows, and a plan, factors and passes one iteration after the true components."""
+    """Return rows, and a problem, factors and passes one iteration after the true components."""
     x, means, precisions = hard(kind)
     model, init = model_of(means, precisions, form)
     return x, *reached(model, {"x": x}, init=init, n_iter=n_iter)
 
 
-def rough_sums(plan, q, source, device):
+def rough_sums(problem, q, source, device):
     """Return the sums of a pass that need not be exact."""
     with device.session():
         passes = Passes(source, device)
         assert passes.is_rough
-        return passes.summarize(plan.rows, plan.rows.coefficients(statistics_of(plan, q)))
+        return passes.summarize(problem.rows, problem.rows.coefficients(statistics_of(problem, q)))
 
 
-def single_block(plan, q, source):
+def single_block(problem, q, source):
     """Return responsibilities of all rows in float64, those in float32, and the error that is claimed for these."""
-    coefficients = plan.rows.coefficients(statistics_of(plan, q))
-    work, library = InferBlocks(plan.rows, coefficients), library_of("array_api_strict", "device1")
+    coefficients = problem.rows.coefficients(statistics_of(problem, q))
+    work, library = InferBlocks(problem.rows, coefficients), library_of("array_api_strict", "device1")
     rows = rows_at(source, (0, source.n_rows))
-    (factor,) = plan.rows.factors
-    plan.rows.summarize(rows, coefficients, {}, work.scratch)
+    (factor,) = problem.rows.factors
+    problem.rows.summarize(rows, coefficients, {}, work.scratch)
     exact = work.scratch.array((factor, "natural"), (factor.n_rows, rows.n_rows))
-    layout = layout_of(plan.rows, rows_at(source, (0, 500), every=True))
-    there = DevicePass(plan.rows, coefficients, layout, library)
+    layout = layout_of(problem.rows, rows_at(source, (0, 500), every=True))
+    there = DevicePass(problem.rows, coefficients, layout, library)
     block = there.layout.move(rows, library)
     there.summarize(block)
     claimed = float(library.numpy(there.error(block)))
@@ -90,9 +90,9 @@ def single_block(plan, q, source):
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize(("kind", "form"), in_both_forms([*EASY, "far clusters", "farther clusters"]))
 def test_the_error_that_is_claimed_is_the_true_one(kind, form):
-    _, plan, q, passes = start(kind, form)
-    assert not plan.rows.has_centres
-    exact, found, claimed = single_block(plan, q, passes.source)
+    _, problem, q, passes = start(kind, form)
+    assert not problem.rows.has_centres
+    exact, found, claimed = single_block(problem, q, passes.source)
     assert ((exact > 0.01) & (exact < 0.99)).mean() > 0.05, "no components overlap: the test shows nothing"
     # rounding of the rows themselves, which is not in what is claimed, counts less
     true = np.abs(found - exact).max()
@@ -101,10 +101,10 @@ def test_the_error_that_is_claimed_is_the_true_one(kind, form):
 
 @pytest.mark.parametrize(("kind", "form"), in_both_forms(EASY))
 def test_hard_data_that_are_within_the_budget(kind, form):
-    x, plan, q, passes = start(kind, form)
-    exact = sums(plan, q, passes.source, passes.executor)
+    x, problem, q, passes = start(kind, form)
+    exact = sums(problem, q, passes.source, passes.executor)
     # a warning would be an error
-    found = rough_sums(plan, q, passes.source, strict(dtype="float32"))
+    found = rough_sums(problem, q, passes.source, strict(dtype="float32"))
     assert any(not np.array_equal(found.parts[part], value) for part, value in exact.parts.items())
     for part, value in exact.parts.items():
         assert_allclose(found.parts[part], value, atol=BUDGET * np.abs(value).max())
@@ -117,8 +117,8 @@ def test_columns_whose_squares_are_beyond_float32():
     size = np.array([1e-25, 1.0, 1e25])
     model = cv.models.diagonal_mixture_independent(3, 4, prior_precision=1e-6 / size**2, rate=size**2)
     init = {"mean": means * size, "precision": np.broadcast_to(1 / size**2, (4, 3))}
-    plan, q, passes = reached(model, {"x": x * size}, init=init, n_iter=1)
-    exact, found, claimed = single_block(plan, q, passes.source)
+    problem, q, passes = reached(model, {"x": x * size}, init=init, n_iter=1)
+    exact, found, claimed = single_block(problem, q, passes.source)
     assert claimed < BUDGET
     assert np.abs(found - exact).max() < BUDGET
 
@@ -140,10 +140,10 @@ def test_a_fit_ends_as_in_float64_whatever_the_data(kind):
 
 @pytest.mark.parametrize("kind", BEYOND)
 def test_a_pass_beyond_the_budget_is_that_of_float64(kind):
-    _, plan, q, passes = start(kind, n_iter=0)
-    exact = sums(plan, q, passes.source, strict())
+    _, problem, q, passes = start(kind, n_iter=0)
+    exact = sums(problem, q, passes.source, strict())
     with pytest.warns(cv.PrecisionWarning, match=r"float32 would cost more than 0.0001 in a responsibility"):
-        found = rough_sums(plan, q, passes.source, strict(dtype="float32"))
+        found = rough_sums(problem, q, passes.source, strict(dtype="float32"))
     for part, value in exact.parts.items():
         assert np.array_equal(found.parts[part], value)
 

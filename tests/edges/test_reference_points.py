@@ -8,7 +8,7 @@ from torture.registry import CASES
 import caviar as cv
 from caviar.engine.ascent.status import Status
 from caviar.engine.binding.bind import bind
-from caviar.engine.binding.coordinates import frame_of
+from caviar.engine.binding.coordinates import coordinates_of
 from caviar.engine.binding.missing.moments import moments
 
 
@@ -106,6 +106,6 @@ def test_the_spread_of_columns_with_one_mean_at_any_size(power):
     obs, column = cv.Plate("obs"), cv.Plate("column", 2)
     model = cv.Model(cv.Normal("x", cv.Normal("mean", 0.0, 1.0), 1.0, plates=[obs, column]))
     x = np.array([[0.0, 2.0], [2.0, 0.0], [0.0, 0.0], [2.0, 2.0]])
-    (group,) = frame_of(bind(model.nodes, model.leaves, {"x": np.ldexp(x, power)})).groups
+    (group,) = coordinates_of(bind(model.nodes, model.leaves, {"x": np.ldexp(x, power)})).groups
     assert_allclose(np.ldexp(group.spread, -power), x.std(), rtol=1e-14)
     assert_allclose(np.ldexp(group.point, -power), x.mean(), rtol=1e-14)

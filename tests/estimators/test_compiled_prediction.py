@@ -1,4 +1,4 @@
-"""Complete rows are given to components by a plan that is compiled once for all of them."""
+"""Complete rows are given to components by a problem that is compiled once for all of them."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from caviar.fitting import model as fitting
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The number of plans that are compiled."""
+    """The number of problems that are compiled."""
     seen = []
     monkeypatch.setattr(fitting, "assemble", lambda *given: seen.append(given) or assemble.assemble(*given))
     return seen

@@ -82,9 +82,9 @@ def assert_same_bits(one, other):
             np.testing.assert_array_equal(a, b)
 
 
-def frame_of(values, npartitions=7):
-    frame = pd.DataFrame(values, columns=list("abc"))
-    return dd.from_pandas(frame, npartitions=npartitions, sort=False)
+def coordinates_of(values, npartitions=7):
+    coordinates = pd.DataFrame(values, columns=list("abc"))
+    return dd.from_pandas(coordinates, npartitions=npartitions, sort=False)
 
 
 def off_the_start(block):
@@ -97,7 +97,7 @@ CONTAINERS = {
     "other chunks than ours": lambda values: da.from_array(values, chunks=(1_234, D)),
     "chunks of columns": lambda values: da.from_array(values, chunks=(2_345, 2)),
     "an empty chunk": lambda values: da.concatenate([da.zeros((0, D)), da.from_array(values, chunks=3_333)]),
-    "a table": frame_of,
+    "a table": coordinates_of,
 }
 
 
@@ -123,7 +123,7 @@ def test_missing_entries_and_weights(client, counts, container):
 
 
 def test_a_table_whose_lengths_nobody_knows_beside_an_array(client, rows):
-    table = client.persist(frame_of(rows).map_partitions(off_the_start))
+    table = client.persist(coordinates_of(rows).map_partitions(off_the_start))
     X = table.compute(scheduler=client).to_numpy()
     y = X @ [1.0, -2.0, 0.5] + np.random.default_rng(3).normal(size=len(X))
     model = cv.models.linear_regression(D)
@@ -133,10 +133,10 @@ def test_a_table_whose_lengths_nobody_knows_beside_an_array(client, rows):
 
 
 def test_columns_of_one_table_in_single_precision(client, rows):
-    frame = pd.DataFrame(rows.astype(np.float32), columns=list("abc"))
-    table = client.persist(dd.from_pandas(frame, npartitions=5, sort=False))
+    coordinates = pd.DataFrame(rows.astype(np.float32), columns=list("abc"))
+    table = client.persist(dd.from_pandas(coordinates, npartitions=5, sort=False))
     model = cv.models.linear_regression(2)
-    data = {"X": frame[["a", "b"]], "y": frame["c"]}
+    data = {"X": coordinates[["a", "b"]], "y": coordinates["c"]}
     assert_same_bits(
         settle(model, {"X": table[["a", "b"]], "y": table["c"]}, executor=client),
         settle(model, data, executor=1),
@@ -155,7 +155,7 @@ def test_no_row_with_weights_and_missing_entries_is_read_here(client, counts, de
     few = np.minimum(counts, 3.0)
     weights = np.random.default_rng(5).choice([0.0, 0.7, 2.6] if fractions else [0.0, 1.0, 3.0], N)
     model = cv.models.poisson_mixture(D, 2)
-    data = {"x": client.persist(frame_of(few))}
+    data = {"x": client.persist(coordinates_of(few))}
     own = client.persist(da.from_array(weights, chunks=4_321))
     found = settle(model, data, sample_weight=own, executor=client)
     assert not decoded
@@ -213,7 +213,7 @@ def test_an_estimator_reads_no_row_here(client, rows, decoded):
             estimator = cv.BayesianGaussianMixture(2, random_state=0, max_iter=4, executor=executor)
             return estimator.fit(X, sample_weight=weights)
 
-    found = fitted(client.persist(frame_of(rows)), held, cv.DaskExecutor(client))
+    found = fitted(client.persist(coordinates_of(rows)), held, cv.DaskExecutor(client))
     assert not decoded
     assert found.elbo_ == fitted(pd.DataFrame(rows, columns=list("abc")), weights, None).elbo_
 
@@ -257,12 +257,12 @@ def test_what_is_wrong_with_rows_is_told_as_of_arrays(client, rows, decoded, pla
 
 def test_numbers_off_the_support_and_wrong_weights(client, counts, decoded):
     model = cv.models.poisson_mixture(D, 2)
-    wrong = client.persist(frame_of(_with(counts, (9_000, 0), 0.5)))
+    wrong = client.persist(coordinates_of(_with(counts, (9_000, 0), 0.5)))
     with pytest.raises(cv.DataError, match="counted from row 8192"):
         settle(model, {"x": wrong}, executor=client)
     weights = client.persist(da.from_array(_with(np.ones(N), 12_345, -1.0), chunks=2_000))
     with pytest.raises(cv.DataError, match="got -1 in row 12345"):
-        settle(model, {"x": client.persist(frame_of(counts))}, sample_weight=weights, executor=client)
+        settle(model, {"x": client.persist(coordinates_of(counts))}, sample_weight=weights, executor=client)
     assert not decoded
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import caviar as cv
 from caviar import families
-from caviar.engine.ascent.problem import Plan
+from caviar.engine.ascent.problem import Problem
 from caviar.engine.ascent.status import Status
 from invariants.registry import CASES
 
@@ -83,13 +83,13 @@ def test_progress_is_told_every_iteration():
 
 
 def _broken(monkeypatch, name, spoil):
-    update = Plan.update_with_natural
+    update = Problem.update_with_natural
 
-    def broken(plan, variable, arrays):
-        natural, factor = update(plan, variable, arrays)
+    def broken(problem, variable, arrays):
+        natural, factor = update(problem, variable, arrays)
         return natural, spoil(factor) if variable.name == name else factor
 
-    monkeypatch.setattr(Plan, "update_with_natural", broken)
+    monkeypatch.setattr(Problem, "update_with_natural", broken)
 
 
 @pytest.mark.thinned(2)

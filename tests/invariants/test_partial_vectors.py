@@ -157,8 +157,8 @@ def test_threads_give_the_same_bits():
 def test_a_complete_table_is_left_as_it_is():
     """No copy, no other order, no pattern: the columns a fit reads are the user's own array."""
     x = _data("joint", 50, share=0.0)["x"]
-    plan, passes = _fit("joint", {"x": x})._evaluator.bind({"x": x})
-    assert plan.rows.partial == {}
+    problem, passes = _fit("joint", {"x": x})._evaluator.bind({"x": x})
+    assert problem.rows.partial == {}
     assert list(passes.source.columns) == [ColumnKey("x")]
     assert np.shares_memory(passes.source.columns[ColumnKey("x")], x)
 

@@ -70,7 +70,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, numbers: int, tile: int) -> None:
     """Let a block have about so many numbers, and a tile so many rows."""
     monkeypatch.setattr(sequences, "_BLOCK_NUMBERS", numbers)
     monkeypatch.setattr(sequences, "_FEWEST_BLOCKS", 1)
-    monkeypatch.setattr(row_pass.RowPass, "block_rows", tile)
+    monkeypatch.setattr(row_pass.IndependentRows, "block_rows", tile)
 
 
 def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
@@ -145,17 +145,17 @@ def test_blocks_of_many_sequences_are_the_textbooks_loops(monkeypatch):
 
 
 def bound(data: dict[str, np.ndarray], n_states: int = STATES) -> tuple[Any, Any]:
-    """Return the plan and the passes of a fit to these rows."""
+    """Return the problem and the passes of a fit to these rows."""
     posterior = cv.models.gaussian_hidden_markov_model(2, n_states, with_starts=True).fit(data, max_iter=0)
     return posterior._evaluator.bind(data)
 
 
-def _coefficients(plan: Any) -> Any:
+def _coefficients(problem: Any) -> Any:
     """Return what rows need of globals at their priors, the means apart."""
-    q = prior_start(plan)
-    mean = next(variable for variable in plan.order if variable.name == "mean")
-    q[mean] = prior_draw(plan, mean, statistics_of(plan, q), np.random.default_rng(0))
-    return plan.rows.coefficients(statistics_of(plan, q))
+    q = prior_start(problem)
+    mean = next(variable for variable in problem.order if variable.name == "mean")
+    q[mean] = prior_draw(problem, mean, statistics_of(problem, q), np.random.default_rng(0))
+    return problem.rows.coefficients(statistics_of(problem, q))
 
 
 @pytest.mark.thinned(2)
@@ -163,9 +163,9 @@ def _coefficients(plan: Any) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_are_whole_sequences(kind, size, monkeypatch):
     data = rows(kind, 3_000)
-    plan, passes = bound(data)
+    problem, passes = bound(data)
     cut(monkeypatch, STATES * size, 1)
-    found = sequences.sequence_bounds(plan.rows, plan.chain, passes.source)
+    found = sequences.sequence_bounds(problem.rows, problem.chain, passes.source)
     assert found[0][0] == 0
     assert found[-1][1] == 3_000
     assert all(one[1] == other[0] for one, other in pairwise(found))
@@ -181,22 +181,22 @@ def test_blocks_are_whole_sequences(kind, size, monkeypatch):
 
 
 def test_there_are_as_many_blocks_as_batches(monkeypatch):
-    plan, passes = bound(rows("lengths from one to hundreds", 3_000))
+    problem, passes = bound(rows("lengths from one to hundreds", 3_000))
     passes.memoize(12)
-    assert passes.n_batches(plan.rows) == 12
+    assert passes.n_batches(problem.rows) == 12
 
 
 def test_sums_kept_by_batch_are_those_of_all_rows():
     data = rows("lengths from one to hundreds", 3_000)
-    plan, passes = bound(data)
-    coefficients = _coefficients(plan)
+    problem, passes = bound(data)
+    coefficients = _coefficients(problem)
     with passes.executor.session():
-        whole = passes.summarize(plan.rows, coefficients)
+        whole = passes.summarize(problem.rows, coefficients)
         passes.memoize(5)
-        kept = passes.summarize(plan.rows, coefficients)
-        again = passes.summarize(plan.rows, coefficients, batch=2)
+        kept = passes.summarize(problem.rows, coefficients)
+        again = passes.summarize(problem.rows, coefficients, batch=2)
     for other in (kept, again):
-        assert other.entropies[plan.chain] == pytest.approx(whole.entropies[plan.chain], rel=1e-12)
+        assert other.entropies[problem.chain] == pytest.approx(whole.entropies[problem.chain], rel=1e-12)
         for key, value in whole.parts.items():
             np.testing.assert_allclose(other.parts[key], value, rtol=1e-10, atol=1e-9)
 
@@ -206,13 +206,13 @@ def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
     monkeypatch.setattr(sequences, "_BLOCK_NUMBERS", 1)
     peaks = []
     for n_rows in (30_000, 120_000):
-        plan, passes = bound(rows("lengths from one to hundreds", n_rows), 20)
-        coefficients = _coefficients(plan)
+        problem, passes = bound(rows("lengths from one to hundreds", n_rows), 20)
+        coefficients = _coefficients(problem)
         passes.executor = Threads(1)
         with passes.executor.session():
-            passes.summarize(plan.rows, coefficients)
+            passes.summarize(problem.rows, coefficients)
             tracemalloc.start()
-            passes.summarize(plan.rows, coefficients)
+            passes.summarize(problem.rows, coefficients)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
@@ -221,9 +221,9 @@ def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
 def test_the_work_does_not_grow_with_the_rows():
     """What says where sequences begin is a column of the rows: the factor of a chain has no array of them."""
     for n_rows in (50, 5_000):
-        plan, passes = bound(rows("lengths from one to hundreds", n_rows))
-        assert plan.chain.starts.column == "starts"
-        sizes = [np.size(value) for value in vars(plan.chain).values() if isinstance(value, np.ndarray)]
+        problem, passes = bound(rows("lengths from one to hundreds", n_rows))
+        assert problem.chain.starts.column == "starts"
+        sizes = [np.size(value) for value in vars(problem.chain).values() if isinstance(value, np.ndarray)]
         assert not [size for size in sizes if size >= n_rows]
         assert isinstance(passes.source, ArrayRows)
 

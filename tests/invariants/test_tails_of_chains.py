@@ -233,7 +233,7 @@ def test_any_number_of_threads_and_of_blocks(threads: int, monkeypatch: pytest.M
     long["x"][-70:] = np.nan
     one = [fit(trimmed(long)) for fit in (gaussian_markov, linear_gaussian)]
     monkeypatch.setattr(blocks, "_BLOCK_NUMBERS", 60)
-    monkeypatch.setattr(row_pass.RowPass, "block_rows", 16)
+    monkeypatch.setattr(row_pass.IndependentRows, "block_rows", 16)
     for before, fit in zip(one, (gaussian_markov, linear_gaussian), strict=True):
         assert_same(before, fit(long, executor=threads))
 

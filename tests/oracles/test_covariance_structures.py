@@ -367,9 +367,9 @@ def test_floors_hold_and_are_the_maximum_under_them(structure):
 )
 def test_a_pass_takes_only_the_features_that_tell_components_apart(structure, features):
     model = state(structure, 3)
-    plan = model._plan(bind(model.nodes, model.leaves, {"x": rows(20)}), (), None)
-    (factor,) = plan.factors
-    assert plan.compiled.tables[factor].n_rows == features
+    problem = model._problem(bind(model.nodes, model.leaves, {"x": rows(20)}), (), None)
+    (factor,) = problem.factors
+    assert problem.compiled.tables[factor].n_rows == features
 
 
 def test_covariances_of_marginals_are_those_of_the_blocks():

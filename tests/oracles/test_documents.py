@@ -14,7 +14,7 @@ import caviar as cv
 import caviar.models
 from caviar.engine.design.scratch import Scratch
 from caviar.engine.topics import kernel
-from caviar.engine.topics.e_step import DocumentPass
+from caviar.engine.topics.e_step import TopicRows
 from caviar.engine.topics.kernel import TopicWords, ascend_documents, bounds_of_proportions
 
 TOPICS, WORDS = 3, 40
@@ -165,12 +165,12 @@ def test_bound_and_update_are_those_that_the_compiler_derives(seed: int, point: 
     further = stated.fit(
         data, data_plate="token", init=same, max_iter=1, point=point, accelerate=False, order=["topics"]
     )
-    plan, passes = fit._evaluator.bind(data)
-    (topics,) = plan.order
-    plan = plan.with_rows(plan.rows.thorough())
-    arrays = plan.statistics(topics, fit["topics"])
-    arrays.update(passes.summarize(plan.rows, plan.rows.coefficients(arrays)).parts)
-    updated = plan.update(topics, arrays)
+    problem, passes = fit._evaluator.bind(data)
+    (topics,) = problem.order
+    problem = problem.with_rows(problem.rows.thorough())
+    arrays = problem.statistics(topics, fit["topics"])
+    arrays.update(passes.summarize(problem.rows, problem.rows.coefficients(arrays)).parts)
+    updated = problem.update(topics, arrays)
     np.testing.assert_allclose(updated.mean, further["topics"].mean, rtol=1e-7)
     if not point:
         np.testing.assert_allclose(updated.concentration, further["topics"].concentration, rtol=1e-7)
@@ -219,7 +219,7 @@ def test_the_bound_never_falls(schedule: object, accelerate: bool) -> None:
 def followed(patch: pytest.MonkeyPatch, useless_after: float = np.inf) -> list[bool]:
     """Whether each pass over a block begins anew; after some that do, such passes leave documents where they began."""
     passes: list[bool] = []
-    plain = DocumentPass._ascend
+    plain = TopicRows._ascend
 
     def ascend(self, counts, words, before, scratch):
         passes.append(before is None)
@@ -227,7 +227,7 @@ def followed(patch: pytest.MonkeyPatch, useless_after: float = np.inf) -> list[b
         own = self.with_effort(replace(self.effort, first=0)) if is_useless else self
         return plain(own, counts, words, before, scratch)
 
-    patch.setattr(DocumentPass, "_ascend", ascend)
+    patch.setattr(TopicRows, "_ascend", ascend)
     return passes
 
 
@@ -257,7 +257,7 @@ def test_passes_that_lower_the_bound_are_taken_back(
         "schedule": schedule,
     }
     with monkeypatch.context() as patch:
-        patch.setattr(DocumentPass, "begins_anew", False)
+        patch.setattr(TopicRows, "begins_anew", False)
         passes = followed(patch)
         wanted = model().fit(data, **settings).elbo_trace
     n_first = sum(passes)
@@ -303,7 +303,7 @@ def test_threads_and_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyP
     fits = [model().fit(data, seed=0, max_iter=10, tol=0, executor=n) for n in (1, 2)]
     np.testing.assert_array_equal(fits[0]["topics"].concentration, fits[1]["topics"].concentration)
     np.testing.assert_array_equal(fits[0].elbo_trace, fits[1].elbo_trace)
-    monkeypatch.setattr(DocumentPass, "block_rows", 37)
+    monkeypatch.setattr(TopicRows, "block_rows", 37)
     other = model().fit(data, seed=0, max_iter=10, tol=0)
     np.testing.assert_allclose(other.elbo_trace, fits[0].elbo_trace, rtol=1e-9)
 

@@ -80,15 +80,15 @@ def test_it_needs_fewer_passes_than_batch_ascent_to_the_same_objective(accelerat
 
 
 def test_a_large_table_is_fitted_incrementally_and_a_small_one_in_one_batch():
-    plan = plan_of(cv.models.normal_wishart_mixture(16, 32), {"x": three_clusters(100, d=16)})
+    problem = plan_of(cv.models.normal_wishart_mixture(16, 32), {"x": three_clusters(100, d=16)})
     auto = as_schedule("auto")
-    assert n_batches_of(auto, plan, 3_000, accelerate=True) == 0
+    assert n_batches_of(auto, problem, 3_000, accelerate=True) == 0
     # two products of 32 x 153 numbers a row: 4e9 operations
-    assert n_batches_of(auto, plan, 200_000, accelerate=True) == 13
-    assert n_batches_of(auto, plan, 100_000_000, accelerate=True) == 32
-    assert n_batches_of(auto, plan, 200_000, accelerate=False) == 0
-    assert n_batches_of(as_schedule("batch"), plan, 200_000, accelerate=True) == 0
-    assert n_batches_of(as_schedule("incremental"), plan, 3_000, accelerate=False) == 16
+    assert n_batches_of(auto, problem, 200_000, accelerate=True) == 13
+    assert n_batches_of(auto, problem, 100_000_000, accelerate=True) == 32
+    assert n_batches_of(auto, problem, 200_000, accelerate=False) == 0
+    assert n_batches_of(as_schedule("batch"), problem, 200_000, accelerate=True) == 0
+    assert n_batches_of(as_schedule("incremental"), problem, 3_000, accelerate=False) == 16
 
 
 def wide_plan(n_columns, n_components):
@@ -98,30 +98,30 @@ def wide_plan(n_columns, n_components):
 
 def test_sums_of_batches_take_no_more_memory_than_the_data_unless_these_are_small():
     """Sums of a full covariance have K (1 + D + D (D + 1) / 2) numbers, and natural parameters K (2 + D + D D)."""
-    plan, auto = wide_plan(60, 20), as_schedule("auto")
-    assert plan.rows.n_sums == 20 * (1 + 60 + 60 * 61 // 2)
-    assert plan.n_natural == 20 * (2 + 60 + 60**2) + 20
-    kept = 8 * (2 * plan.rows.n_sums + plan.n_natural)
+    problem, auto = wide_plan(60, 20), as_schedule("auto")
+    assert problem.rows.n_sums == 20 * (1 + 60 + 60 * 61 // 2)
+    assert problem.n_natural == 20 * (2 + 60 + 60**2) + 20
+    kept = 8 * (2 * problem.rows.n_sums + problem.n_natural)
     for n_rows in (5_000, 200_000, 10_000_000, 10**9):
         room = max(2**28, n_rows * 60 * 8)
         for schedule in (auto, cv.Incremental(64), cv.Incremental(2)):
-            n_batches = n_batches_of(schedule, plan, n_rows, accelerate=True)
+            n_batches = n_batches_of(schedule, problem, n_rows, accelerate=True)
             assert n_batches * kept <= min(room, 2**31)
 
 
 @pytest.mark.parametrize(("n_rows", "expected"), [(4_600, 0), (10_000_000, 14)])
 def test_few_rows_of_many_columns_are_fitted_in_one_batch(n_rows, expected, monkeypatch):
     """11 MB of data with 100 components in 300 columns: the sums of 32 batches would take 8 GB."""
-    plan = wide_plan(8, 3)
+    problem = wide_plan(8, 3)
     for owner, name, value in (
-        (type(plan.rows), "n_sums", 100 * (1 + 300 + 300 * 301 // 2)),
-        (type(plan), "n_natural", 100 * (3 + 300 + 300**2)),
-        (type(plan.binding), "bytes_a_row", 2400.0),
-        (type(plan.rows), "operations_a_row", 4.0 * 100 * (1 + 300 + 300 * 301 // 2)),
+        (type(problem.rows), "n_sums", 100 * (1 + 300 + 300 * 301 // 2)),
+        (type(problem), "n_natural", 100 * (3 + 300 + 300**2)),
+        (type(problem.bound), "bytes_a_row", 2400.0),
+        (type(problem.rows), "operations_a_row", 4.0 * 100 * (1 + 300 + 300 * 301 // 2)),
     ):
         monkeypatch.setattr(owner, name, property(lambda own, value=value: value))
-    assert n_batches_of(as_schedule("auto"), plan, n_rows, accelerate=True) == expected
-    assert n_batches_of(cv.Incremental(64), plan, n_rows, accelerate=True) == max(2, expected)
+    assert n_batches_of(as_schedule("auto"), problem, n_rows, accelerate=True) == expected
+    assert n_batches_of(cv.Incremental(64), problem, n_rows, accelerate=True) == max(2, expected)
 
 
 def plan_of(model, data):

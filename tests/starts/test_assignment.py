@@ -127,7 +127,7 @@ def test_states_are_told_apart_by_their_steps(basis_of, size):
     (gate,) = basis.gates
     for _ in range(3):
         numbers = rng.permutation(size)
-        names = in_steps(basis.plan, basis.sample, gate, numbers[path], np.zeros((size, size)), rng)
+        names = in_steps(basis.problem, basis.sample, gate, numbers[path], np.zeros((size, size)), rng)
         assert (names[numbers[path]] == path).all()
 
 

@@ -14,9 +14,9 @@ from caviar.fitting.model import rows_of
 
 
 def made_from(model, data, seed=0, point=()):
-    plan = model._plan(bind(model.nodes, model.leaves, data), point, None)
-    passes = Passes(rows_of(plan.binding), Threads())
-    return basis_of(plan, sample_of(passes.source), passes, np.random.default_rng(seed))
+    problem = model._problem(bind(model.nodes, model.leaves, data), point, None)
+    passes = Passes(rows_of(problem.bound), Threads())
+    return basis_of(problem, sample_of(passes.source), passes, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("n_columns", [1, 4])
@@ -67,7 +67,7 @@ def test_vectors_that_a_label_gates_are_drawn_with_it():
     model = cv.Model(cv.MultivariateNormal("x", t, 4.0 * np.eye(2), plates=obs))
     data = {"x": np.random.default_rng(1).normal(size=(50, 2)) + centres[np.arange(50) % 3]}
     basis = made_from(model, data)
-    (factor,) = basis.plan.factors
+    (factor,) = basis.problem.factors
     expected = basis.draws[factor]
     one_hot, first, second = (factor.view(expected, key) for key in ((z, "x"), (t, "x"), (t, "xx")))
     assert set(np.unique(one_hot)) == {0.0, 1.0}
@@ -75,5 +75,5 @@ def test_vectors_that_a_label_gates_are_drawn_with_it():
     values = first.sum(axis=0)
     np.testing.assert_array_equal(first, one_hot[:, None] * values)
     np.testing.assert_allclose(second, one_hot[:, None, None] * values[:, None] * values, rtol=1e-13)
-    from_origin = values.T + basis.plan.frame.of(t)
+    from_origin = values.T + basis.problem.coordinates.of(t)
     assert np.abs(from_origin - centres[one_hot.argmax(axis=0)]).max() < 6.0

@@ -73,5 +73,5 @@ def test_no_exchange_is_tried_of_components_that_are_alike(monkeypatch):
 def test_the_labels_of_a_start_are_those_it_was_made_from(monkeypatch):
     basis, labels = _settled([0.2, 0.5, 0.3], [20, 50, 30], monkeypatch)
     (gate,) = basis.gates
-    plan, q, _ = from_labels(basis, {gate.variable: labels})
-    np.testing.assert_array_equal(labels_of(basis, (plan, q))[gate.variable], labels)
+    problem, q, _ = from_labels(basis, {gate.variable: labels})
+    np.testing.assert_array_equal(labels_of(basis, (problem, q))[gate.variable], labels)

@@ -14,7 +14,7 @@ def test_the_first_pass_is_not_made_again(monkeypatch, n_rows, repeats):
     over = []
     begin = driver.begin
     monkeypatch.setattr(
-        driver, "begin", lambda plan, q, passes: over.append(passes) or begin(plan, q, passes)
+        driver, "begin", lambda problem, q, passes: over.append(passes) or begin(problem, q, passes)
     )
     # rows between each other, so that several starts differ
     rng = np.random.default_rng(0)

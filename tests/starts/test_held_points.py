@@ -28,7 +28,7 @@ def test_first_sweeps_settle_around_a_point(first_sweeps):
     assert found.n_iter == 2
     assert np.isfinite(found.elbo)
     q = {variable.name: factor for variable, factor in found.q.items()}["mean"]
-    reference = found.plan.frame.of(next(v for v in found.plan.order))
+    reference = found.problem.coordinates.of(next(v for v in found.problem.order))
     own = q if reference is None else q.translate(reference)
     np.testing.assert_allclose(own.precision, 0.1 + 4.0 * 50)
     np.testing.assert_allclose(own.mean, 4.0 * y.sum() / (0.1 + 4.0 * 50))

@@ -26,22 +26,24 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     """Return the start that wins, given its objectives before the race and after each six iterations of it."""
     variable = Variable(10**9 if passes_are_dear else 1)
     rows = SimpleNamespace(keeps_locals=True)
-    plan = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset(), rows=rows)
+    problem = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset(), rows=rows)
     arrays = {(variable, "x"): np.broadcast_to(0.0, variable.size)}
 
     def moment(name, stretch):
         elbo = scripts[name][min(stretch, len(scripts[name]) - 1)]
         before = scripts[name][min(max(stretch - 1, 0), len(scripts[name]) - 1)]
-        state = SimpleNamespace(elbo=elbo, plan=plan, q={"name": name, "stretch": stretch}, arrays=arrays)
+        state = SimpleNamespace(
+            elbo=elbo, problem=problem, q={"name": name, "stretch": stretch}, arrays=arrays
+        )
         status = Status.CONVERGED if stretch and name in settled else None
         return SimpleNamespace(state=state, status=status, trace=np.linspace(before, elbo, 7), memory=None)
 
     def run(race, reached, settings):
         return moment(reached.state.q["name"], reached.state.q["stretch"] + 1)
 
-    monkeypatch.setattr(trials, "first_moment", lambda settings, plan, q, passes: moment(q["name"], 0))
+    monkeypatch.setattr(trials, "first_moment", lambda settings, problem, q, passes: moment(q["name"], 0))
     monkeypatch.setattr(trials.Race, "run", run)
-    starts = [lambda name=name: (plan, {"name": name}) for name in scripts]
+    starts = [lambda name=name: (problem, {"name": name}) for name in scripts]
     sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns={"x": np.zeros((ROWS, COLUMNS))})
     passes = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
     return trials.best_of(starts, sample, passes, BEHIND).start[1]["name"]

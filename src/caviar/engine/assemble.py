@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..language import Variable, terms_of
-from .ascent.problem import Plan, RowsOfPlan
-from .binding.bound_model import Binding
-from .binding.coordinates import Frame, frame_of
+from .ascent.problem import CompiledRows, Problem
+from .binding.bound_model import BoundModel
+from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import Compiled, compile_terms
 from .compiled.factorisation import local_factors
-from .compiled.missing_patterns_of import partial_vectors_of
+from .compiled.missing_patterns_of import missing_patterns_of
 from .local.local_factor import LocalFactor
-from .rows.e_step import RowPass
+from .rows.e_step import IndependentRows
 from .rows.recentring import recentrings_of
 from .topics.compile import compile_documents, document_factors
-from .topics.e_step import DocumentPass
-from .topics.lowering import DocumentBinding
+from .topics.e_step import TopicRows
+from .topics.lowering import BoundDocuments
 
 __all__ = ["assemble"]
 
 
 def assemble(
-    binding: Binding,
+    bound: BoundModel,
     order: Sequence[Variable],
     point: frozenset[Variable],
     joint: Sequence[Sequence[str]] | None = None,
-) -> Plan:
-    """Return the compiled plan of a model bound to data.
+) -> Problem:
+    """Return the compiled problem of a model bound to data.
 
     Parameters
     ----------
@@ -42,23 +42,23 @@ def assemble(
     joint
         Names of local variables to join, a group each; None joins wherever that is tractable.
     """
-    frame = frame_of(binding)
-    if isinstance(binding, DocumentBinding):
-        return Plan(binding, frame, document_factors(binding), order, point, _documents)
-    terms = [term for node in binding.nodes if isinstance(node, Variable) for term in terms_of(node)]
-    return Plan(binding, frame, local_factors(binding, terms, joint), order, point, _derived)
+    coordinates = coordinates_of(bound)
+    if isinstance(bound, BoundDocuments):
+        return Problem(bound, coordinates, document_factors(bound), order, point, _documents)
+    terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
+    return Problem(bound, coordinates, local_factors(bound, terms, joint), order, point, _derived)
 
 
-def _derived(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> RowsOfPlan:
-    compiled = compile_terms(binding, frame, factors)
-    recentrings = recentrings_of(factors, binding, frame, compiled)
+def _derived(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> CompiledRows:
+    compiled = compile_terms(bound, coordinates, factors)
+    recentrings = recentrings_of(factors, bound, coordinates, compiled)
     centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
-    rows = RowPass(compiled, factors, centres, partial_vectors_of(compiled, binding))
-    return RowsOfPlan(compiled, rows, recentrings)
+    rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound))
+    return CompiledRows(compiled, rows, recentrings)
 
 
-def _documents(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> RowsOfPlan:
-    assert isinstance(binding, DocumentBinding)
+def _documents(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> CompiledRows:
+    assert isinstance(bound, BoundDocuments)
     compiled: Compiled
-    compiled, part = compile_documents(binding, frame)
-    return RowsOfPlan(compiled, DocumentPass(binding, factors, part), {})
+    compiled, part = compile_documents(bound, coordinates)
+    return CompiledRows(compiled, TopicRows(bound, factors, part), {})

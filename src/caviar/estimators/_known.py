@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
-from ..engine.binding.clamped.factor import PartlyKnown
+from ..engine.binding.clamped.factor import ClampedFactor
 from ..engine.binding.clamped.point_mass import PointMass
 from ._arguments import as_weights
 from ._structure import CovarianceStructure
@@ -28,7 +28,7 @@ def of_each(factor: Any, of_learnt: Figure, of_point: Figure) -> Any:
     """Return a figure of each component: from its distribution where it is learnt, from its point where it is not."""
     if isinstance(factor, PointMass):
         return of_point(factor)
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         return factor.laid_out(of_learnt(factor.unknown), of_point(factor.known))
     return of_learnt(factor)
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from .._typing import Array
-from ..engine.binding.clamped.factor import PartlyKnown
+from ..engine.binding.clamped.factor import ClampedFactor
 from ..engine.binding.clamped.point_mass import PointMass
 from ..families import (
     Dirichlet,
@@ -111,7 +111,7 @@ _MARGINALS: dict[type[ExponentialFamily], Callable[[Any], MeanMarginal]] = {
 }
 
 
-def _of_partly_known(factor: PartlyKnown) -> MeanMarginal:
+def _of_partly_known(factor: ClampedFactor) -> MeanMarginal:
     """Return the marginals of the means that are learnt, and points for those that are known."""
     every = factor.everywhere()
     learnt = _MARGINALS[type(every)](every)
@@ -139,7 +139,7 @@ def mean_marginal(estimator: Any) -> MeanMarginal | None:
     factor = next((posterior[name] for name in ("theta", "mean") if name in posterior), None)
     if factor is None or isinstance(factor, PointMass):
         return _of_known(estimator.means_)
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         return _of_partly_known(factor)
     marginal = _MARGINALS.get(type(factor))
     return None if marginal is None else marginal(factor)

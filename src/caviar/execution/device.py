@@ -15,9 +15,9 @@ from .._errors import ParameterError, PrecisionWarning
 from ..engine.local.statistics import Rows, Sums
 from ..engine.rows.device.device_pass import DevicePass, refuse_what_no_device_takes
 from ..engine.rows.device.layout import layout_of
-from ..engine.rows.e_step import RowPass
+from ..engine.rows.e_step import IndependentRows
 from ..engine.rows.executor import Executor
-from ..engine.rows.row_model import BlockPass
+from ..engine.rows.row_model import RowModel
 from ..engine.rows.tasks import Chunk, InferBlocks, RowSource, Work, rows_at
 from ..numerics.pairwise import pairwise_sum
 from .array_libraries import library_of
@@ -137,7 +137,7 @@ class Device(Executor):
         """What runs what no device takes."""
         return self._host
 
-    def check(self, model: BlockPass) -> None:
+    def check(self, model: RowModel) -> None:
         """Check that a device can make the passes of a model."""
         refuse_what_no_device_takes(model)
 
@@ -152,11 +152,11 @@ class Device(Executor):
         """Yield ``function(0), function(1), ...`` in order, computed by threads of this process."""
         return self._host.map(function, n_tasks)
 
-    def block_rows(self, model: BlockPass) -> int:
+    def block_rows(self, model: RowModel) -> int:
         """Return the rows of a block of a plan: as many as an accelerator wants, where there is memory for them."""
         if self._own_rows is not None:
             return self._own_rows
-        assert isinstance(model, RowPass)
+        assert isinstance(model, IndependentRows)
         width = model.buffer_rows
         if width not in self._rows:
             free = self._arrays.free_memory
@@ -186,7 +186,7 @@ class Device(Executor):
     ) -> Sums | None:
         """Return the sum in float32 blocks; None where that is too coarse."""
         rows = work.rows
-        assert isinstance(rows, RowPass)
+        assert isinstance(rows, IndependentRows)
         if rows.has_centres:
             self._refuse_single("components so narrow that they are measured from their own means")
             return None
@@ -221,7 +221,7 @@ class Device(Executor):
     ) -> tuple[Sums, float]:
         """Return the sum over blocks, and the largest error of a responsibility, zero where that is not ``checked``."""
         held = self._blocks(work, source, single=single)
-        assert isinstance(work.rows, RowPass)
+        assert isinstance(work.rows, IndependentRows)
         there = DevicePass(work.rows, work.coefficients, held.layout, self._arrays, held.scratch)
         held.scratch = there.scratch
         errors = []
@@ -247,7 +247,7 @@ class Device(Executor):
             return known[1]
         # there is room for one kind of blocks only
         self._held.clear()
-        assert isinstance(work.rows, RowPass)
+        assert isinstance(work.rows, IndependentRows)
         layout = layout_of(work.rows, _spread_out(source, _SAMPLE) if single else None)
         free = self._arrays.free_memory
         limit = None if free is None else int(self._keep * free)

@@ -18,7 +18,7 @@ from typing import Any
 from .._errors import CaviarError
 from .._version import versions
 from ..engine.design.backend import Workspace
-from ..engine.rows.row_model import BlockPass
+from ..engine.rows.row_model import RowModel
 from ..language import Constant
 from ..lazy.graph_rows import unpacked
 from ..numerics.blas import one_blas_thread
@@ -57,7 +57,7 @@ class ModelOfRows:
         Work buffers, of each process its own.
     """
 
-    def __init__(self, rows: BlockPass) -> None:
+    def __init__(self, rows: RowModel) -> None:
         self.rows = rows
         self.scratch = Workspace()
 

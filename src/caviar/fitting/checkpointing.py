@@ -18,7 +18,7 @@ from .._errors import CheckpointError, CheckpointWarning, DataError, ParameterEr
 from .._version import __version__
 from ..engine.ascent.driver import Settings
 from ..engine.ascent.moment import Moment, Walk
-from ..engine.ascent.problem import Plan
+from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedules.schedule import Schedule
 from ..engine.checkpoint.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
 from ..engine.checkpoint.states import plain_moment, plain_result, restored_moment, restored_result
@@ -35,6 +35,9 @@ log = logging.getLogger("caviar.checkpoint")
 
 _LARGEST_SHARE = 0.05
 """Of the time, that writing takes; then checkpoints are written less often than they were asked for."""
+
+_LAYOUT = 2
+"""What a checkpoint holds and under which keys: another number where that changes."""
 
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
 """What putting together values that do not belong together can raise."""
@@ -338,7 +341,7 @@ class FileKeeper:
         Of what is kept; what is there is gone on from.
     belongs
         What tells this fit from others, in words and fingerprints.
-    plan
+    problem
         Of its model and data.
     seed
         Of the starts, or None: then that of the file, or a new one, which the file keeps.
@@ -351,7 +354,7 @@ class FileKeeper:
         If it cannot be written.
     """
 
-    def __init__(self, place: Place, belongs: Mapping[str, Any], plan: Plan, seed: Any) -> None:
+    def __init__(self, place: Place, belongs: Mapping[str, Any], problem: Problem, seed: Any) -> None:
         self._place, self._path, self._belongs = place, place.path, dict(belongs)
         self.ends = Ends()
         self.moment: Moment | Walk | None = None
@@ -365,7 +368,7 @@ class FileKeeper:
             place.begin(self._document)
             self._is_written = True
         else:
-            self._go_on(document, plan)
+            self._go_on(document, problem)
 
     def _matched(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a checkpoint if it belongs to this fit."""
@@ -376,6 +379,11 @@ class FileKeeper:
             differing = [name for name in self._belongs if theirs[name] != self._belongs[name]]
         except _MISFITS as error:
             raise CheckpointError(f"{self._path} is a damaged checkpoint: {error!r}. {REMEDY}") from error
+        if document.get("layout") != _LAYOUT:
+            raise CheckpointError(
+                f"{self._path} is a checkpoint of another state of caviar {written_by!s:.40}, which wrote fits in another "
+                f"form. Go on with that one. {REMEDY}"
+            )
         if written_by != __version__:
             raise CheckpointError(
                 f"{self._path} is a checkpoint of caviar {written_by!s:.40}, and this is caviar {__version__}, whose "
@@ -406,18 +414,18 @@ class FileKeeper:
                 stacklevel=2,
             )
 
-    def _go_on(self, document: Mapping[str, Any], plan: Plan) -> None:
+    def _go_on(self, document: Mapping[str, Any], problem: Problem) -> None:
         try:
             ends, best = document["ends"], document["ends"]["best"]
             self.ends = Ends(
                 int(ends["n_ended"]),
-                None if best is None else restored_result(best, plan),
+                None if best is None else restored_result(best, problem),
                 tuple(float(elbo) for elbo in ends["elbos"]),
                 str(ends["failure"]),
                 tuple(np.asarray(trace, dtype=np.float64) for trace in ends.get("traces", ())),
             )
             if document["moment"] is not None:
-                self.moment = restored_moment(document["moment"], plan)
+                self.moment = restored_moment(document["moment"], problem)
         except _MISFITS as error:
             raise CheckpointError(
                 f"{self._path} is a damaged checkpoint: {type(error).__name__}: {error}. {REMEDY}"
@@ -455,6 +463,7 @@ class FileKeeper:
         moment, ends = self.moment, self.ends
         return {
             "caviar": __version__,
+            "layout": _LAYOUT,
             "computed_with": arithmetic(),
             "belongs": self._belongs,
             "entropy": self._entropy,
@@ -473,7 +482,7 @@ def keeper_of(
     path: str | os.PathLike[str] | _PlaceOfOne | None,
     every: float,
     belongs: Mapping[str, Any],
-    plan: Plan,
+    problem: Problem,
     seed: Any,
 ) -> Keeper:
     """Return what keeps where a fit stands: a file at ``path``, the place of one of several fits, or nothing.
@@ -489,7 +498,7 @@ def keeper_of(
     if path is None:
         return NoKeeper(seed)
     place = path if isinstance(path, _PlaceOfOne) else OneFit(path, every)
-    return FileKeeper(place, belongs, plan, seed)
+    return FileKeeper(place, belongs, problem, seed)
 
 
 def check_seconds(every: float) -> None:
@@ -515,7 +524,7 @@ def flushing(keeper: Keeper) -> Iterator[None]:
 
 def fingerprints(
     nodes: Sequence[Node],
-    plan: Plan,
+    problem: Problem,
     passes: Passes,
     init: Any,
     seed: Any,
@@ -532,11 +541,11 @@ def fingerprints(
     """
     if path is None:
         return {}
-    plate = plan.binding.data_plate
-    beliefs = {variable.name: factor for variable, factor in plan.binding.beliefs.items()}
+    plate = problem.bound.data_plate
+    beliefs = {variable.name: factor for variable, factor in problem.bound.beliefs.items()}
     return {
         "model": fingerprint_of_model(nodes),
-        "data": fingerprint_of_data(plan, passes.source),
+        "data": fingerprint_of_data(problem, passes.source),
         "data_plate": None if plate is None else plate.name,
         "prior": fingerprint(beliefs) if beliefs else None,
         "init": init if isinstance(init, str) else fingerprint(init),

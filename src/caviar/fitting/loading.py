@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import Array
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.status import Status
-from ..engine.binding.clamped.factor import PartlyKnown
+from ..engine.binding.clamped.factor import ClampedFactor
 from ..engine.binding.clamped.point_mass import PointMass
 from ..engine.checkpoint.row_marks import RowMarks
 from ..language import Categorical, Plate, Variable
@@ -81,7 +81,7 @@ def _distributions_of(
 ) -> dict[str, Any]:
     found = _factors_of(documents, variables, sizes)
     for name, factor in found.items():
-        if isinstance(factor, PointMass | PartlyKnown):
+        if isinstance(factor, PointMass | ClampedFactor):
             raise TypeError(f"what stands behind a point of {name!r:.40} is no distribution")
     return found
 

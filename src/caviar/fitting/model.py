@@ -17,12 +17,12 @@ from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.moment import Moment, Walk
-from ..engine.ascent.problem import Plan, extreme_parameter
+from ..engine.ascent.problem import Problem, extreme_parameter
 from ..engine.ascent.schedules.schedule import Schedule, Stochastic, as_schedule, n_batches_of
 from ..engine.ascent.schedules.stochastic import wander, wander_on
 from ..engine.ascent.status import Status
 from ..engine.assemble import assemble
-from ..engine.binding.bound_model import Binding
+from ..engine.binding.bound_model import BoundModel
 from ..engine.binding.data_summary import summary_of_data
 from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
@@ -37,7 +37,7 @@ from ..engine.starts.factors.race import Begun
 from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.restarts import Ends
-from ..engine.topics.lowering import DocumentBinding, bind_rows
+from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
 from ..families import ExponentialFamily
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
@@ -231,32 +231,32 @@ class Model:
         """
         _check_settings(max_iter, tol, n_restarts)
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
-        binding = _bound(self, data, sample_weight, data_plate, factors, named)
-        plan = self._plan(binding, point, factors, order)
+        bound = _bound(self, data, sample_weight, data_plate, factors, named)
+        problem = self._problem(bound, point, factors, order)
         if prior is not None:
-            plan = plan.believing(self._beliefs(prior, plan))
+            problem = problem.believing(self._beliefs(prior, problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
-        passes = Passes(rows_of(binding), as_executor(executor))
-        passes.check(plan.rows)
-        refuse_impossible(plan, passes.source)
+        passes = Passes(rows_of(bound), as_executor(executor))
+        passes.check(problem.rows)
+        refuse_impossible(problem, passes.source)
         schedule = as_schedule(schedule)
         settings = Settings(
             _max_iter(max_iter, schedule),
             tol,
             n_restarts=n_restarts,
             accelerate=accelerate,
-            n_batches=n_batches_of(schedule, plan, passes.source.n_rows, accelerate=accelerate),
+            n_batches=n_batches_of(schedule, problem, passes.source.n_rows, accelerate=accelerate),
             most_saddles=_MOST_SADDLES,
         )
         belongs = {
-            **fingerprints(self.nodes, plan, passes, init, seed, settings, schedule, checkpoint),
+            **fingerprints(self.nodes, problem, passes, init, seed, settings, schedule, checkpoint),
             "point": list(point),
             "factors": None if factors is None else [list(group) for group in factors],
             "order": None if order is None else list(order),
         }
         with terminating(checkpoint):
-            keeper = keeper_of(checkpoint, checkpoint_every, belongs, plan, seed)
-            ends = self._restarts(plan, passes, init, keeper, settings, progress, schedule)
+            keeper = keeper_of(checkpoint, checkpoint_every, belongs, problem, seed)
+            ends = self._restarts(problem, passes, init, keeper, settings, progress, schedule)
         best = ends.best
         assert best is not None
         if best.impossible:
@@ -273,11 +273,11 @@ class Model:
             self,
             best,
             _Evaluator(
-                self, tuple(point), factors, binding.data_plate, None if prior is None else prior.beliefs
+                self, tuple(point), factors, bound.data_plate, None if prior is None else prior.beliefs
             ),
             ends.elbos,
             ends.traces,
-            summary_of_data(binding, data),
+            summary_of_data(bound, data),
             self._marks(passes, prior),
         )
 
@@ -379,30 +379,30 @@ class Model:
         """
         return log_joint(self.nodes, values)
 
-    def _plan(
+    def _problem(
         self,
-        binding: Binding,
+        bound: BoundModel,
         point: Sequence[str],
         factors: Sequence[Sequence[str]] | None,
         order: Sequence[str] | None = None,
-    ) -> Plan:
-        """Return the compiled plan of this model for bound data."""
-        globals_ = {v.name: v for v in binding.latent if not binding.is_local(v)}
+    ) -> Problem:
+        """Return the compiled problem of this model for bound data."""
+        globals_ = {v.name: v for v in bound.latent if not bound.is_local(v)}
         masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        return assemble(binding, _ordered(globals_, order), masses, factors)
+        return assemble(bound, _ordered(globals_, order), masses, factors)
 
-    def _beliefs(self, prior: Posterior, plan: Plan) -> dict[Variable, ExponentialFamily]:
+    def _beliefs(self, prior: Posterior, problem: Problem) -> dict[Variable, ExponentialFamily]:
         if not isinstance(prior, Posterior):
             raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
-        return prior.beliefs.about(plan)
+        return prior.beliefs.about(problem)
 
     def _restarts(
         self,
-        plan: Plan,
+        problem: Problem,
         passes: Passes,
         init: str | Mapping[str, Any],
         keeper: Keeper,
@@ -419,7 +419,7 @@ class Model:
                     continue
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
-                    result = self._ascend(plan, passes, init, own_seed, own, schedule, keeper.moment)
+                    result = self._ascend(problem, passes, init, own_seed, own, schedule, keeper.moment)
                 except ImpossibleSequenceError as error:
                     raise DataError(str(error)) from error
                 except ImproperError as error:
@@ -441,7 +441,7 @@ class Model:
 
     def _ascend(
         self,
-        plan: Plan,
+        problem: Problem,
         passes: Passes,
         init: str | Mapping[str, Any],
         seed: np.random.Generator | np.random.SeedSequence,
@@ -451,33 +451,33 @@ class Model:
     ) -> Result:
         rng = np.random.default_rng(seed)
 
-        def from_data(plan: Plan) -> Begun:
+        def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
             start = chance_start if settings.restart else data_start
-            return start(plan, _sample(passes), passes, rng)
+            return start(problem, _sample(passes), passes, rng)
 
         by_steps = schedule if isinstance(schedule, Stochastic) else None
         if isinstance(moment, Walk) and by_steps is not None:
             return wander_on(settings, by_steps, moment, passes, rng)
         if isinstance(moment, Moment):
-            return ascend(settings, moment.state.plan, moment.state.q, passes, moment)
+            return ascend(settings, moment.state.problem, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
-            plan, q = given_start(plan, init, passes, lambda: from_data(plan).start)
+            problem, q = given_start(problem, init, passes, lambda: from_data(problem).start)
         elif isinstance(init, str) and init == "prior":
-            q = drawn_start(plan, rng) if settings.restart else prior_start(plan)
+            q = drawn_start(problem, rng) if settings.restart else prior_start(problem)
         elif isinstance(init, str) and init == "auto":
-            begun = from_data(plan)
-            plan, q = begun.start
+            begun = from_data(problem)
+            problem, q = begun.start
             is_exact = by_steps is None and not (settings.n_batches or passes.is_rough)
             if begun.moment is not None and is_exact:
                 memory = begun.moment.memory if settings.moves_further else None
-                return ascend(settings, plan, q, passes, replace(begun.moment, memory=memory))
+                return ascend(settings, problem, q, passes, replace(begun.moment, memory=memory))
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
-        if by_steps is not None and plan.factors:
-            given = [v for v in plan.order if isinstance(init, Mapping) and v.name in init]
-            return wander(settings, by_steps, plan, q, passes, _sample(passes), rng, given)
-        return ascend(settings, plan, q, passes)
+        if by_steps is not None and problem.factors:
+            given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
+            return wander(settings, by_steps, problem, q, passes, _sample(passes), rng, given)
+        return ascend(settings, problem, q, passes)
 
 
 @dataclass(frozen=True)
@@ -490,16 +490,16 @@ class _Evaluator:
     data_plate: Plate | None = None
     prior: Beliefs | None = None
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
-        """Return the plan for other data, and its passes."""
-        binding = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
-        plan = self.model._plan(binding, self.point, self.factors)
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+        """Return the problem for other data, and its passes."""
+        bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
+        problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
-            plan = plan.believing(self.prior.about(plan))
-        return plan, Passes(rows_of(binding), Threads())
+            problem = problem.believing(self.prior.about(problem))
+        return problem, Passes(rows_of(bound), Threads())
 
-    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
-        """Return the plan for data with every global a point mass, and its passes."""
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+        """Return the problem for data with every global a point mass, and its passes."""
         names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
         return replace(self, point=tuple(names)).bind(data, sample_weight)
 
@@ -521,7 +521,7 @@ def _bound(
     data_plate: Plate | str | None,
     factors: Sequence[Sequence[str]] | None,
     named: Sequence[str],
-) -> Binding:
+) -> BoundModel:
     """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
@@ -547,29 +547,26 @@ def _sample(passes: Passes) -> Sample:
     return sample_of(passes.source) if passes.source.n_rows else Sample({}, np.empty(0))
 
 
-def rows_of(binding: Binding) -> ArrayRows:
+def rows_of(bound: BoundModel) -> ArrayRows:
     """Return the rows of bound data: every known array along the data plate, with that plate first."""
-    if binding.data_plate is None:
+    if bound.data_plate is None:
         return ArrayRows({}, 0, None)
-    if isinstance(binding, DocumentBinding):
-        return ArrayRows(
-            {ColumnKey(binding.pattern.word.name): binding.counts}, binding.n_rows, binding.row_weights
-        )
+    if isinstance(bound, BoundDocuments):
+        return ArrayRows({ColumnKey(bound.pattern.word.name): bound.counts}, bound.n_rows, bound.row_weights)
     known = [
-        (node, ColumnKey(node.name), value)
-        for node, value in (*binding.values.items(), *binding.labels.items())
+        (node, ColumnKey(node.name), value) for node, value in (*bound.values.items(), *bound.labels.items())
     ]
-    masks = (*binding.masks.items(), *binding.seen.items())
+    masks = (*bound.masks.items(), *bound.seen.items())
     known += [(node, ColumnKey(node.name).observed, mask) for node, mask in masks]
-    known += [(node, ColumnKey(node.name).entries, own.seen) for node, own in binding.gaps.items()]
+    known += [(node, ColumnKey(node.name).entries, own.seen) for node, own in bound.gaps.items()]
     columns = {
-        key: _rows_first(value, node.plates.index(binding.data_plate))
+        key: _rows_first(value, node.plates.index(bound.data_plate))
         for node, key, value in known
-        if binding.data_plate in node.plates
+        if bound.data_plate in node.plates
     }
-    rows = ArrayRows(columns, binding.n_rows, binding.row_weights)
-    partial = [own.seen for node, own in binding.gaps.items() if binding.data_plate in node.plates]
-    if any(variable.summed for variable in binding.latent if binding.is_local(variable)):
+    rows = ArrayRows(columns, bound.n_rows, bound.row_weights)
+    partial = [own.seen for node, own in bound.gaps.items() if bound.data_plate in node.plates]
+    if any(variable.summed for variable in bound.latent if bound.is_local(variable)):
         # successive rows stay so; those of a block are sorted where it is summed
         return rows
     return rows.in_order(order_of_patterns(partial)) if partial else rows
@@ -604,13 +601,13 @@ def as_executor(executor: Any) -> Executor:
 
 def _why_not_finite(best: Result) -> str:
     """Say why no start led to a finite objective."""
-    if any(best.plan.binding.is_flat(variable) for variable in best.plan.order):
+    if any(best.problem.bound.is_flat(variable) for variable in best.problem.order):
         return (
             f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
             f"give a proper one"
         )
     wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
-    nodes = [node for node in best.plan.binding.nodes if isinstance(node, Variable)]
+    nodes = [node for node in best.problem.bound.nodes if isinstance(node, Variable)]
     extremes = [(node.name, extreme_parameter(node)) for node in nodes]
     said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
     because = f" ({said})" if said else ""

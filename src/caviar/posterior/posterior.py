@@ -15,7 +15,7 @@ from .._version import __version__
 from ..data import ArrayRows
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Result
-from ..engine.ascent.problem import Plan
+from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
@@ -68,12 +68,12 @@ class Binds(Protocol):
         """Beliefs of an earlier fit in the place of the priors."""
         ...
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
-        """Return the plan for other data, and its passes."""
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+        """Return the problem for other data, and its passes."""
         ...
 
-    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Plan, Passes]:
-        """Return the plan for data with every global a point mass, and its passes."""
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+        """Return the problem for data with every global a point mass, and its passes."""
         ...
 
     def above(self, leaves: Sequence[Variable]) -> Binds:
@@ -145,9 +145,9 @@ class Posterior:
         self.restart_elbos = np.array(restart_elbos)
         self.restart_traces = tuple(restart_traces)
         self._evaluator = evaluator
-        hidden = result.plan.binding.latent
-        self._local = {v.name for factor in result.plan.factors for v in factor.variables if v in hidden}
-        self._factors = factors_at(result.plan, result.q)
+        hidden = result.problem.bound.latent
+        self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
+        self._factors = factors_at(result.problem, result.q)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
@@ -306,8 +306,8 @@ class Posterior:
         dict
             Name -> distribution with the rows as first batch axis.
         """
-        plan, passes = self._evaluator.bind(data)
-        return local_distributions(plan, self._factors, passes, anew=anew)
+        problem, passes = self._evaluator.bind(data)
+        return local_distributions(problem, self._factors, passes, anew=anew)
 
     def _local_of_complete(
         self, columns: Mapping[str, Array], example: Callable[[], Mapping[str, Any]]
@@ -322,15 +322,17 @@ class Posterior:
             Returns data of a few such rows, always the same, and what else is known.
         """
         if self._compiled is None:
-            plan, _ = self._evaluator.bind(example())
-            self._compiled = GivenGlobals.of(plan, self._factors)
+            problem, _ = self._evaluator.bind(example())
+            self._compiled = GivenGlobals.of(problem, self._factors)
         n_rows = len(next(iter(columns.values())))
         return self._compiled.local(Passes(ArrayRows(columns, n_rows), Threads()))
 
     def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""
-        plan, _ = self._evaluator.bind(data)
-        return {variable.name: seen for variable, seen in plan.binding.seen.items() if variable in plan.order}
+        problem, _ = self._evaluator.bind(data)
+        return {
+            variable.name: seen for variable, seen in problem.bound.seen.items() if variable in problem.order
+        }
 
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
         r"""Return predictions of the observed variables that new rows lack, and the factors of their local variables.
@@ -393,8 +395,8 @@ class Posterior:
         if evaluator.data_plate is None:
             return {}
         names = [node.name for node in nodes_above(leaves)]
-        plan, passes = evaluator.bind({name: value for name, value in data.items() if name in names})
-        return local_distributions(plan, self._factors, passes)
+        problem, passes = evaluator.bind({name: value for name, value in data.items() if name in names})
+        return local_distributions(problem, self._factors, passes)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
         """Return draws of all global variables.
@@ -534,8 +536,8 @@ class Posterior:
         >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
         array([-2.   , -1.307, -1.307])
         """
-        plan, passes = self._evaluator.bind(data)
-        return predictive_densities(plan, {**self._factors, **points_at(plan, given or {})}, passes)
+        problem, passes = self._evaluator.bind(data)
+        return predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, passes)
 
     def diagnose(
         self,
@@ -598,8 +600,8 @@ class Posterior:
         poor -6.9 -7.0
         """
         _check_count("n_draws", n_draws)
-        plan, passes = self._evaluator.at_points(data, sample_weight)
-        refuse_what_has_no_weights(self._factors, plan, n_draws)
+        problem, passes = self._evaluator.at_points(data, sample_weight)
+        refuse_what_has_no_weights(self._factors, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
         if not self._is_own_elbo(elbo):
             raise DataError(
@@ -607,7 +609,7 @@ class Posterior:
                 f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
                 f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
             )
-        return diagnosis_of(self._factors, plan, passes, elbo, n_draws, generator(seed))
+        return diagnosis_of(self._factors, problem, passes, elbo, n_draws, generator(seed))
 
     def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
         """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.
@@ -742,15 +744,15 @@ class Posterior:
                 "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
                 "data (and sample_weight=) of the fit; rows that the fit has not seen are a test as they are"
             )
-        plan, passes = self._evaluator.bind(data, sample_weight)
+        problem, passes = self._evaluator.bind(data, sample_weight)
         weights = (
             np.ones(passes.source.n_rows) if sample_weight is None else np.array(sample_weight, dtype=float)
         )
 
-        def bind(weights: Array) -> tuple[Plan, Passes]:
+        def bind(weights: Array) -> tuple[Problem, Passes]:
             return self._evaluator.bind(data, weights)
 
-        for left in results_without(bind, plan, self._factors, weights, n_folds, generator(seed)):
+        for left in results_without(bind, problem, self._factors, weights, n_folds, generator(seed)):
             result = left.result
             yield left.rows, Posterior(self.model, result, self._evaluator, [result.elbo], [result.trace])
 
@@ -911,8 +913,8 @@ class Posterior:
         """
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
-        plan, passes = self._evaluator.bind(data, sample_weight)
-        return objective_at(plan, {**self._factors, **factors}, passes)
+        problem, passes = self._evaluator.bind(data, sample_weight)
+        return objective_at(problem, {**self._factors, **factors}, passes)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]

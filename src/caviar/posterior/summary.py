@@ -12,7 +12,7 @@ from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .. import families
 from .._typing import Array
-from ..engine.binding.clamped.factor import PartlyKnown
+from ..engine.binding.clamped.factor import ClampedFactor
 from ..numerics.linalg import inverse
 
 __all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
@@ -207,7 +207,7 @@ def marginals(factor: Any, level: float) -> list[Marginals]:
     level
         Of the central credible intervals.
     """
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         known = marginals(factor.known, level)
         return [
             _laid_out(factor, *pair) for pair in zip(marginals(factor.unknown, level), known, strict=True)
@@ -223,7 +223,7 @@ def marginals(factor: Any, level: float) -> list[Marginals]:
     return [Marginals(np.asarray(factor.mean))]
 
 
-def _laid_out(factor: PartlyKnown, unknown: Marginals, known: Marginals) -> Marginals:
+def _laid_out(factor: ClampedFactor, unknown: Marginals, known: Marginals) -> Marginals:
     """Return figures of all repetitions of a factor; of those that are known the value alone."""
     sd, lower, upper = (
         None if array is None else factor.laid_out(array, np.nan)

@@ -13,7 +13,7 @@ from ...families import ExponentialFamily
 from ...language import Variable
 from ..binding.clamped.point_mass import PointMass
 from ..binding.nested import outer_variables
-from .problem import Plan
+from .problem import Problem
 from .state import State
 
 __all__ = ["Beliefs", "beliefs_about", "beliefs_of_points"]
@@ -34,9 +34,9 @@ class Beliefs:
     factors: Mapping[str, Any]
     of_points: Mapping[str, ExponentialFamily]
 
-    def about(self, plan: Plan) -> dict[Variable, ExponentialFamily]:
-        """Return what a plan for more data takes for priors of its globals."""
-        return beliefs_about(plan, self.factors, self.of_points)
+    def about(self, problem: Problem) -> dict[Variable, ExponentialFamily]:
+        """Return what a problem for more data takes for priors of its globals."""
+        return beliefs_about(problem, self.factors, self.of_points)
 
 
 def beliefs_of_points(state: State) -> dict[Variable, ExponentialFamily]:
@@ -46,24 +46,24 @@ def beliefs_of_points(state: State) -> dict[Variable, ExponentialFamily]:
     rows, is left out.
     """
     found: dict[Variable, ExponentialFamily] = {}
-    plan = state.plan
-    for variable in plan.order:
-        if not isinstance(state.q[variable], PointMass) or variable not in plan.point:
+    problem = state.problem
+    for variable in problem.order:
+        if not isinstance(state.q[variable], PointMass) or variable not in problem.point:
             continue
-        natural = plan.updates[variable].natural(state.arrays)
+        natural = problem.updates[variable].natural(state.arrays)
         try:
             factor: Any = variable.family.from_natural(natural)
         except ImproperError:
             continue
-        reference = plan.frame.of(variable)
+        reference = problem.coordinates.of(variable)
         found[variable] = factor if reference is None else factor.translate(reference)
     return found
 
 
 def beliefs_about(
-    plan: Plan, factors: Mapping[str, Any], of_points: Mapping[str, ExponentialFamily]
+    problem: Problem, factors: Mapping[str, Any], of_points: Mapping[str, ExponentialFamily]
 ) -> dict[Variable, ExponentialFamily]:
-    """Return the factors of an earlier fit by global variable of a plan for other data.
+    """Return the factors of an earlier fit by global variable of a problem for other data.
 
     Variables of an outer plate, as the proportions of documents, belong to the data and keep their priors.
 
@@ -79,12 +79,15 @@ def beliefs_about(
     PlateError
         If a factor has other repetitions than the variable has with the data.
     """
-    outer = outer_variables(plan.binding.nodes, plan.order)
-    return {v: _belief(plan, v, factors, of_points) for v in plan.order if v not in outer}
+    outer = outer_variables(problem.bound.nodes, problem.order)
+    return {v: _belief(problem, v, factors, of_points) for v in problem.order if v not in outer}
 
 
 def _belief(
-    plan: Plan, variable: Variable, factors: Mapping[str, Any], of_points: Mapping[str, ExponentialFamily]
+    problem: Problem,
+    variable: Variable,
+    factors: Mapping[str, Any],
+    of_points: Mapping[str, ExponentialFamily],
 ) -> ExponentialFamily:
     name = variable.name
     factor = of_points.get(name, factors.get(name))
@@ -99,7 +102,7 @@ def _belief(
             f"the earlier posterior cannot serve as the prior of '{name}': its factor {why}. Fit all rows at once"
         )
     own = [np.shape(array) for array in factor.natural]
-    wanted = [fixed.shape for fixed in plan.updates[variable].fixed]
+    wanted = [fixed.shape for fixed in problem.updates[variable].fixed]
     if own != wanted:
         raise PlateError(
             f"'{name}' has natural parameters of shapes {wanted} with these data, but {own} in the earlier posterior; "

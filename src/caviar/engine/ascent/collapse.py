@@ -17,7 +17,7 @@ from ...language import Indexed, Slot, Variable
 from ...lazy.block_map import largest_of
 from ...numerics.linalg import inverse
 from ..design.keys import StatisticKey
-from .problem import Plan
+from .problem import Problem
 
 __all__ = ["has_collapsed"]
 
@@ -33,23 +33,24 @@ _LEAST_SIZE = 1e-12
 """Size of a component's location, relative to that of the data, below which it counts as zero."""
 
 
-def has_collapsed(plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
+def has_collapsed(problem: Problem, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
     """Whether a flat factor has less than half a row left, or a singular covariance."""
-    flat = [variable for variable in plan.order if plan.binding.is_flat(variable)]
+    flat = [variable for variable in problem.order if problem.bound.is_flat(variable)]
     return any(
-        _is_empty(plan, variable, arrays) or _is_singular(plan, variable, q, arrays) for variable in flat
+        _is_empty(problem, variable, arrays) or _is_singular(problem, variable, q, arrays)
+        for variable in flat
     )
 
 
-def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
+def _is_empty(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
     gates = {
         slot.index.name: slot.index
-        for node in plan.binding.nodes
+        for node in problem.bound.nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
         if slot.node is variable and isinstance(slot.index, Variable)
     }
-    for part in plan.compiled.parts.values():
+    for part in problem.compiled.parts.values():
         if (
             part.factor is None
             or part.stat is None
@@ -59,18 +60,18 @@ def _is_empty(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) 
             continue
         if part.stat.variable in gates and part.stat.statistic == "x":
             gate = gates[part.stat.variable]
-            counts = arrays[part.key][..., ~_known_categories(plan, variable, gate)]
-            if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(plan):
+            counts = arrays[part.key][..., ~_known_categories(problem, variable, gate)]
+            if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(problem):
                 return True
     return False
 
 
-def _known_categories(plan: Plan, variable: Variable, gate: Variable) -> AnyArray:
+def _known_categories(problem: Problem, variable: Variable, gate: Variable) -> AnyArray:
     """Return in which categories of a gate every repetition of a variable is known, and so needs no rows."""
-    known = plan.binding.known.get(variable)
+    known = problem.bound.known.get(variable)
     places = {
         variable.plates.index(slot.expression.plate)
-        for node in plan.binding.nodes
+        for node in problem.bound.nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
         if slot.node is variable and slot.index is gate and isinstance(slot.expression, Indexed)
@@ -81,44 +82,44 @@ def _known_categories(plan: Plan, variable: Variable, gate: Variable) -> AnyArra
     return np.asarray(known.is_known.all(axis=others))
 
 
-def _weight_of_a_row(plan: Plan) -> float:
+def _weight_of_a_row(problem: Problem) -> float:
     """Return 1, or the largest weight if all are smaller: normalised weights make no row less of a row."""
-    weights = plan.binding.row_weights
+    weights = problem.bound.row_weights
     return 1.0 if weights is None else min(1.0, largest_of(weights))
 
 
 def _is_singular(
-    plan: Plan, variable: Variable, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]
+    problem: Problem, variable: Variable, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]
 ) -> bool:
     """Whether a flat precision is so large that the data's rounding decides it."""
     if variable.floor is not None:
         return False
-    for node in plan.binding.observed:
+    for node in problem.bound.observed:
         slots = [slot for slot in node.slots.values() if slot.node is variable]
         statistic = next((s for slot in slots for s in _precisions(slot)), None)
         if statistic is None:
             continue
         precision = arrays[StatisticKey(variable.name, statistic)]
-        narrowest = _sizes(plan, variable, node, q) * _NARROWEST
-        known = plan.binding.known.get(variable)
+        narrowest = _sizes(problem, variable, node, q) * _NARROWEST
+        known = problem.bound.known.get(variable)
         if known is not None:
             narrowest = np.broadcast_to(narrowest, known.is_known.shape)[~known.is_known]
             precision = precision[~known.is_known]
         if node.value_rank == 0:
             return bool(np.any(np.sqrt(precision) * narrowest > 1))
-        most = _MOST_COLLINEAR_WITH_GAPS if node in plan.binding.gaps else _MOST_COLLINEAR
+        most = _MOST_COLLINEAR_WITH_GAPS if node in problem.bound.gaps else _MOST_COLLINEAR
         return _is_matrix_singular(precision, narrowest[..., None], most)
     return False
 
 
-def _sizes(plan: Plan, variable: Variable, leaf: Variable, q: Mapping[Variable, Any]) -> Array:
+def _sizes(problem: Problem, variable: Variable, leaf: Variable, q: Mapping[Variable, Any]) -> Array:
     """Return the size of the numbers that each precision is about: of its component's location, or of all data."""
-    size = plan.frame.size_of(leaf)
-    largest = np.asarray(largest_of(plan.binding.values[leaf]) if size is None else np.max(size))
+    size = problem.coordinates.size_of(leaf)
+    largest = np.asarray(largest_of(problem.bound.values[leaf]) if size is None else np.max(size))
     location = leaf.slots["mean"].node if "mean" in leaf.slots else None
     if not isinstance(location, Variable) or location not in q or location.plates != variable.plates:
         return largest
-    mean, reference = q[location].mean, plan.frame.of(location)
+    mean, reference = q[location].mean, problem.coordinates.of(location)
     mean = np.abs((mean[0] if isinstance(mean, tuple) else mean) + (0.0 if reference is None else reference))
     own = mean.max(axis=-1) if leaf.value_rank else mean
     if variable.tied is not None:

@@ -21,7 +21,7 @@ from .collapse import has_collapsed
 from .elbo import impossible_variable
 from .lost_digits import lost_in_updates
 from .moment import Moment, Visits, Walk
-from .problem import Factors, Plan
+from .problem import Factors, Problem
 from .saddles import beyond_saddle
 from .state import State, Visit, advance, advance_by_batch, begin, updated, with_optimal_locals
 from .status import Status
@@ -65,8 +65,8 @@ class Result:
 
     Attributes
     ----------
-    plan
-        The plan, with the frame that the factors refer to.
+    problem
+        The problem, with the frame that the factors refer to.
     q
         Global factors.
     elbo
@@ -93,7 +93,7 @@ class Result:
         Times that the globals were updated: once an iteration, or once for each batch of rows.
     """
 
-    plan: Plan
+    problem: Problem
     q: Factors
     elbo: float
     trace: Array
@@ -134,7 +134,7 @@ class Settings:
 
 
 def ascend(
-    settings: Settings, plan: Plan, q: Factors, passes: Passes, resumed: Moment | None = None
+    settings: Settings, problem: Problem, q: Factors, passes: Passes, resumed: Moment | None = None
 ) -> Result:
     """Return where coordinate ascent ends from these global factors, or from where an earlier one stood.
 
@@ -142,7 +142,7 @@ def ascend(
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
     moment = (
-        first_moment(settings, plan, q, passes) if resumed is None else _resumed(settings, resumed, passes)
+        first_moment(settings, problem, q, passes) if resumed is None else _resumed(settings, resumed, passes)
     )
     moment = _iterations(settings, moment, passes)
     if moment.status is Status.INTERRUPTED:
@@ -165,7 +165,7 @@ def _resumed(settings: Settings, moment: Moment, passes: Passes) -> Moment:
     """Have the passes go on from a moment; return it."""
     passes.forget()
     passes.memoize(settings.n_batches)
-    passes.go_on(moment.state.plan.rows, moment.kept)
+    passes.go_on(moment.state.problem.rows, moment.kept)
     # whether the earlier one was in float32 still is not known
     passes.refine()
     return moment
@@ -173,7 +173,7 @@ def _resumed(settings: Settings, moment: Moment, passes: Passes) -> Moment:
 
 def _iterations(settings: Settings, moment: Moment, passes: Passes) -> Moment:
     """Return the moment after the last iteration."""
-    per_row = passes.source.total_weight if moment.state.plan.binding.data_plate is not None else 1.0
+    per_row = passes.source.total_weight if moment.state.problem.bound.data_plate is not None else 1.0
     trace = moment.trace
     try:
         record(settings, moment)
@@ -191,7 +191,7 @@ def _iterations(settings: Settings, moment: Moment, passes: Passes) -> Moment:
             change = (after.elbo - moment.state.elbo) / per_row
             trace.append(after.elbo)
             memory, settled = _judged(settings, memory, change)
-            if settled is not None and passes.settle(after.plan.rows):
+            if settled is not None and passes.settle(after.problem.rows):
                 # local factors that begin anew stop short of their optimum alike in each pass
                 settled = None
             why = stopped or settled
@@ -255,7 +255,7 @@ def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
 
 def _result(moment: Moment, passes: Passes, status: Status) -> Result:
     """Return the result that a moment is: the globals were updated once an iteration, or once for each batch in it."""
-    n_updates = moment.n_iter * max(1, passes.n_batches(moment.state.plan.rows))
+    n_updates = moment.n_iter * max(1, passes.n_batches(moment.state.problem.rows))
     return result_of(moment.state, moment.trace, status, n_updates)
 
 
@@ -269,11 +269,11 @@ def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
     return Moment(state, trace, moment.n_iter, np.inf, memory, passes.kept(), saddles=moment.saddles)
 
 
-def first_moment(settings: Settings, plan: Plan, q: Factors, passes: Passes) -> Moment:
+def first_moment(settings: Settings, problem: Problem, q: Factors, passes: Passes) -> Moment:
     """Return the moment before the first iteration: after a pass with the global factors of a start."""
     passes.forget()
     passes.memoize(settings.n_batches)
-    state = begin(plan, q, passes)
+    state = begin(problem, q, passes)
     memory = Memory() if settings.moves_further else None
     return Moment(state, [state.elbo], 0, np.inf, memory, passes.kept())
 
@@ -310,7 +310,7 @@ def result_of(state: State, trace: list[float], status: Status, n_updates: int) 
     terms = state.objective.by_factor()
     lost_in, lost = _lost(state)
     return Result(
-        state.plan,
+        state.problem,
         state.q,
         state.elbo,
         np.array(trace),
@@ -321,7 +321,7 @@ def result_of(state: State, trace: list[float], status: Status, n_updates: int) 
         lost_in if lost > _TOLERATED_ERROR else "",
         lost,
         beliefs_of_points(state),
-        impossible_variable(state.plan, state.arrays),
+        impossible_variable(state.problem, state.arrays),
         n_updates,
     )
 
@@ -361,11 +361,11 @@ def _step_by_batches(
         nonlocal now
         before, earlier = now or updated(state, passes), last_time.get(batch)
         if settings.accelerate:
-            last_time[batch] = Visit(before.after.plan, before.after.natural)
+            last_time[batch] = Visit(before.after.problem, before.after.natural)
         now = advance_by_batch(before, passes, batch, earlier)
         return now.after, None
 
-    for batch in range(passes.n_batches(state.plan.rows)):
+    for batch in range(passes.n_batches(state.problem.rows)):
         after, _, stopped = _checked(state, lambda state, batch=batch: visit(state, batch))
         if after is None or stopped is not None:
             return after, Visits(now, last_time), stopped
@@ -387,17 +387,17 @@ def _checked(
     try:
         after, memory = step(state)
     except ImproperError as error:
-        if not any(state.plan.binding.is_flat(variable) for variable in state.plan.order):
-            refuse_far_priors(state.plan.binding, state.plan.frame)
+        if not any(state.problem.bound.is_flat(variable) for variable in state.problem.order):
+            refuse_far_priors(state.problem.bound, state.problem.coordinates)
             raise
         log.info("collapsed: %s", error)
         return None, None, Status.COLLAPSED
-    if has_collapsed(after.plan, after.q, after.arrays):
+    if has_collapsed(after.problem, after.q, after.arrays):
         # at the edge of a family updates may be nonsense: a state that fell is not kept
         kept = np.isfinite(after.elbo) and not after.fell_at
         return after if kept else None, memory, Status.COLLAPSED
     if after.fell_at:
-        refuse_far_priors(state.plan.binding, state.plan.frame)
+        refuse_far_priors(state.problem.bound, state.problem.coordinates)
         warnings.warn(
             f"the update of {after.fell_at}. Exact coordinate ascent cannot do that: either widths in the data differ "
             f"by more than double precision holds, or it is a bug; then please report it, with the model and data.",

@@ -12,7 +12,7 @@ from ...families import ExponentialFamily
 from ...language import Variable
 from ..design.keys import StatisticKey
 from ..local.statistics import Summary
-from .problem import Plan
+from .problem import Problem
 
 __all__ = ["ZEROS_BY_ROUNDING", "Objective", "impossible_variable"]
 
@@ -23,38 +23,38 @@ ZEROS_BY_ROUNDING = 1e-9
 class Objective:
     """The objective, held term by term, so that an update recomputes only what it touches."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._terms = plan.compiled.terms
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._terms = problem.compiled.terms
         self._values = np.zeros(len(self._terms))
         self._own: dict[str, float] = {}
-        self._zeros = plan.compiled.zero_terms
+        self._zeros = problem.compiled.zero_terms
         self._is_impossible = False
         self._diverging: dict[Variable, float] = {}
         """Variables whose own terms are told as a divergence, and the size of these terms."""
         self.value = 0.0
         """Sum of all terms and entropies; minus infinity where factors meet a known probability of zero."""
-        certain = {variable for factor in plan.factors for variable in factor.certain}
+        certain = {variable for factor in problem.factors for variable in factor.certain}
         self._told = [i for i, term in enumerate(self._terms) if term.owner in certain]
         """Terms that are 0: entropies of local factors are divergences from these priors."""
-        updated = {variable.name for variable in plan.updates}
+        updated = {variable.name for variable in problem.updates}
         self._with_parts = [
             i
             for i, t in enumerate(self._terms)
-            if plan.factors
+            if problem.factors
             and t.owner not in certain
             and any(not _is_global(key, updated) for key in t.contraction.keys)
         ]
 
     @classmethod
-    def of(cls, plan: Plan, values: Array, own: Mapping[str, float]) -> Objective:
+    def of(cls, problem: Problem, values: Array, own: Mapping[str, float]) -> Objective:
         """Return the objective of these values of the terms and entropies."""
-        objective = cls(plan)
+        objective = cls(problem)
         if values.shape != objective._values.shape:
             raise ValueError(f"{values.shape} values of {len(objective._terms)} terms")
         objective._values, objective._own = values, dict(own)
         # which of them are divergences is not told: constants are looked at again
-        objective._diverging = dict.fromkeys(plan.own_terms, 0.0)
+        objective._diverging = dict.fromkeys(problem.own_terms, 0.0)
         objective._summed()
         return objective
 
@@ -71,7 +71,7 @@ class Objective:
     def copy(self) -> Objective:
         """Return a copy whose changes leave this one alone."""
         other = Objective.__new__(Objective)
-        other.plan, other._terms, other._with_parts = self.plan, self._terms, self._with_parts
+        other.problem, other._terms, other._with_parts = self.problem, self._terms, self._with_parts
         other._told = self._told
         other._values, other._own, other.value = self._values.copy(), dict(self._own), self.value
         other._zeros, other._is_impossible = self._zeros, self._is_impossible
@@ -87,9 +87,9 @@ class Objective:
 
     def set_factor(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> float:
         """Return the objective after the update of a global factor."""
-        for i in self.plan.updates[variable].terms:
+        for i in self.problem.updates[variable].terms:
             self._values[i] = self._terms[i].contraction.value(arrays)
-        self._own[variable.name] = self.plan.own_entropy(variable, factor)
+        self._own[variable.name] = self.problem.own_entropy(variable, factor)
         self._without_cancellation(variable, factor, arrays)
         return self._summed(arrays)
 
@@ -98,7 +98,9 @@ class Objective:
         for i, term in enumerate(self._terms):
             self._values[i] = term.contraction.value(arrays)
         self._values[self._told] = 0.0
-        self._own = {variable.name: self.plan.own_entropy(variable, factor) for variable, factor in q.items()}
+        self._own = {
+            variable.name: self.problem.own_entropy(variable, factor) for variable, factor in q.items()
+        }
         for variable, factor in q.items():
             self._without_cancellation(variable, factor, arrays)
         self._own |= summary.entropies
@@ -108,7 +110,7 @@ class Objective:
         self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]
     ) -> None:
         """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
-        own = self.plan.own_terms.get(variable)
+        own = self.problem.own_terms.get(variable)
         if own is None or not isinstance(factor, ExponentialFamily):
             return
         if variable in self._diverging:
@@ -121,7 +123,7 @@ class Objective:
 
     def _summed(self, arrays: Mapping[Hashable, Array] | None = None) -> float:
         if self._zeros and arrays is not None:
-            self._is_impossible = bool(impossible_variable(self.plan, arrays))
+            self._is_impossible = bool(impossible_variable(self.problem, arrays))
         if self._is_impossible:
             self.value = -np.inf
             return self.value
@@ -155,7 +157,7 @@ class Objective:
                 (term.contraction.magnitude(arrays) if value else 0.0, term.owner.name)
                 for term, value in zip(self._terms, self._values, strict=True)
             ]
-        names = {factor.key: factor.name for factor in self.plan.factors}
+        names = {factor.key: factor.name for factor in self.problem.factors}
         sizes += [(abs(value), names.get(key, key)) for key, value in self._own.items()]
         size, name = max(sizes, default=(0.0, ""))
         return (name, size) if np.isfinite([size for size, _ in sizes]).all() else ("", 0.0)
@@ -164,7 +166,7 @@ class Objective:
         """Return the objective by factor: expected log density of its variables plus its entropy."""
         names: dict[str, str] = {}
         totals: dict[str, float] = {}
-        for factor in self.plan.factors:
+        for factor in self.problem.factors:
             names.update(dict.fromkeys((variable.name for variable in factor.variables), factor.name))
         for term, value in zip(self._terms, self._values, strict=True):
             name = names.get(term.owner.name, term.owner.name)
@@ -175,7 +177,7 @@ class Objective:
         return totals
 
 
-def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
+def impossible_variable(problem: Problem, arrays: Mapping[Any, Array]) -> str:
     """Return the name of a variable in whose density factors meet known probabilities of zero, or nothing.
 
     Parameters
@@ -183,8 +185,8 @@ def impossible_variable(plan: Plan, arrays: Mapping[Any, Array]) -> str:
     arrays
         Expected statistics of the globals, and sums over the rows.
     """
-    for term in plan.compiled.zero_terms:
-        if term.contraction.value(arrays) > ZEROS_BY_ROUNDING * plan.binding.n_rows:
+    for term in problem.compiled.zero_terms:
+        if term.contraction.value(arrays) > ZEROS_BY_ROUNDING * problem.bound.n_rows:
             return term.owner.name
     return ""
 

@@ -24,10 +24,10 @@ from ..design.keys import ColumnKey, StatisticKey, SumKey
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, Rows
 from ..rows.by_row import sums_by_row
-from ..rows.e_step import RowPass
+from ..rows.e_step import IndependentRows
 from ..rows.tasks import RowSource, rows_at
 from .elbo import ZEROS_BY_ROUNDING
-from .problem import Plan
+from .problem import Problem
 
 __all__ = ["known_zeros", "refuse_impossible", "zeros_by_row"]
 
@@ -38,7 +38,7 @@ _REMEDY = (
 )
 
 
-def refuse_impossible(plan: Plan, source: RowSource) -> None:
+def refuse_impossible(problem: Problem, source: RowSource) -> None:
     """Refuse data to which known probabilities of zero leave no possibility: the first such row is named.
 
     Rows of weight 0 may be impossible. Of the rows of a chain each is looked at by itself; that a sequence has no path
@@ -49,35 +49,35 @@ def refuse_impossible(plan: Plan, source: RowSource) -> None:
     DataError
         If a row, or an observed value that is not one of the rows, is impossible.
     """
-    terms = [term for term in plan.compiled.zero_terms if _is_known(term)]
+    terms = [term for term in problem.compiled.zero_terms if _is_known(term)]
     for term in terms:
         if not term.contraction.keys and term.contraction.value({}) > ZEROS_BY_ROUNDING:
-            value = plan.binding.values[term.owner]
+            value = problem.bound.values[term.owner]
             raise DataError(
                 f"the data of '{term.owner.name}' are impossible: their known probability is 0 ({_written(value)}). "
                 f"Correct them, or give what may happen a probability above 0"
             )
-    zeros = known_zeros(plan)
+    zeros = known_zeros(problem)
     if zeros is None:
         return
-    assert isinstance(plan.rows, RowPass)
-    look = _Look(plan.rows, *zeros)
+    assert isinstance(problem.rows, IndependentRows)
+    look = _Look(problem.rows, *zeros)
     for first, found in map_runs(look, source, source.n_rows, look.block_rows):
         if found is not None:
             position, place = found
             at = first + position
             row = rows_at(source, (at, at + 1), every=True)
-            raise DataError(_why(plan.rows, [term for term in terms if term.contraction.keys], row, place))
+            raise DataError(_why(problem.rows, [term for term in terms if term.contraction.keys], row, place))
 
 
-def known_zeros(plan: Plan) -> tuple[Coefficients, Arrays] | None:
+def known_zeros(problem: Problem) -> tuple[Coefficients, Arrays] | None:
     """Return what :func:`zeros_by_row` needs to count zeros that depend on the rows alone; None without any."""
-    terms = [term for term in plan.compiled.zero_terms if term.contraction.keys and _is_known(term)]
-    return _coefficients(plan.rows, terms) if terms and isinstance(plan.rows, RowPass) else None
+    terms = [term for term in problem.compiled.zero_terms if term.contraction.keys and _is_known(term)]
+    return _coefficients(problem.rows, terms) if terms and isinstance(problem.rows, IndependentRows) else None
 
 
 def zeros_by_row(
-    row_pass: RowPass, zeros: Coefficients, static: Arrays, rows: Rows, scratch: Workspace
+    row_pass: IndependentRows, zeros: Coefficients, static: Arrays, rows: Rows, scratch: Workspace
 ) -> Array:
     """Return how many known probabilities of zero each row meets at the least, shape (B,).
 
@@ -109,7 +109,7 @@ def _fewest(factor: LocalFactor, zeros: Array, rows: Rows) -> Array:
 class _Look:
     """Finds the first impossible row of a run: its position there, and its place among the user's rows."""
 
-    rows: RowPass
+    rows: IndependentRows
     zeros: Coefficients
     static: Arrays
     scratch: Workspace = field(default_factory=Workspace)
@@ -144,7 +144,7 @@ def _is_known(term: GlobalTerm) -> bool:
     return all(isinstance(key, SumKey) and len(key.local) <= 1 for key in term.contraction.keys)
 
 
-def _coefficients(row_pass: RowPass, terms: Iterable[GlobalTerm]) -> tuple[Coefficients, Arrays]:
+def _coefficients(row_pass: IndependentRows, terms: Iterable[GlobalTerm]) -> tuple[Coefficients, Arrays]:
     """Return the coefficients of terms of known values, for local variables and for the sums without any."""
     parts: Arrays = {}
     for term in terms:
@@ -155,7 +155,7 @@ def _coefficients(row_pass: RowPass, terms: Iterable[GlobalTerm]) -> tuple[Coeff
     return Coefficients(row_pass.matrices(parts), parts), parts
 
 
-def _why(row_pass: RowPass, terms: Sequence[GlobalTerm], row: Rows, place: int) -> str:
+def _why(row_pass: IndependentRows, terms: Sequence[GlobalTerm], row: Rows, place: int) -> str:
     """Say which values make a row impossible."""
     scratch = Workspace()
     every, _ = _coefficients(row_pass, terms)

@@ -19,7 +19,7 @@ from ..._errors import ImproperError
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Node, Variable
-from ..binding.clamped.factor import PartlyKnown
+from ..binding.clamped.factor import ClampedFactor
 from .state import State
 
 __all__ = ["lost_in_updates", "nearly_singular"]
@@ -39,10 +39,10 @@ def lost_in_updates(state: State) -> tuple[str, float]:
     to go. Factors whose parameters are plain sums are not looked at.
     """
     worst = ("", 0.0)
-    for variable in state.plan.order:
+    for variable in state.problem.order:
         if not isinstance(state.q[variable], ExponentialFamily) or not _is_derived(variable):
             continue
-        update = state.plan.updates[variable]
+        update = state.problem.updates[variable]
         with np.errstate(all="ignore"):
             natural, size = update.natural(state.arrays), update.magnitude(state.arrays)
             try:
@@ -86,7 +86,7 @@ def nearly_singular(nodes: tuple[Node, ...], q: Mapping[Variable, Any]) -> str:
         if slot.role.adds_up and slot.role.rank == 1
     }
     for variable, own in q.items():
-        factor = own.unknown if isinstance(own, PartlyKnown) else own
+        factor = own.unknown if isinstance(own, ClampedFactor) else own
         precision = getattr(factor, "mean_precision", getattr(factor, "precision", None))
         if variable in coefficients and precision is not None and _least_share(precision) < _LEAST_SHARE:
             return variable.name

@@ -10,7 +10,7 @@ from ..._typing import Statistics
 from ...language import Variable
 from ..rows.row_map import Kept
 from .acceleration import Memory
-from .problem import Factors, Plan
+from .problem import Factors, Problem
 from .state import State, Updated, Visit
 from .status import Status
 
@@ -82,8 +82,8 @@ class Walk:
 
     Attributes
     ----------
-    plan, q
-        The global factors, and the plan whose reference points they are measured from.
+    problem, q
+        The global factors, and the problem whose reference points they are measured from.
     natural
         The natural parameters that they were made of.
     objectives
@@ -103,7 +103,7 @@ class Walk:
         Why no step follows; None if one may.
     """
 
-    plan: Plan
+    problem: Problem
     q: Factors
     natural: Mapping[Variable, Statistics]
     objectives: Sequence[float]

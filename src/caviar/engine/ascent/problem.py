@@ -1,7 +1,7 @@
-"""The plan: a compiled model with everything the loop asks for.
+"""The problem: a compiled model with everything the loop asks for.
 
-A row of data goes: rows -> :meth:`RowPass.summarize` (local factors at their optimum; sums over rows) -> reduced sums
--> :meth:`Plan.update` (one global factor at its optimum) -> :class:`Objective`.
+A row of data goes: rows -> :meth:`IndependentRows.summarize` (local factors at their optimum; sums over rows) -> reduced
+sums -> :meth:`Problem.update` (one global factor at its optimum) -> :class:`Objective`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..._errors import ImproperError, ModelError
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Variable, base_terms_of
-from ..binding.bound_model import Binding
-from ..binding.clamped.factor import PartlyKnown
+from ..binding.bound_model import BoundModel
+from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
-from ..binding.coordinates import Frame
+from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
 from ..compiled.compiler import Compiled
 from ..compiled.contraction import Contraction, Factor
@@ -32,9 +32,9 @@ from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
-from ..rows.row_model import BlockPass
+from ..rows.row_model import RowModel
 
-__all__ = ["Factors", "Plan", "RowsOfPlan", "extreme_parameter", "statistics_of"]
+__all__ = ["CompiledRows", "Factors", "Problem", "extreme_parameter", "statistics_of"]
 
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
@@ -44,22 +44,22 @@ _FAR_FROM_ONE = 20
 
 
 @dataclass(frozen=True)
-class RowsOfPlan:
+class CompiledRows:
     """Compiled terms, the model that summarises rows, and where categories are measured from."""
 
     compiled: Compiled
-    model: BlockPass
+    model: RowModel
     recentrings: Mapping[LocalFactor, Sequence[Recentring]]
 
 
-class Plan:
+class Problem:
     """A model bound to data, compiled, with its factors.
 
     Parameters
     ----------
-    binding
+    bound
         The model's nodes and data.
-    frame
+    coordinates
         Reference points of the locations.
     factors
         Local factors.
@@ -73,35 +73,35 @@ class Plan:
 
     def __init__(
         self,
-        binding: Binding,
-        frame: Frame,
+        bound: BoundModel,
+        coordinates: Coordinates,
         factors: Sequence[LocalFactor],
         order: Sequence[Variable],
         point: frozenset[Variable],
-        compile_rows: Callable[[Binding, Frame, Sequence[LocalFactor]], RowsOfPlan],
+        compile_rows: Callable[[BoundModel, Coordinates, Sequence[LocalFactor]], CompiledRows],
     ) -> None:
         self._compile_rows = compile_rows
-        self.point = point | {variable for variable, known in binding.known.items() if known.are_all}
-        if any(variable in self.point or variable in binding.beliefs for variable in binding.seen):
+        self.point = point | {variable for variable, known in bound.known.items() if known.are_all}
+        if any(variable in self.point or variable in bound.beliefs for variable in bound.seen):
             # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
-            local = {variable: own for variable, own in binding.seen.items() if binding.is_local(variable)}
-            binding = replace(binding, seen={**local, **seen_globals(binding, self.point)})
-        self.binding = binding
-        self.frame = frame
+            local = {variable: own for variable, own in bound.seen.items() if bound.is_local(variable)}
+            bound = replace(bound, seen={**local, **seen_globals(bound, self.point)})
+        self.bound = bound
+        self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
         self._keys: dict[Variable, list[StatisticKey]] = {
             variable: [StatisticKey(variable.name, name) for name in variable.family.statistics]
-            for variable in binding.latent
+            for variable in bound.latent
         }
-        own_rows = compile_rows(binding, frame, self.factors)
+        own_rows = compile_rows(bound, coordinates, self.factors)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
         terms = self.compiled.terms
-        self.updates = updates_of(self.order, terms, binding)
-        self.own_terms = own_terms_of(self.order, terms, binding, frame)
-        self._zeros = updates_of(self.order, self.compiled.zero_terms, binding)
+        self.updates = updates_of(self.order, terms, bound)
+        self.own_terms = own_terms_of(self.order, terms, bound, coordinates)
+        self._zeros = updates_of(self.order, self.compiled.zero_terms, bound)
         self.base_terms = {
-            variable: _base_contractions(variable, binding) for variable in (*self.point, *binding.known)
+            variable: _base_contractions(variable, bound) for variable in (*self.point, *bound.known)
         }
         self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
@@ -111,25 +111,25 @@ class Plan:
                 f"global variables may depend on its states"
             )
 
-    def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Plan:
-        """Return this plan with factors of an earlier fit, measured from the user's origin, in the place of priors."""
-        binding = replace(self.binding, beliefs=beliefs)
-        return Plan(binding, self.frame, self.factors, self.order, self.point, self._compile_rows)
+    def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Problem:
+        """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""
+        bound = replace(self.bound, beliefs=beliefs)
+        return Problem(bound, self.coordinates, self.factors, self.order, self.point, self._compile_rows)
 
-    def measured_from(self, frame: Frame) -> Plan:
-        """Return this plan with other reference points."""
-        return Plan(self.binding, frame, self.factors, self.order, self.point, self._compile_rows)
+    def measured_from(self, coordinates: Coordinates) -> Problem:
+        """Return this problem with other reference points."""
+        return Problem(self.bound, coordinates, self.factors, self.order, self.point, self._compile_rows)
 
-    def updating(self, variables: Sequence[Variable]) -> Plan:
-        """Return this plan with updates of these globals only; the factors of the others stay as they are given."""
+    def updating(self, variables: Sequence[Variable]) -> Problem:
+        """Return this problem with updates of these globals only; the factors of the others stay as they are given."""
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
             return other
-        return Plan(self.binding, self.frame, self.factors, variables, self.point, self._compile_rows)
+        return Problem(self.bound, self.coordinates, self.factors, variables, self.point, self._compile_rows)
 
-    def with_rows(self, rows: BlockPass) -> Plan:
-        """Return this plan with another way to summarise its rows."""
+    def with_rows(self, rows: RowModel) -> Problem:
+        """Return this problem with another way to summarise its rows."""
         other = copy(self)
         other.rows = rows
         return other
@@ -137,7 +137,7 @@ class Plan:
     @property
     def n_natural(self) -> int:
         """Numbers that the natural parameters of all globals consist of."""
-        size = self.binding.size
+        size = self.bound.size
         return sum(
             math.prod(size(Axis(plate)) for plate in variable.plates_of(statistic))
             * math.prod(size(Axis(variable, letter)) for letter in variable.letters[statistic])
@@ -150,7 +150,7 @@ class Plan:
 
         Repetitions that are known are at their values, whatever the natural parameters are there.
         """
-        known = self.binding.known.get(variable)
+        known = self.bound.known.get(variable)
         if known is None:
             return self._factor(variable, natural)
         if known.are_all:
@@ -160,7 +160,7 @@ class Plan:
             unknown = self._factor(variable, known.filled(natural))[~known.is_known]
         else:
             unknown = self._factor(variable, known.unknown(natural))
-        return known.factor(variable, unknown, self.frame.of(variable))
+        return known.factor(variable, unknown, self.coordinates.of(variable))
 
     def _factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         try:
@@ -172,10 +172,14 @@ class Plan:
                 raise ImproperError(_why_no_mode(variable, str(error))) from error
             raise ImproperError(_why_improper(variable, str(error))) from error
 
-    def with_known(self, variable: Variable, factor: Any, frame: Frame | None = None) -> Any:
-        """Return a factor, measured from a frame (the plan's), with the repetitions that are known at their values."""
-        known = self.binding.known.get(variable)
-        return factor if known is None else known.over(variable, factor, (frame or self.frame).of(variable))
+    def with_known(self, variable: Variable, factor: Any, coordinates: Coordinates | None = None) -> Any:
+        """Return a factor, in some coordinates (the problem's), with the repetitions that are known at their values."""
+        known = self.bound.known.get(variable)
+        return (
+            factor
+            if known is None
+            else known.over(variable, factor, (coordinates or self.coordinates).of(variable))
+        )
 
     def update(self, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
         """Return the optimal factor of a global variable, the others fixed."""
@@ -210,8 +214,8 @@ class Plan:
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
-        seen = self.binding.seen.get(variable)
-        if isinstance(factor, PartlyKnown):
+        seen = self.bound.seen.get(variable)
+        if isinstance(factor, ClampedFactor):
             names, known = variable.family.statistics, factor.statistics_of_known
             points: Arrays = {
                 StatisticKey(variable.name, s): value for s, value in zip(names, known, strict=True)
@@ -231,12 +235,12 @@ class Plan:
         """Return the log density of the family's own measure at points, which is linear in their statistics."""
         contractions = self.base_terms.get(variable)
         if contractions is None:
-            contractions = _base_contractions(variable, self.binding)
+            contractions = _base_contractions(variable, self.bound)
         return sum(contraction.value(arrays) for contraction in contractions)
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
-        losses = (own.worst_loss(self.frame, q, coefficients) for own in self._every_recentring())
+        losses = (own.worst_loss(self.coordinates, q, coefficients) for own in self._every_recentring())
         return max(losses, default=0.0)
 
     def _every_recentring(self) -> Iterator[Recentring]:
@@ -244,8 +248,8 @@ class Plan:
 
     def recentred(
         self, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool = False
-    ) -> tuple[Plan, dict[Variable, Any]]:
-        """Return the plan and factors with centres where digits would be lost without; this plan if they are right.
+    ) -> tuple[Problem, dict[Variable, Any]]:
+        """Return the problem and factors with centres where digits would be lost without; this one if they are right.
 
         Parameters
         ----------
@@ -253,28 +257,31 @@ class Plan:
             Whether categories whose own point is not needed go back to the common one.
         """
         offsets = {
-            own: own.offsets(self.frame, q, coefficients, may_return=may_return)
+            own: own.offsets(self.coordinates, q, coefficients, may_return=may_return)
             for own in self._every_recentring()
         }
         return self._displaced(q, offsets)
 
     def centred_on(
         self, parts: Mapping[Hashable, Array], q: Mapping[Variable, Any]
-    ) -> tuple[Plan, dict[Variable, Any]]:
-        """Return the plan and factors with centres on the means of categories whose rows are far out."""
+    ) -> tuple[Problem, dict[Variable, Any]]:
+        """Return the problem and factors with centres on the means of categories whose rows are far out."""
         return self._displaced(q, {own: own.offsets_from(parts) for own in self._every_recentring()})
 
     def _displaced(
         self, q: Mapping[Variable, Any], offsets: Mapping[Recentring, Array | None]
-    ) -> tuple[Plan, dict[Variable, Any]]:
-        frame, factors = self.frame, dict(q)
+    ) -> tuple[Problem, dict[Variable, Any]]:
+        coordinates, factors = self.coordinates, dict(q)
         for own, offset in offsets.items():
             if offset is not None:
-                before, frame = frame, frame.displaced(own.group, own.factor.variables[0], offset)
-                factors = own.translated(factors, frame.moved_since(before, own.group))
-        if frame is self.frame:
+                before, coordinates = (
+                    coordinates,
+                    coordinates.displaced(own.group, own.factor.variables[0], offset),
+                )
+                factors = own.translated(factors, coordinates.moved_since(before, own.group))
+        if coordinates is self.coordinates:
             return self, factors
-        return self.measured_from(frame), factors
+        return self.measured_from(coordinates), factors
 
 
 def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
@@ -309,11 +316,11 @@ def _why_improper(variable: Variable, reason: str) -> str:
     )
 
 
-def statistics_of(plan: Plan, q: Factors) -> dict[Hashable, Array]:
+def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     """Return the expected statistics of all global factors, by key."""
     arrays: dict[Hashable, Array] = {}
     for variable, factor in q.items():
-        arrays.update(plan.statistics(variable, factor))
+        arrays.update(problem.statistics(variable, factor))
     return arrays
 
 
@@ -329,9 +336,9 @@ def extreme_parameter(variable: Variable) -> str:
     return said if farthest > _FAR_FROM_ONE else ""
 
 
-def _base_contractions(variable: Variable, binding: Binding) -> list[Contraction]:
+def _base_contractions(variable: Variable, bound: BoundModel) -> list[Contraction]:
     contractions = []
     for term in base_terms_of(variable):
         factors = [Factor(StatisticKey(op.node.name, op.statistic), op.axes) for op in term.operands]
-        contractions.append(Contraction(term.coefficient, factors, [], term.axes, binding.size))
+        contractions.append(Contraction(term.coefficient, factors, [], term.axes, bound.size))
     return contractions

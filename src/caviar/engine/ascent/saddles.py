@@ -33,7 +33,7 @@ from ..design.keys import StatisticKey
 from ..rows.row_map import Passes
 from .acceleration import Move
 from .collapse import has_collapsed
-from .problem import Plan
+from .problem import Problem
 from .state import (
     Naturals,
     State,
@@ -102,20 +102,20 @@ _LEAST_OF_LONG = 1e-2
 _LONGEST = 4_096.0
 
 
-def may_have_saddles(plan: Plan) -> bool:
+def may_have_saddles(problem: Problem) -> bool:
     """Return whether a model has what a saddle point is made of: labels to be found, or locations that are multiplied.
 
     Elsewhere nothing can change places, nor its sign.
     """
-    hidden = set(plan.binding.latent)
-    if not plan.order or plan.rows.begins_anew:
+    hidden = set(problem.bound.latent)
+    if not problem.order or problem.rows.begins_anew:
         # documents are brought near their optimum only, which leaves no digits for differences
         return False
     if any(isinstance(variable, Label) and (variable.categories or 1) > 1 for variable in hidden):
         return True
     if any(isinstance(variable, LinearGaussianChain) for variable in hidden):
         return True
-    return any(True for _ in multiplied_together(plan.binding.nodes, hidden))
+    return any(True for _ in multiplied_together(problem.bound.nodes, hidden))
 
 
 def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -> State | None:
@@ -132,10 +132,10 @@ def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -
     number
         Of the saddle point among those of this fit, so that each is looked at from another direction.
     """
-    if not may_have_saddles(state.plan) or (state.plan.factors and not passes.source.total_weight > 0):
+    if not may_have_saddles(state.problem) or (state.problem.factors and not passes.source.total_weight > 0):
         return None
     if not state.natural:
-        state = replace(state, natural=_updates_at(state.plan, state.arrays))
+        state = replace(state, natural=_updates_at(state.problem, state.arrays))
     held, found = passes.held(None), None
     try:
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -164,28 +164,28 @@ class _Response:
     """
 
     def __init__(self, state: State, passes: Passes) -> None:
-        self._plan, self._arrays, self._natural = state.plan, dict(state.arrays), state.natural
+        self._problem, self._arrays, self._natural = state.problem, dict(state.arrays), state.natural
         # sums without local factors never change
-        self._passes = passes.share(state.plan.rows, _ROWS) if state.plan.factors else None
-        self._place = joined(state.plan, self._natural)
+        self._passes = passes.share(state.problem.rows, _ROWS) if state.problem.factors else None
+        self._place = joined(state.problem, self._natural)
         self._expected = self._expected_at(self._place)
         self._carried: Mapping[int, Any] = {}
-        if self._passes is not None and self._plan.rows.keeps_locals:
+        if self._passes is not None and self._problem.rows.keeps_locals:
             # all differences are of passes that begin alike: what these lack of the optimum is no part of any
             self._updates_at(self._expected)
             self._carried = self._passes.carried
         if self._has_sums_of(passes):
-            self._updates = joined(self._plan, _updates_at(self._plan, self._arrays))
+            self._updates = joined(self._problem, _updates_at(self._problem, self._arrays))
         else:
             self._updates = self._updates_at(self._expected)
 
     def _has_sums_of(self, passes: Passes) -> bool:
         """Return whether the sums of the state are already those of a pass at its factors over the rows used here."""
-        if self._plan.rows.keeps_locals or passes.n_batches(self._plan.rows):
+        if self._problem.rows.keeps_locals or passes.n_batches(self._problem.rows):
             return False
         if self._passes is not None and self._passes.source.n_rows < passes.source.n_rows:
             return False
-        return np.array_equal(self._expected, expected_of(self._plan, self._natural, self._arrays))
+        return np.array_equal(self._expected, expected_of(self._problem, self._natural, self._arrays))
 
     @property
     def size(self) -> int:
@@ -204,8 +204,8 @@ class _Response:
     def drawn(self, rng: np.random.Generator) -> Array:
         """Return a change of the expected statistics by about a standard deviation: to those of a draw, (P,)."""
         moved = []
-        for variable in self._plan.order:
-            own, known = self._natural[variable], self._plan.binding.known.get(variable)
+        for variable in self._problem.order:
+            own, known = self._natural[variable], self._problem.bound.known.get(variable)
             if known is not None and known.are_all:
                 moved += [np.zeros(eta.size) for eta in own]
                 continue
@@ -217,29 +217,29 @@ class _Response:
 
     def _expected_at(self, natural: Array) -> Array:
         arrays: dict[Hashable, Array] = {}
-        for variable, own in apart(self._plan, self._natural, natural).items():
-            arrays.update(self._plan.statistics(variable, self._plan.factor(variable, own)))
-        return expected_of(self._plan, self._natural, arrays)
+        for variable, own in apart(self._problem, self._natural, natural).items():
+            arrays.update(self._problem.statistics(variable, self._problem.factor(variable, own)))
+        return expected_of(self._problem, self._natural, arrays)
 
     def _updates_at(self, expected: Array) -> Array:
         arrays, start = dict(self._arrays), 0
-        for variable in self._plan.order:
+        for variable in self._problem.order:
             for name, eta in zip(variable.family.statistics, self._natural[variable], strict=True):
                 arrays[StatisticKey(variable.name, name)] = expected[start : start + eta.size].reshape(
                     eta.shape
                 )
                 start += eta.size
-        coefficients = self._plan.rows.coefficients(arrays)
+        coefficients = self._problem.rows.coefficients(arrays)
         if self._passes is not None:
             self._passes.carried = dict(self._carried) or self._passes.carried
-            for _ in range(_ROUNDS if self._plan.rows.keeps_locals else 1):
-                arrays.update(self._passes.summarize(self._plan.rows, coefficients).parts)
-        return joined(self._plan, _updates_at(self._plan, arrays))
+            for _ in range(_ROUNDS if self._problem.rows.keeps_locals else 1):
+                arrays.update(self._passes.summarize(self._problem.rows, coefficients).parts)
+        return joined(self._problem, _updates_at(self._problem, arrays))
 
 
-def _updates_at(plan: Plan, arrays: Mapping[Hashable, Array]) -> Naturals:
+def _updates_at(problem: Problem, arrays: Mapping[Hashable, Array]) -> Naturals:
     """Return the natural parameters of the update of each global, the others as they are."""
-    return {variable: plan.updates[variable].natural(arrays) for variable in plan.order}
+    return {variable: problem.updates[variable].natural(arrays) for variable in problem.order}
 
 
 def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[float, Array]:
@@ -305,7 +305,7 @@ def _swept(state: State, way: Array, passes: Passes, least: float) -> State | No
         passes.put_back(held)
         reached = _far(state, signed, passes)
         for left in range(_SWEEPS, 0, -1):
-            if reached.fell_at or has_collapsed(reached.plan, reached.q, reached.arrays):
+            if reached.fell_at or has_collapsed(reached.problem, reached.q, reached.arrays):
                 break
             if reached.elbo > state.elbo + least:
                 return reached
@@ -325,18 +325,18 @@ def _far(state: State, way: Array, passes: Passes) -> State:
     """
     fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 4.0
     moves, reached = _moves_of_locations(state, way), state
-    directions = apart(state.plan, state.natural, way)
-    most = {v: _most(state, v, directions[v]) for v in state.plan.order if v not in moves}
+    directions = apart(state.problem, state.natural, way)
+    most = {v: _most(state, v, directions[v]) for v in state.problem.order if v not in moves}
     while step < _LONGEST:
         q = dict(state.q)
-        for variable in state.plan.order:
+        for variable in state.problem.order:
             if variable in moves:
                 moved = state.q[variable].translate(step * moves[variable])
-                q[variable] = state.plan.with_known(variable, moved)
+                q[variable] = state.problem.with_known(variable, moved)
             else:
                 own = _further(state.natural[variable], directions[variable], min(step, most[variable]))
-                q[variable] = state.plan.factor(variable, own)
-        reached = begin(state.plan, q, passes)
+                q[variable] = state.problem.factor(variable, own)
+        reached = begin(state.problem, q, passes)
         if not reached.elbo > state.elbo - fall:
             break
         step *= 8
@@ -348,7 +348,7 @@ def _most(state: State, variable: Variable, direction: Statistics) -> float:
     step = 2 * _LONGEST
     while step > _EPSILON:
         try:
-            state.plan.factor(variable, _further(state.natural[variable], direction, step))
+            state.problem.factor(variable, _further(state.natural[variable], direction, step))
         except ImproperError:
             step /= 2
         else:
@@ -362,12 +362,12 @@ def _further(natural: Statistics, direction: Statistics, step: float) -> Statist
 
 def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
     """Return by how much the means of locations change with a change of all natural parameters."""
-    near = apart(state.plan, state.natural, joined(state.plan, state.natural) + _EPSILON * way)
+    near = apart(state.problem, state.natural, joined(state.problem, state.natural) + _EPSILON * way)
     found = {}
-    for variable in state.plan.order:
+    for variable in state.problem.order:
         factor = state.q[variable]
         if any(slot.role.moves for slot in variable.slots.values()) and hasattr(factor, "translate"):
-            ends = (own.mean for own in (state.plan.factor(variable, near[variable]), factor))
+            ends = (own.mean for own in (state.problem.factor(variable, near[variable]), factor))
             new, old = (np.asarray(mean[0] if isinstance(mean, tuple) else mean) for mean in ends)
             found[variable] = (new - old) / _EPSILON
     return found
@@ -375,5 +375,5 @@ def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
 
 def _at(state: State, move: Array, passes: Passes) -> State | None:
     """Return the state at other natural parameters, by so much; None if it is none, or has collapsed."""
-    found = at_natural(state, joined(state.plan, state.natural) + move, passes)
-    return None if found is None or has_collapsed(found.plan, found.q, found.arrays) else found
+    found = at_natural(state, joined(state.problem, state.natural) + move, passes)
+    return None if found is None or has_collapsed(found.problem, found.q, found.arrays) else found

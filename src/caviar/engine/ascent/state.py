@@ -18,7 +18,7 @@ from ..rows.row_map import Passes
 from . import acceleration
 from .acceleration import Memory, Place, accepted, proposal, refused, seen
 from .elbo import Objective
-from .problem import Factors, Plan, statistics_of
+from .problem import Factors, Problem, statistics_of
 
 __all__ = [
     "ROUNDING",
@@ -61,7 +61,7 @@ class State:
         they are not known, or were measured from other reference points.
     """
 
-    plan: Plan
+    problem: Problem
     q: Factors
     arrays: Mapping[Hashable, Array]
     objective: Objective
@@ -75,42 +75,42 @@ class State:
 
 
 def ready(
-    plan: Plan, q: Factors, arrays: dict[Hashable, Array], *, may_return: bool = False
-) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
+    problem: Problem, q: Factors, arrays: dict[Hashable, Array], *, may_return: bool = False
+) -> tuple[Problem, Factors, dict[Hashable, Array], Coefficients]:
     """Return what a pass over the rows needs, measured from centres where digits would be lost otherwise."""
-    return _settled(plan, q, arrays, plan.rows.coefficients(arrays), may_return=may_return)
+    return _settled(problem, q, arrays, problem.rows.coefficients(arrays), may_return=may_return)
 
 
 def _settled(
-    plan: Plan,
+    problem: Problem,
     q: Factors,
     arrays: dict[Hashable, Array],
     coefficients: Coefficients,
     *,
     may_return: bool = False,
-) -> tuple[Plan, Factors, dict[Hashable, Array], Coefficients]:
-    moved, q = plan.recentred(q, coefficients, may_return=may_return)
-    if moved is not plan:
+) -> tuple[Problem, Factors, dict[Hashable, Array], Coefficients]:
+    moved, q = problem.recentred(q, coefficients, may_return=may_return)
+    if moved is not problem:
         arrays = statistics_of(moved, q)
         coefficients = moved.rows.coefficients(arrays)
     return moved, q, arrays, coefficients
 
 
-def begin(plan: Plan, q: Factors, passes: Passes) -> State:
+def begin(problem: Problem, q: Factors, passes: Passes) -> State:
     """Return the state at a start: a pass over the rows with the given global factors."""
-    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q), may_return=True)
-    return _complete(plan, q, arrays, coefficients, passes)
+    problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
+    return _complete(problem, q, arrays, coefficients, passes)
 
 
 def _complete(
-    plan: Plan, q: Factors, arrays: dict[Hashable, Array], coefficients: Coefficients, passes: Passes
+    problem: Problem, q: Factors, arrays: dict[Hashable, Array], coefficients: Coefficients, passes: Passes
 ) -> State:
     """Return the state of global factors after a pass over the rows."""
-    summary = passes.summarize(plan.rows, coefficients)
+    summary = passes.summarize(problem.rows, coefficients)
     arrays.update(summary.parts)
-    objective = Objective(plan)
+    objective = Objective(problem)
     objective.set_all(q, arrays, summary)
-    return State(plan, q, arrays, objective)
+    return State(problem, q, arrays, objective)
 
 
 def advance(
@@ -143,7 +143,7 @@ class Updated:
 def updated(state: State, passes: Passes) -> Updated:
     """Return the state after each global factor was updated in turn, the sums over rows as they are."""
     # an error of a logit that is tolerated is one of the objective, times the rows
-    slack = TOLERATED_LOSS * passes.source.total_weight if state.plan.recentrings else 0.0
+    slack = TOLERATED_LOSS * passes.source.total_weight if state.problem.recentrings else 0.0
     if passes.is_rough:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
         slack = np.inf
@@ -169,7 +169,7 @@ def updated(state: State, passes: Passes) -> Updated:
 class Visit:
     """Where the globals stood when a batch of the rows was visited."""
 
-    plan: Plan
+    problem: Problem
     natural: Mapping[Variable, Statistics]
 
 
@@ -195,24 +195,24 @@ def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: Visit 
 
 def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: Visit) -> Updated | None:
     """Return the state after one batch, its local factors for globals further on; None if the objective falls."""
-    state, plan = now.after, now.after.plan
-    if last_time.plan is not plan or not state.natural or not last_time.natural:
+    state, problem = now.after, now.after.problem
+    if last_time.problem is not problem or not state.natural or not last_time.natural:
         return None
     arrays = dict(state.arrays)
     try:
-        for variable in plan.order:
+        for variable in problem.order:
             pairs = zip(state.natural[variable], last_time.natural[variable], strict=True)
             further = tuple(new + _AHEAD * (new - old) for new, old in pairs)
-            arrays.update(plan.statistics(variable, plan.factor(variable, further)))
+            arrays.update(problem.statistics(variable, problem.factor(variable, further)))
     except ImproperError:
         return None
     held = passes.held(batch)
-    summary = passes.summarize(plan.rows, plan.rows.coefficients(arrays), batch)
+    summary = passes.summarize(problem.rows, problem.rows.coefficients(arrays), batch)
     arrays = {**state.arrays, **summary.parts}
     objective = state.objective.copy()
     objective.set_rows(arrays, summary)
     try:
-        found = updated(State(plan, state.q, arrays, objective, state.fell_at, state.natural), passes)
+        found = updated(State(problem, state.q, arrays, objective, state.fell_at, state.natural), passes)
     except ImproperError:
         found = None
     if found is not None and found.after.elbo >= state.elbo:
@@ -224,7 +224,7 @@ def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: Visit) 
 def with_optimal_locals(state: State, passes: Passes) -> State:
     """Return the state with the local factors of all rows at their optimum, the globals as they are."""
     found = _complete(
-        state.plan, state.q, dict(state.arrays), state.plan.rows.coefficients(state.arrays), passes
+        state.problem, state.q, dict(state.arrays), state.problem.rows.coefficients(state.arrays), passes
     )
     return replace(found, natural=state.natural, fell_at=state.fell_at)
 
@@ -234,7 +234,7 @@ def _further(
 ) -> tuple[State | None, Memory]:
     """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
     place, update = _place(state), _place(after)
-    if place is None or update is None or after.plan is not state.plan:
+    if place is None or update is None or after.problem is not state.problem:
         return None, Memory()
     memory, natural = proposal(seen(memory, place, update), change_per_row)
     if natural is None:
@@ -247,21 +247,23 @@ def _place(state: State) -> Place | None:
     """Return where the global factors of a state stand; None if that is not known, or not finite."""
     if not state.natural:
         return None
-    place = Place(joined(state.plan, state.natural), expected_of(state.plan, state.natural, state.arrays))
+    place = Place(
+        joined(state.problem, state.natural), expected_of(state.problem, state.natural, state.arrays)
+    )
     # labels that are ruled out have the natural parameter minus infinity
     is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
     return place if is_finite else None
 
 
-def joined(plan: Plan, natural: Naturals) -> Array:
+def joined(problem: Problem, natural: Naturals) -> Array:
     """Return the natural parameters of all global factors in one array, (P,)."""
-    return np.concatenate([array.ravel() for variable in plan.order for array in natural[variable]])
+    return np.concatenate([array.ravel() for variable in problem.order for array in natural[variable]])
 
 
-def apart(plan: Plan, like: Naturals, natural: Array) -> dict[Variable, Statistics]:
+def apart(problem: Problem, like: Naturals, natural: Array) -> dict[Variable, Statistics]:
     """Return the natural parameters of each global factor, shaped like others, from those of all, (P,)."""
     naturals, start = {}, 0
-    for variable in plan.order:
+    for variable in problem.order:
         parts = []
         for array in like[variable]:
             parts.append(natural[start : start + array.size].reshape(array.shape))
@@ -270,12 +272,12 @@ def apart(plan: Plan, like: Naturals, natural: Array) -> dict[Variable, Statisti
     return naturals
 
 
-def expected_of(plan: Plan, like: Naturals, arrays: Mapping[Hashable, Array]) -> Array:
+def expected_of(problem: Problem, like: Naturals, arrays: Mapping[Hashable, Array]) -> Array:
     """Return the expected statistics of all global factors in one array, in the places of their parameters, (P,)."""
     keys = [
-        StatisticKey(variable.name, name) for variable in plan.order for name in variable.family.statistics
+        StatisticKey(variable.name, name) for variable in problem.order for name in variable.family.statistics
     ]
-    shapes = [array.shape for variable in plan.order for array in like[variable]]
+    shapes = [array.shape for variable in problem.order for array in like[variable]]
     pairs = zip(keys, shapes, strict=True)
     return np.concatenate([_shaped(arrays[key], shape).ravel() for key, shape in pairs])
 
@@ -290,18 +292,20 @@ def at_natural(state: State, natural: Array, passes: Passes) -> State | None:
 
     None, too, where digits would be lost.
     """
-    plan, arrays = state.plan, dict(state.arrays)
-    naturals, q = apart(plan, state.natural, natural), {}
+    problem, arrays = state.problem, dict(state.arrays)
+    naturals, q = apart(problem, state.natural, natural), {}
     try:
-        for variable in plan.order:
-            q[variable] = plan.factor(variable, naturals[variable])
-            arrays.update(plan.statistics(variable, q[variable]))
+        for variable in problem.order:
+            q[variable] = problem.factor(variable, naturals[variable])
+            arrays.update(problem.statistics(variable, q[variable]))
     except ImproperError:
         return None
-    coefficients = plan.rows.coefficients(arrays)
-    if not plan.worst_loss(q, coefficients) <= TOLERATED_LOSS:
+    coefficients = problem.rows.coefficients(arrays)
+    if not problem.worst_loss(q, coefficients) <= TOLERATED_LOSS:
         return None
-    return replace(_complete(plan, q, arrays, coefficients, passes), natural=naturals, fell_at=state.fell_at)
+    return replace(
+        _complete(problem, q, arrays, coefficients, passes), natural=naturals, fell_at=state.fell_at
+    )
 
 
 def _moved(after: State, natural: Array, passes: Passes) -> State | None:
@@ -319,17 +323,17 @@ def _moved(after: State, natural: Array, passes: Passes) -> State | None:
 
 def _coefficients(state: State) -> tuple[Coefficients, float]:
     """Return what a pass needs of a state, and the largest error (nats) that a logit has in it."""
-    coefficients = state.plan.rows.coefficients(state.arrays)
-    return coefficients, state.plan.worst_loss(state.q, coefficients)
+    coefficients = state.problem.rows.coefficients(state.arrays)
+    return coefficients, state.problem.worst_loss(state.q, coefficients)
 
 
 def _recentred(state: State, passes: Passes) -> State | None:
     """Return the same factors with sums from each component's own mean; None if they are that already."""
-    plan, q = state.plan.centred_on(state.arrays, state.q)
-    if plan is state.plan:
+    problem, q = state.problem.centred_on(state.arrays, state.q)
+    if problem is state.problem:
         return None
-    arrays = statistics_of(plan, q)
-    return _complete(plan, q, arrays, plan.rows.coefficients(arrays), passes)
+    arrays = statistics_of(problem, q)
+    return _complete(problem, q, arrays, problem.rows.coefficients(arrays), passes)
 
 
 def updated_globals(state: State) -> State:
@@ -342,17 +346,17 @@ def _update_globals(state: State, slack: float) -> State:
 
     A fall of the objective by ``slack`` or by rounding is none.
     """
-    plan, objective = state.plan, state.objective.copy()
+    problem, objective = state.problem, state.objective.copy()
     q, arrays = dict(state.q), dict(state.arrays)
     natural: dict[Variable, Statistics] = {}
     value, fell_at = objective.value, ""
-    for variable in plan.order:
-        natural[variable], q[variable] = plan.update_with_natural(variable, arrays)
-        arrays.update(plan.statistics(variable, q[variable]))
+    for variable in problem.order:
+        natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
+        arrays.update(problem.statistics(variable, q[variable]))
         before, value = value, objective.set_factor(variable, q[variable], arrays)
         if value < before and value < before - ROUNDING * objective.scale - slack:
             fell_at = fell_at or _fall(variable.name, before - value)
-    return State(plan, q, arrays, objective, fell_at, natural)
+    return State(problem, q, arrays, objective, fell_at, natural)
 
 
 def _fall(name: str, amount: float) -> str:
@@ -368,23 +372,23 @@ def _update_locals(step: Updated, passes: Passes, batch: int | None = None) -> S
     # the entropy of the labels has no more digits than the terms that it was found beside
     size = step.before.objective.scale
     slack = max(step.slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
-    plan, q, arrays, coefficients = _settled(state.plan, state.q, dict(state.arrays), step.coefficients)
+    problem, q, arrays, coefficients = _settled(state.problem, state.q, dict(state.arrays), step.coefficients)
     before, fell_at = state.elbo, state.fell_at
-    if plan is state.plan:
+    if problem is state.problem:
         objective = _anew(state, coefficients, passes, batch, arrays)
         if objective is None:
-            summary = passes.summarize(plan.rows, coefficients, batch)
+            summary = passes.summarize(problem.rows, coefficients, batch)
             arrays.update(summary.parts)
             objective = state.objective
             objective.set_rows(arrays, summary)
     else:
-        objective = _complete(plan, q, arrays, coefficients, passes).objective
+        objective = _complete(problem, q, arrays, coefficients, passes).objective
         slack = max(slack, step.loss * passes.source.total_weight)
     if objective.value < before - ROUNDING * objective.scale - slack:
-        names = ",".join(factor.name for factor in plan.factors)
+        names = ",".join(factor.name for factor in problem.factors)
         fell_at = fell_at or _fall(names, before - objective.value)
-    natural = state.natural if plan is state.plan else {}
-    return State(plan, q, arrays, objective, fell_at, natural)
+    natural = state.natural if problem is state.problem else {}
+    return State(problem, q, arrays, objective, fell_at, natural)
 
 
 def _anew(
@@ -394,10 +398,10 @@ def _anew(
 
     Factors that go on from those of the last pass keep to what they preferred when the globals were others.
     """
-    if not passes.begins_anew(state.plan.rows):
+    if not passes.begins_anew(state.problem.rows):
         return None
     held = passes.held(batch)
-    summary = passes.summarize(state.plan.rows, coefficients, batch, anew=True)
+    summary = passes.summarize(state.problem.rows, coefficients, batch, anew=True)
     found, objective = {**arrays, **summary.parts}, state.objective.copy()
     objective.set_rows(found, summary)
     if objective.value < state.elbo:

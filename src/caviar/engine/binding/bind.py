@@ -13,8 +13,8 @@ from ..._typing import AnyArray
 from ...language import Constant, Data, Node, Plate, Variable
 from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
-from .bound_model import Binding
-from .clamped.factor import KnownRepetitions
+from .bound_model import BoundModel
+from .clamped.factor import Clamped
 from .clamped.repetitions import is_joint, repetitions_of
 from .missing.steps import counted_steps, refuse_weights, rows_that_count
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
@@ -34,7 +34,7 @@ def bind(
     *,
     data_plate: Plate | str | None = None,
     sample_weight: Any = None,
-) -> Binding:
+) -> BoundModel:
     """Return the binding of a model's nodes to data.
 
     Raises
@@ -62,7 +62,7 @@ def bind(
     for gate in _known_gates(gaps, values, plate):
         labels[gate] = in_memory(values.pop(gate)).astype(np.intp)
     masks = {node: own.mask for node, own in given.items() if own.mask is not None}
-    bound = Binding(
+    bound = BoundModel(
         tuple(nodes), sizes, plate, {**values, **constants}, weights, masks, labels, gaps=gaps, known=known
     )
     bound = _counting(bound)
@@ -95,7 +95,7 @@ def _weights_of(nodes: Sequence[Node], flat: Flattened, sample_weight: Any, n_ro
     return as_weights(sample_weight, n_rows)
 
 
-def _counting(bound: Binding) -> Binding:
+def _counting(bound: BoundModel) -> BoundModel:
     """Return a binding in which rows and repetitions without an observation count nothing.
 
     Raises
@@ -119,7 +119,7 @@ def _counting(bound: Binding) -> Binding:
     return replace(bound, row_weights=weights, seen=seen)
 
 
-def _steps_of(chains: Iterable[Variable], bound: Binding) -> dict[Variable, AnyArray]:
+def _steps_of(chains: Iterable[Variable], bound: BoundModel) -> dict[Variable, AnyArray]:
     """Return which steps count of each chain that has some that do not."""
     found = {}
     for chain in chains:
@@ -152,10 +152,10 @@ def _known_gates(
 
 def _known_in_part(
     given: Mapping[Node, Any], plate: Plate | None
-) -> tuple[dict[Node, AnyArray], dict[Variable, KnownRepetitions]]:
+) -> tuple[dict[Node, AnyArray], dict[Variable, Clamped]]:
     """Return the labels of Categoricals of the rows, and the repetitions of globals, that are known."""
     labels: dict[Node, AnyArray] = {}
-    repetitions: dict[Variable, KnownRepetitions] = {}
+    repetitions: dict[Variable, Clamped] = {}
     for node, value in given.items():
         assert isinstance(node, Variable)
         if plate in node.plates:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Node, Plate, Variable
-from .clamped.factor import KnownRepetitions
+from .clamped.factor import Clamped
 from .missing.entries import Gaps
 
-__all__ = ["Binding"]
+__all__ = ["BoundModel"]
 
 
 @dataclass(frozen=True)
-class Binding:
+class BoundModel:
     """A model's nodes with the data that belong to them.
 
     Attributes
@@ -56,7 +56,7 @@ class Binding:
     labels: Mapping[Node, AnyArray] = field(default_factory=dict)
     seen: Mapping[Variable, AnyArray] = field(default_factory=dict)
     gaps: Mapping[Variable, Gaps] = field(default_factory=dict)
-    known: Mapping[Variable, KnownRepetitions] = field(default_factory=dict)
+    known: Mapping[Variable, Clamped] = field(default_factory=dict)
     beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 

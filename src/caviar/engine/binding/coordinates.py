@@ -23,10 +23,10 @@ from ..._typing import Array
 from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
 from ...lazy.block_map import total_of
 from ...numerics.cached import cached_property
-from .bound_model import Binding
+from .bound_model import BoundModel
 from .missing.moments import medians, moments
 
-__all__ = ["Frame", "Group", "frame_of", "refuse_far_priors"]
+__all__ = ["Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
 
 
 _LARGEST = 1e152
@@ -58,7 +58,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Frame:
+class Coordinates:
     """Reference points by variable, and centres by the Categorical that chooses among them.
 
     Attributes
@@ -70,7 +70,7 @@ class Frame:
         point shape...)).
     """
 
-    binding: Binding
+    bound: BoundModel
     groups: tuple[Group, ...]
     centres: Mapping[int, tuple[Variable, Array]]
     _references: dict[Variable, Array | None] = field(default_factory=dict, init=False, repr=False)
@@ -132,12 +132,12 @@ class Frame:
         categorical, offsets = self.centres[number]
         return categorical is chooses and bool(offsets.any())
 
-    def displaced(self, number: int, categorical: Variable, offsets: Array) -> Frame:
+    def displaced(self, number: int, categorical: Variable, offsets: Array) -> Coordinates:
         """Return the frame with the centres of a group moved by ``offsets``."""
         before = self.centres[number][1] if number in self.centres else 0.0
         return replace(self, centres={**self.centres, number: (categorical, before + offsets)})
 
-    def moved_since(self, before: Frame, number: int) -> Array:
+    def moved_since(self, before: Coordinates, number: int) -> Array:
         """Return how far the centres of a group are from those of an earlier frame: what rounding made of it."""
         point = self.groups[number].point
         earlier = before.centres[number][1] if number in before.centres else 0.0
@@ -152,7 +152,7 @@ class Frame:
         return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
 
     def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
-        return tuple([Axis(plate) for plate in variable.plates if plate is not self.binding.data_plate])
+        return tuple([Axis(plate) for plate in variable.plates if plate is not self.bound.data_plate])
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
         if axes == group.axes:
@@ -161,7 +161,7 @@ class Frame:
         order = [group.axes.index(axis) for axis in axes if axis in group.axes]
         turned = group.point.transpose(*order, *range(len(order), group.point.ndim))
         aligned = turned[tuple(slice(None) if axis in group.axes else None for axis in axes)]
-        return np.broadcast_to(aligned, tuple(self.binding.size(axis) for axis in axes) + event)
+        return np.broadcast_to(aligned, tuple(self.bound.size(axis) for axis in axes) + event)
 
     def _spread_centres(self, group: Group, axes: tuple[Axis, ...], offsets: Array, position: int) -> Array:
         index = tuple(
@@ -186,15 +186,15 @@ def _plate_chosen_by(
     return None
 
 
-def frame_of(binding: Binding) -> Frame:
+def coordinates_of(bound: BoundModel) -> Coordinates:
     """Return the frame of a model with data: each group measured from the mean of its first observed member."""
     groups = tuple(
-        group for members in _connected(binding) if (group := _group_at_mean(binding, members)) is not None
+        group for members in _connected(bound) if (group := _group_at_mean(bound, members)) is not None
     )
-    return Frame(binding, groups, {})
+    return Coordinates(bound, groups, {})
 
 
-def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
+def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
     """Return the sets of variables that location slots connect, but those of which one also stands in a predictor.
 
     What is multiplied, or added to something else, cannot be measured from another point, nor can the states of a
@@ -203,7 +203,7 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
     """
     group_of: dict[Node, set[Node]] = {}
     multiplied: set[Node] = set()
-    for node in binding.nodes:
+    for node in bound.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
             if slot.role.adds_up:
                 # nor can what has the sum for its mean, where it is the mean of something else
@@ -213,48 +213,48 @@ def _connected(binding: Binding) -> list[tuple[Variable, ...]]:
             if isinstance(slot.node, Variable) and slot.node.summed:
                 multiplied.add(slot.node)
             members = group_of.setdefault(node, {node})
-            if isinstance(slot.node, Variable) or binding.data_plate in slot.node.plates:
+            if isinstance(slot.node, Variable) or bound.data_plate in slot.node.plates:
                 members |= group_of.setdefault(slot.node, {slot.node})
                 for member in members:
                     group_of[member] = members
     distinct = {id(members): members for members in group_of.values() if not members & multiplied}
-    places = {node: place for place, node in enumerate(binding.nodes)}
+    places = {node: place for place, node in enumerate(bound.nodes)}
     return [
         tuple(node for node in sorted(members, key=places.__getitem__) if isinstance(node, Variable))
         for members in distinct.values()
     ]
 
 
-def _group_at_mean(binding: Binding, members: tuple[Variable, ...]) -> Group | None:
-    observed = next((member for member in members if member in binding.values), None)
+def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | None:
+    observed = next((member for member in members if member in bound.values), None)
     if observed is None:
         return None
     along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
-    known = [node for node in along_rows if node in binding.values and binding.data_plate in node.plates]
+    known = [node for node in along_rows if node in bound.values and bound.data_plate in node.plates]
     common = [
         p
         for p in observed.plates
-        if p is not binding.data_plate and all(p in node.plates for node in (*members, *known))
+        if p is not bound.data_plate and all(p in node.plates for node in (*members, *known))
     ]
-    point, spread = _moments(binding, observed, common)
-    known = _known_location(binding, members, common)
+    point, spread = _moments(bound, observed, common)
+    known = _known_location(bound, members, common)
     if known is not None:
         point = np.broadcast_to(known, point.shape)
-    elif _has_precisions_of_rows(binding, members):
-        point = _medians(binding, observed, common)
+    elif _has_precisions_of_rows(bound, members):
+        point = _medians(bound, observed, common)
     return Group(members, point, tuple(Axis(plate) for plate in common), spread)
 
 
-def _has_precisions_of_rows(binding: Binding, members: tuple[Variable, ...]) -> bool:
+def _has_precisions_of_rows(bound: BoundModel, members: tuple[Variable, ...]) -> bool:
     """Whether the precision of a member differs from row to row: where digits matter is then not told by all rows."""
     return any(
-        binding.is_local(slot.node) and (not slot.role.moves or "precision" in slot.role.statistics)
+        bound.is_local(slot.node) and (not slot.role.moves or "precision" in slot.role.statistics)
         for member in members
         for slot in member.slots.values()
     )
 
 
-def _known_location(binding: Binding, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
+def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
     """Return a known mean that is a better point than the data's, the common plates first, or None.
 
     It is that of rows with precisions of their own, if they have no latent location, or the prior mean of a joint
@@ -265,13 +265,11 @@ def _known_location(binding: Binding, members: tuple[Variable, ...], common: lis
         slot, worth = variable.slots.get("mean"), variable.slots.get("mean_precision")
         if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
             continue
-        if variable in binding.values:
-            is_better = len(members) == 1 and _has_precisions_of_rows(binding, members)
+        if variable in bound.values:
+            is_better = len(members) == 1 and _has_precisions_of_rows(bound, members)
         else:
-            n_rows = binding.n_rows if binding.row_weights is None else total_of(binding.row_weights)
-            is_known = (
-                worth is not None and isinstance(worth.node, Constant) and not binding.is_local(variable)
-            )
+            n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
+            is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)
             is_better = is_known and bool(np.min(worth.node.value) > n_rows)  # type: ignore[union-attr]
         if is_better:
             return _averaged(slot.node, common)
@@ -289,9 +287,9 @@ def _averaged(node: Constant, common: list[Plate]) -> Array:
     return averaged[tuple(slice(None) if plate in kept else None for plate in common)]
 
 
-def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
+def _moments(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
-    rows, weights = _rows_of(binding, observed, binding.values[observed])
+    rows, weights = _rows_of(bound, observed, bound.values[observed])
     found = moments(rows, weights)
     if found.largest.max(initial=0.0) > _LARGEST:
         raise DataError(
@@ -299,7 +297,7 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
             f"divide the data (and their priors) by a common factor so that they stay below {_LARGEST:g}"
         )
     mean, spread = found.mean, found.spread
-    averaged = _not_kept(binding, observed, kept)
+    averaged = _not_kept(bound, observed, kept)
     if not averaged:
         return mean, spread
     common = mean.mean(axis=averaged, keepdims=True)
@@ -308,26 +306,26 @@ def _moments(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[A
     return common.reshape(about.shape), about * _unit(mean, spread)
 
 
-def _medians(binding: Binding, observed: Variable, kept: list[Plate]) -> Array:
+def _medians(bound: BoundModel, observed: Variable, kept: list[Plate]) -> Array:
     """Return the medians of what was observed, over the data plate and the plates that are not kept."""
-    rows, weights = _rows_of(binding, observed, binding.values[observed])
-    seen = binding.gaps[observed].seen if observed in binding.gaps else binding.masks.get(observed)
+    rows, weights = _rows_of(bound, observed, bound.values[observed])
+    seen = bound.gaps[observed].seen if observed in bound.gaps else bound.masks.get(observed)
     if seen is not None:
-        seen, _ = _rows_of(binding, observed, seen)
-    return np.median(medians(rows, weights, seen), axis=_not_kept(binding, observed, kept))
+        seen, _ = _rows_of(bound, observed, seen)
+    return np.median(medians(rows, weights, seen), axis=_not_kept(bound, observed, kept))
 
 
-def _rows_of(binding: Binding, observed: Variable, values: Any) -> tuple[Any, Any]:
+def _rows_of(bound: BoundModel, observed: Variable, values: Any) -> tuple[Any, Any]:
     """Return values of a variable, or which were observed, with the rows first, and the weights of the rows."""
-    if binding.data_plate not in observed.plates:
+    if bound.data_plate not in observed.plates:
         return values[None], None
-    along = observed.plates.index(binding.data_plate)
-    return np.moveaxis(values, along, 0) if along else values, binding.row_weights
+    along = observed.plates.index(bound.data_plate)
+    return np.moveaxis(values, along, 0) if along else values, bound.row_weights
 
 
-def _not_kept(binding: Binding, observed: Variable, kept: list[Plate]) -> tuple[int, ...]:
+def _not_kept(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[int, ...]:
     """Return the axes of a row's values that are plates which are not kept."""
-    plates = [plate for plate in observed.plates if plate is not binding.data_plate]
+    plates = [plate for plate in observed.plates if plate is not bound.data_plate]
     return tuple(i for i, plate in enumerate(plates) if plate not in kept)
 
 
@@ -335,9 +333,9 @@ def _unit(mean: Array, spread: Array) -> float:
     return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0
 
 
-def frame_about(
-    frame: Frame, factors: Mapping[str, Any], gate: Variable | None, category: int | None
-) -> Frame:
+def coordinates_about(
+    coordinates: Coordinates, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Coordinates:
     """Return the frame with each group measured from where its factors are, by name, instead of from the data.
 
     Then what a row gives does not depend, in its digits, on the rows beside it. What a Categorical (``gate``) chooses
@@ -347,9 +345,9 @@ def frame_about(
         group
         if (point := _point_of_factors(group, factors, gate, category)) is None
         else replace(group, point=point)
-        for group in frame.groups
+        for group in coordinates.groups
     )
-    return replace(frame, groups=groups)
+    return replace(coordinates, groups=groups)
 
 
 def _point_of_factors(
@@ -375,7 +373,7 @@ def _point_of_factors(
     return None
 
 
-def refuse_far_priors(binding: Binding, frame: Frame) -> None:
+def refuse_far_priors(bound: BoundModel, coordinates: Coordinates) -> None:
     """Say so if a prior mean is too far from the data for double precision: to be called when an update has failed.
 
     Raises
@@ -383,14 +381,14 @@ def refuse_far_priors(binding: Binding, frame: Frame) -> None:
     DataError
         If one is.
     """
-    for variable in binding.latent:
-        slot, spread = variable.slots.get("mean"), frame.spread_of(variable)
-        moved = None if slot is None else frame.of_known(variable, slot)
-        known = slot is not None and isinstance(slot.node, Constant) and not binding.is_flat(variable)
+    for variable in bound.latent:
+        slot, spread = variable.slots.get("mean"), coordinates.spread_of(variable)
+        moved = None if slot is None else coordinates.of_known(variable, slot)
+        known = slot is not None and isinstance(slot.node, Constant) and not bound.is_flat(variable)
         if slot is None or not known or moved is None or spread is None:
             continue
         widest = float(np.max(spread))
-        distance = float(np.max(np.abs(binding.values[slot.node] - moved[0])))
+        distance = float(np.max(np.abs(bound.values[slot.node] - moved[0])))
         if widest > 0 and distance > _FARTHEST * widest:
             raise DataError(
                 f"the prior mean of '{variable.name}' is {distance / widest:.1g} standard deviations of the data away "

@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...language import Constant, Node, Variable
 from ...lazy.block_map import total_of
 from ...lazy.rows import LazyRows
-from .bound_model import Binding
+from .bound_model import BoundModel
 
 __all__ = ["summary_of_data"]
 
@@ -21,12 +21,12 @@ _BLOCK = 65_536
 """Numbers that are looked at together."""
 
 
-def summary_of_data(binding: Binding, data: Mapping[str, Any]) -> dict[str, Any]:
+def summary_of_data(bound: BoundModel, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a summary of bound data as plain values.
 
     Parameters
     ----------
-    binding
+    bound
         A model's nodes with their data.
     data
         The data as they came, for the names of columns.
@@ -38,13 +38,13 @@ def summary_of_data(binding: Binding, data: Mapping[str, Any]) -> dict[str, Any]
         many entries are, and of the others by column ``"mean"`` and ``"standard_deviation"``; ``"columns"`` where
         these have names. O(N); of rows that are not in memory, which would be read once more, the shape only.
     """
-    weights = binding.row_weights
+    weights = bound.row_weights
     return {
-        "rows": int(binding.n_rows),
-        "weight": float(binding.n_rows) if weights is None else total_of(weights),
+        "rows": int(bound.n_rows),
+        "weight": float(bound.n_rows) if weights is None else total_of(weights),
         "arrays": {
-            node.name: {**_of_array(binding, node, value), **_column_names(data, node.name)}
-            for node, value in binding.values.items()
+            node.name: {**_of_array(bound, node, value), **_column_names(data, node.name)}
+            for node, value in bound.values.items()
             if not isinstance(node, Constant)
         },
     }
@@ -55,7 +55,7 @@ def _column_names(data: Any, name: str) -> dict[str, Any]:
     return {} if columns is None else {"columns": [str(name) for name in columns]}
 
 
-def _of_array(binding: Binding, node: Node, value: Any) -> dict[str, Any]:
+def _of_array(bound: BoundModel, node: Node, value: Any) -> dict[str, Any]:
     shape = [int(size) for size in getattr(value, "shape", ())]
     if isinstance(value, LazyRows):
         return {"shape": shape}
@@ -66,8 +66,8 @@ def _of_array(binding: Binding, node: Node, value: Any) -> dict[str, Any]:
         return {**found, "mean": mean, "standard_deviation": np.sqrt(np.maximum(square - mean**2, 0.0))}
     if not isinstance(value, np.ndarray) or not value.size:
         return found
-    seen = _seen(binding, node, value)
-    axis = node.plates.index(binding.data_plate) if binding.data_plate in node.plates else None
+    seen = _seen(bound, node, value)
+    axis = node.plates.index(bound.data_plate) if bound.data_plate in node.plates else None
     rows = value[np.newaxis] if axis is None else np.moveaxis(value, axis, 0)
     if seen is None:
         mean, deviation = _moments(rows)
@@ -82,13 +82,13 @@ def _of_array(binding: Binding, node: Node, value: Any) -> dict[str, Any]:
     }
 
 
-def _seen(binding: Binding, node: Node, value: AnyArray) -> AnyArray | None:
+def _seen(bound: BoundModel, node: Node, value: AnyArray) -> AnyArray | None:
     """Return which entries were observed, of the shape of the values; None if all were."""
-    if isinstance(node, Variable) and node in binding.gaps:
-        return binding.gaps[node].seen
-    if node not in binding.masks:
+    if isinstance(node, Variable) and node in bound.gaps:
+        return bound.gaps[node].seen
+    if node not in bound.masks:
         return None
-    mask = binding.masks[node]
+    mask = bound.masks[node]
     return np.broadcast_to(mask.reshape(mask.shape + (1,) * (value.ndim - mask.ndim)), value.shape)
 
 

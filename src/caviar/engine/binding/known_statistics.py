@@ -7,15 +7,15 @@ import numpy as np
 from ..._typing import Array
 from ...language import Axis, Constant, Data, Operand, Variable
 from ...language.roles import Role, labels_of
-from .bound_model import Binding
-from .coordinates import Frame
+from .bound_model import BoundModel
+from .coordinates import Coordinates
 from .missing.values import OBSERVED
 
 __all__ = ["known_statistic", "role_of"]
 
 
 def known_statistic(
-    binding: Binding, frame: Frame, owner: Variable, operand: Operand
+    bound: BoundModel, coordinates: Coordinates, owner: Variable, operand: Operand
 ) -> tuple[Array, tuple[Axis, ...]]:
     """Return a statistic of known values in a term of ``owner``, measured from the frame, and what its axes mean.
 
@@ -23,13 +23,13 @@ def known_statistic(
     """
     node, slot = operand.node, operand.slot
     if isinstance(node, Variable):
-        return _of_observed(binding, frame, node, operand.statistic), operand.axes
+        return _of_observed(bound, coordinates, node, operand.statistic), operand.axes
     assert isinstance(node, (Constant, Data))
-    value = np.asarray(binding.values[node], dtype=np.float64)
-    role, name = role_of(binding, operand), operand.statistic
+    value = np.asarray(bound.values[node], dtype=np.float64)
+    role, name = role_of(bound, operand), operand.statistic
     if slot is None:
         return role.of_known(name, value), operand.axes
-    moved = frame.of_known(owner, slot) if slot.role.moves else None
+    moved = coordinates.of_known(owner, slot) if slot.role.moves else None
     n_plates = len(node.plates)
     plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
     if moved is not None:
@@ -47,20 +47,20 @@ def known_statistic(
     return role.of_known(name, value), (*plates, *events)
 
 
-def role_of(binding: Binding, operand: Operand) -> Role:
+def role_of(bound: BoundModel, operand: Operand) -> Role:
     """Return the role of a known array; labels choose from a plate, whose size the data may have settled."""
-    return labels_of(binding.size(operand.axes[-1])) if operand.slot is None else operand.slot.role
+    return labels_of(bound.size(operand.axes[-1])) if operand.slot is None else operand.slot.role
 
 
-def _of_observed(binding: Binding, frame: Frame, node: Variable, name: str) -> Array:
-    mask = binding.masks.get(node)
+def _of_observed(bound: BoundModel, coordinates: Coordinates, node: Variable, name: str) -> Array:
+    mask = bound.masks.get(node)
     if name == OBSERVED:
         assert mask is not None
         return mask.astype(np.float64)
-    value, reference = binding.values[node], frame.of(node)
+    value, reference = bound.values[node], coordinates.of(node)
     if reference is not None:
-        if binding.data_plate in node.plates:
-            reference = np.expand_dims(reference, node.plates.index(binding.data_plate))
+        if bound.data_plate in node.plates:
+            reference = np.expand_dims(reference, node.plates.index(bound.data_plate))
         value = value - reference
     statistic = node.statistic(name, value)
     return (

@@ -19,27 +19,27 @@ import numpy as np
 from ..._typing import AnyArray
 from ...language import Indexed, Node, Plate, Variable
 from ...lazy.block_map import map_blocks
-from .bound_model import Binding
+from .bound_model import BoundModel
 from .missing.values import rows_first
 
 __all__ = ["seen_globals"]
 
 
-def seen_globals(binding: Binding, points: Set[Variable] = frozenset()) -> dict[Variable, AnyArray]:
+def seen_globals(bound: BoundModel, points: Set[Variable] = frozenset()) -> dict[Variable, AnyArray]:
     """Return for global variables with unknown parents which repetitions lead to an observation: shape (plates...).
 
     Only those with a repetition that leads to none. A variable along a tied plate shares a statistic between its
     repetitions; all of them count. So do those of variables whose factors are ``points``: the objective is the density
     of these, and they are as good as observed.
     """
-    search = _Search(binding, points)
+    search = _Search(bound, points)
     found = {}
-    for variable in binding.latent:
-        if binding.is_local(variable) or not variable.plates or variable.tied is not None:
+    for variable in bound.latent:
+        if bound.is_local(variable) or not variable.plates or variable.tied is not None:
             continue
-        if variable in points or variable in binding.beliefs:
+        if variable in points or variable in bound.beliefs:
             continue
-        if not any(parent in binding.latent for parent in variable.parents):
+        if not any(parent in bound.latent for parent in variable.parents):
             continue
         seen = search.reached(variable)
         if not seen.all():
@@ -50,12 +50,12 @@ def seen_globals(binding: Binding, points: Set[Variable] = frozenset()) -> dict[
 class _Search:
     """Which repetitions of the variables of a model lead to an observation."""
 
-    def __init__(self, binding: Binding, points: Set[Variable]) -> None:
-        self._binding = binding
+    def __init__(self, bound: BoundModel, points: Set[Variable]) -> None:
+        self._binding = bound
         self._points = points
         self._found: dict[Variable, AnyArray] = {}
         self._uses: dict[Node, list[_Use]] = {}
-        for child in (node for node in binding.nodes if isinstance(node, Variable)):
+        for child in (node for node in bound.nodes if isinstance(node, Variable)):
             for slot in child.slots.values():
                 self._uses.setdefault(slot.node, []).append(_Use(child, slot.expression))
                 if isinstance(slot.index, Variable):
@@ -68,13 +68,13 @@ class _Search:
         return self._found[variable]
 
     def _reached(self, variable: Variable) -> AnyArray:
-        binding = self._binding
-        shape = tuple(binding.sizes[plate] for plate in variable.plates)
+        bound = self._binding
+        shape = tuple(bound.sizes[plate] for plate in variable.plates)
         if variable in self._points:
             return np.ones(shape, dtype=bool)
-        if variable in binding.values:
-            return np.asarray(binding.masks.get(variable, np.ones(shape, dtype=bool)))
-        known = binding.known.get(variable)
+        if variable in bound.values:
+            return np.asarray(bound.masks.get(variable, np.ones(shape, dtype=bool)))
+        known = bound.known.get(variable)
         seen = np.zeros(shape, dtype=bool) if known is None else known.is_known.copy()
         for use in self._uses.get(variable, ()):
             if not seen.all():
@@ -83,23 +83,23 @@ class _Search:
 
     def _through(self, variable: Variable, use: _Use, shape: tuple[int, ...]) -> AnyArray:
         """Return which repetitions lead to an observation where the variable is used."""
-        binding, rows, child = self._binding, self._binding.data_plate, use.child
+        bound, rows, child = self._binding, self._binding.data_plate, use.child
         by, index = None, None
         if isinstance(use.expression, Indexed):
             by, index = use.expression.plate, use.expression.by
-        labels: Any = None if index is None else binding.values.get(index)
+        labels: Any = None if index is None else bound.values.get(index)
         plates = _with_first(rows, child.plates)
         label_plates = () if index is None or labels is None else _with_first(rows, index.plates)
         mark = _Mark(
             shape,
-            tuple(binding.sizes[plate] for plate in plates if plate is not rows),
+            tuple(bound.sizes[plate] for plate in plates if plate is not rows),
             tuple(None if own is by or own not in plates else plates.index(own) for own in variable.plates),
             None if by is None or labels is None else variable.plates.index(by),
             tuple(plates.index(plate) for plate in label_plates),
         )
         if rows is None or rows not in plates:
             return mark(labels, self.reached(child), None)
-        seen = binding.masks.get(child, binding.seen.get(child))
+        seen = bound.masks.get(child, bound.seen.get(child))
         if seen is not None:
             seen = rows_first(seen, child, rows)
         if index is None or rows not in label_plates:
@@ -107,9 +107,9 @@ class _Search:
             mark = replace(mark, labels=labels)
             if seen is None:
                 return mark(None, np.ones((1, *mark.sizes), dtype=bool), None)
-            blocks = map_blocks(_Seen(mark), seen, binding.row_weights)
+            blocks = map_blocks(_Seen(mark), seen, bound.row_weights)
         else:
-            blocks = map_blocks(mark, rows_first(labels, index, rows), seen, binding.row_weights)
+            blocks = map_blocks(mark, rows_first(labels, index, rows), seen, bound.row_weights)
         found = np.zeros(shape, dtype=bool)
         for _, own in blocks:
             found |= own

@@ -12,8 +12,8 @@ from scipy.sparse import issparse
 from ..._errors import ParameterError
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Node, Operand, Variable, terms_of
-from ..ascent.problem import Plan
-from ..binding.clamped.factor import KnownRepetitions, PartlyKnown
+from ..ascent.problem import Problem
+from ..binding.clamped.factor import Clamped, ClampedFactor
 from ..binding.clamped.point_mass import PointMass
 from ..design.keys import ColumnKey
 from ..rows.tasks import RowSource
@@ -66,9 +66,9 @@ def _pieces(value: Any) -> Iterable[bytes]:
         yield from _pieces((type(value).__name__, value._parameters()))
     elif isinstance(value, PointMass):
         yield from _pieces((value.family.__name__, value.value, value.n_categories))
-    elif isinstance(value, PartlyKnown):
+    elif isinstance(value, ClampedFactor):
         yield from _pieces((value.unknown, value.known, value.is_known))
-    elif isinstance(value, KnownRepetitions):
+    elif isinstance(value, Clamped):
         yield from _pieces((value.is_known, value.value))
     elif issparse(value):
         rows = value.tocsr()
@@ -124,22 +124,22 @@ def _axes(axes: Iterable[Axis]) -> list[str]:
     return [f"{axis.of.name}\0{axis.letter}" for axis in axes]
 
 
-def fingerprint_of_data(plan: Plan, source: RowSource) -> str:
-    """Return the fingerprint of the data that a plan is bound to.
+def fingerprint_of_data(problem: Problem, source: RowSource) -> str:
+    """Return the fingerprint of the data that a problem is bound to.
 
     It follows from sizes, types, what is known of the globals, the total weight, the moments of what is measured as a
     location, and from 8,192 rows in evenly spread blocks (all, if there are no more): a change in few of many rows may
     remain unseen.
     """
-    binding = plan.binding
-    sizes = {plate.name: size for plate, size in binding.sizes.items() if plate.size is None}
+    bound = problem.bound
+    sizes = {plate.name: size for plate, size in bound.sizes.items() if plate.size is None}
     beside = {
         node.name: value
-        for node, value in binding.values.items()
-        if not binding.is_local(node) and not isinstance(node, Constant)
+        for node, value in bound.values.items()
+        if not bound.is_local(node) and not isinstance(node, Constant)
     }
-    known = {variable.name: own for variable, own in binding.known.items()}
-    moments = [[group.point, group.spread] for group in plan.frame.groups]
+    known = {variable.name: own for variable, own in bound.known.items()}
+    moments = [[group.point, group.spread] for group in problem.coordinates.groups]
     blocks = [[_columns(source.read(*bounds)), source.weights(*bounds)] for bounds in _spread(source.n_rows)]
     return fingerprint([sizes, beside, known, moments, source.total_weight, blocks])
 

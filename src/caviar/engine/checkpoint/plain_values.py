@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
-from ..binding.clamped.factor import PartlyKnown
+from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 
@@ -76,7 +76,7 @@ def plain(value: Any) -> Any:
             "name": value.family.__name__,
             "held": {k: plain(v) for k, v in own.items()},
         }
-    if isinstance(value, PartlyKnown):
+    if isinstance(value, ClampedFactor):
         return {"kind": "partly known", "held": _held(value)}
     raise TypeError(f"a {type(value).__name__} cannot be kept in a checkpoint")
 
@@ -134,7 +134,7 @@ _KINDS = {
     "dict": lambda document: {key: restored(item) for key, item in document["held"].items()},
     "family": _family,
     "point": _point,
-    "partly known": lambda document: _filled(PartlyKnown, document["held"]),
+    "partly known": lambda document: _filled(ClampedFactor, document["held"]),
     "array": lambda document: _strided(document),
     **{kind.__name__: _key_of_kind(kind) for kind in _KEYS},
 }

@@ -3,7 +3,7 @@
 Kept are the reference points of categories, the global factors with their natural parameters, the expected statistics
 and sums over rows that the next update starts from, the terms of the objective, the memory of the moves, and local
 factors or sums by batch where the next pass starts from those; of the stochastic schedule the state of its generator
-and what the batches of the present pass said. Compiled from model and data anew are the plan, and the
+and what the batches of the present pass said. Compiled from model and data anew are the problem, and the
 sums that no factor enters.
 """
 
@@ -21,7 +21,7 @@ from ..ascent.acceleration import Memory, Move, Pair, Place
 from ..ascent.driver import Result
 from ..ascent.elbo import Objective
 from ..ascent.moment import Moment, Visits, Walk
-from ..ascent.problem import Plan
+from ..ascent.problem import Problem
 from ..ascent.state import State, Updated, Visit
 from ..ascent.status import Status
 from ..local.statistics import LocalState, Sums
@@ -46,9 +46,9 @@ def _plain_by_name(values: Mapping[Variable, Any]) -> list[Any]:
     return [[variable.name, plain(value)] for variable, value in values.items()]
 
 
-def _by_variable(pairs: list[Any], plan: Plan) -> dict[Variable, Any]:
+def _by_variable(pairs: list[Any], problem: Problem) -> dict[Variable, Any]:
     """Return the values by variable."""
-    variables = {node.name: node for node in plan.binding.nodes if isinstance(node, Variable)}
+    variables = {node.name: node for node in problem.bound.nodes if isinstance(node, Variable)}
     return {variables[name]: restored(value) for name, value in pairs}
 
 
@@ -66,7 +66,7 @@ def plain_moment(moment: Moment | Walk) -> dict[str, Any]:
 def _plain_moment(moment: Moment) -> dict[str, Any]:
     state = moment.state
     return {
-        **_plain_frame(state.plan),
+        **_plain_frame(state.problem),
         "q": _plain_by_name(state.q),
         "arrays": _plain_by_key(state.arrays),
         "natural": _plain_by_name(state.natural),
@@ -79,20 +79,20 @@ def _plain_moment(moment: Moment) -> dict[str, Any]:
         "carried": [[number, _plain_blocks(own)] for number, own in moment.kept.carried.items()],
         "batches": [_plain_sums(sums) for sums in moment.kept.batches],
         "anew": moment.kept.anew,
-        "visits": _plain_visits(moment.visits, state.plan),
+        "visits": _plain_visits(moment.visits, state.problem),
         "status": None if moment.status is None else moment.status.value,
         "saddles": moment.saddles,
     }
 
 
-def restored_moment(document: Mapping[str, Any], plan: Plan) -> Moment | Walk:
+def restored_moment(document: Mapping[str, Any], problem: Problem) -> Moment | Walk:
     """Return where a fit stood, which plain values hold.
 
     Parameters
     ----------
     document
         What :func:`plain_moment` returned.
-    plan
+    problem
         Of the same model and data.
 
     Raises
@@ -100,19 +100,19 @@ def restored_moment(document: Mapping[str, Any], plan: Plan) -> Moment | Walk:
     ValueError, LookupError, TypeError, AttributeError
         If it holds none.
     """
-    return (_walk_of if "random_state" in document else _moment_of)(document, plan)
+    return (_walk_of if "random_state" in document else _moment_of)(document, problem)
 
 
-def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
-    plan = _in_frame(document, plan)
+def _moment_of(document: Mapping[str, Any], problem: Problem) -> Moment:
+    problem = _in_frame(document, problem)
     own = {key: float(value) for key, value in _by_key(document["own"]).items()}
     state = State(
-        plan,
-        _factors_of(document, plan),
-        _arrays_of_state(document["arrays"], plan),
-        Objective.of(plan, restored(document["values"]), own),
+        problem,
+        _factors_of(document, problem),
+        _arrays_of_state(document["arrays"], problem),
+        Objective.of(problem, restored(document["values"]), own),
         str(document["fell_at"]),
-        _by_variable(document["natural"], plan),
+        _by_variable(document["natural"], problem),
     )
     trace = [float(value) for value in document["trace"]]
     if trace[-1] != state.elbo:
@@ -131,13 +131,13 @@ def _moment_of(document: Mapping[str, Any], plan: Plan) -> Moment:
     )
 
 
-def _plain_visits(visits: Visits, plan: Plan) -> dict[str, Any]:
+def _plain_visits(visits: Visits, problem: Problem) -> dict[str, Any]:
     """Return the visits to batches; those from other reference points tell nothing any more."""
     now = visits.now
     last_time = [
         [number, _plain_by_name(visit.natural)]
         for number, visit in visits.last_time.items()
-        if visit.plan is plan
+        if visit.problem is problem
     ]
     if now is None:
         return {"now": None, "last_time": last_time}
@@ -148,15 +148,16 @@ def _plain_visits(visits: Visits, plan: Plan) -> dict[str, Any]:
 
 def _visits_of(document: Mapping[str, Any], state: State) -> Visits:
     """Return the visits to batches; of the state before the last update only its objective is ever asked."""
-    plan, found, now = state.plan, document["now"], None
+    problem, found, now = state.problem, document["now"], None
     if found is not None:
         own = {key: float(value) for key, value in _by_key(found["own"]).items()}
-        before = replace(state, objective=Objective.of(plan, restored(found["values"]), own))
-        coefficients = plan.rows.coefficients(state.arrays)
-        loss = plan.worst_loss(state.q, coefficients)
+        before = replace(state, objective=Objective.of(problem, restored(found["values"]), own))
+        coefficients = problem.rows.coefficients(state.arrays)
+        loss = problem.worst_loss(state.q, coefficients)
         now = Updated(before, state, coefficients, loss, float(found["slack"]))
     last_time = {
-        int(number): Visit(plan, _by_variable(natural, plan)) for number, natural in document["last_time"]
+        int(number): Visit(problem, _by_variable(natural, problem))
+        for number, natural in document["last_time"]
     }
     return Visits(now, last_time)
 
@@ -168,7 +169,7 @@ def _plain_walk(walk: Walk) -> dict[str, Any]:
             f"seed, or numpy.random.default_rng(...)"
         )
     return {
-        **_plain_frame(walk.plan),
+        **_plain_frame(walk.problem),
         "q": _plain_by_name(walk.q),
         "natural": _plain_by_name(walk.natural),
         "trace": np.array(walk.trace),
@@ -180,13 +181,13 @@ def _plain_walk(walk: Walk) -> dict[str, Any]:
     }
 
 
-def _walk_of(document: Mapping[str, Any], plan: Plan) -> Walk:
-    plan = _in_frame(document, plan)
+def _walk_of(document: Mapping[str, Any], problem: Problem) -> Walk:
+    problem = _in_frame(document, problem)
     trace = [float(value) for value in document["trace"]]
     return Walk(
-        plan,
-        _factors_of(document, plan),
-        _by_variable(document["natural"], plan),
+        problem,
+        _factors_of(document, problem),
+        _by_variable(document["natural"], problem),
         trace,
         len(trace) - 1,
         int(document["step"]),
@@ -200,7 +201,7 @@ def _walk_of(document: Mapping[str, Any], plan: Plan) -> Walk:
 def plain_result(result: Result) -> dict[str, Any]:
     """Return the end of a start as plain values."""
     return {
-        **_plain_frame(result.plan),
+        **_plain_frame(result.problem),
         "q": _plain_by_name(result.q),
         "elbo": float(result.elbo),
         "trace": np.array(result.trace),
@@ -214,56 +215,56 @@ def plain_result(result: Result) -> dict[str, Any]:
     }
 
 
-def restored_result(document: Mapping[str, Any], plan: Plan) -> Result:
-    """Return the end that plain values hold, of a plan of the same model and data.
+def restored_result(document: Mapping[str, Any], problem: Problem) -> Result:
+    """Return the end that plain values hold, of a problem of the same model and data.
 
     Raises
     ------
     ValueError, LookupError, TypeError, AttributeError
         If they hold none.
     """
-    plan = _in_frame(document, plan)
+    problem = _in_frame(document, problem)
     kept = {name: document[name] for name in ("elbo", "trace", "n_iter", "fell_at", "lost_in", "lost")}
     return Result(
-        plan=plan,
-        q=_factors_of(document, plan),
+        problem=problem,
+        q=_factors_of(document, problem),
         terms=restored(document["terms"]),
         status=Status(document["status"]),
-        beliefs=_by_variable(document["beliefs"], plan),
+        beliefs=_by_variable(document["beliefs"], problem),
         **kept,
     )
 
 
-def _arrays_of_state(pairs: list[Any], plan: Plan) -> dict[Hashable, Any]:
-    """Return the expected statistics and sums that the terms of a plan need."""
+def _arrays_of_state(pairs: list[Any], problem: Problem) -> dict[Hashable, Any]:
+    """Return the expected statistics and sums that the terms of a problem need."""
     arrays = _by_key(pairs)
-    if not all(key in arrays for term in plan.compiled.terms for key in term.contraction.keys):
+    if not all(key in arrays for term in problem.compiled.terms for key in term.contraction.keys):
         raise ValueError("the statistics and sums are those of another model")
     return arrays
 
 
-def _factors_of(document: Mapping[str, Any], plan: Plan) -> dict[Variable, Any]:
-    q = _by_variable(document["q"], plan)
-    if set(q) != set(plan.order):
+def _factors_of(document: Mapping[str, Any], problem: Problem) -> dict[Variable, Any]:
+    q = _by_variable(document["q"], problem)
+    if set(q) != set(problem.order):
         raise ValueError("the factors are those of other variables")
     return q
 
 
-def _plain_frame(plan: Plan) -> dict[str, Any]:
+def _plain_frame(problem: Problem) -> dict[str, Any]:
     """Return the reference points of categories; all others follow from the data."""
-    centres = plan.frame.centres.items()
+    centres = problem.coordinates.centres.items()
     return {"centres": [[number, gate.name, plain(offsets)] for number, (gate, offsets) in centres]}
 
 
-def _in_frame(document: Mapping[str, Any], plan: Plan) -> Plan:
-    variables = {node.name: node for node in plan.binding.nodes if isinstance(node, Variable)}
+def _in_frame(document: Mapping[str, Any], problem: Problem) -> Problem:
+    variables = {node.name: node for node in problem.bound.nodes if isinstance(node, Variable)}
     centres = {
         int(number): (variables[name], restored(offsets)) for number, name, offsets in document["centres"]
     }
-    if not centres and not plan.frame.centres:
-        return plan
-    frame = replace(plan.frame, centres=centres)
-    return plan.measured_from(frame)
+    if not centres and not problem.coordinates.centres:
+        return problem
+    coordinates = replace(problem.coordinates, centres=centres)
+    return problem.measured_from(coordinates)
 
 
 def _plain_memory(memory: Memory) -> dict[str, Any]:

@@ -33,13 +33,13 @@ from ...language import (
     zero_terms_of,
 )
 from ...lazy.block_map import map_blocks
-from ..binding.bound_model import Binding
-from ..binding.coordinates import Frame
+from ..binding.bound_model import BoundModel
+from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import known_statistic, role_of
 from ..binding.missing.values import OBSERVED
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
 from ..design.keys import FeatureKey, StatisticKey, SumKey
-from ..local.gated import GatedFactor
+from ..local.gated import SwitchedFactor
 from ..local.local_factor import LocalFactor
 from ..local.missing_vector import WHOLE
 from .contraction import Contraction, Derivative, Factor
@@ -173,10 +173,10 @@ class _Side(NamedTuple):
 
 
 class _Compiler:
-    def __init__(self, binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> None:
-        self.binding = binding
-        self.frame = frame
-        self.data_axis = None if binding.data_plate is None else Axis(binding.data_plate)
+    def __init__(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> None:
+        self.bound = bound
+        self.coordinates = coordinates
+        self.data_axis = None if bound.data_plate is None else Axis(bound.data_plate)
         self.factor_of: dict[Node, LocalFactor] = {
             variable: factor for factor in factors for variable in factor.variables
         }
@@ -189,32 +189,32 @@ class _Compiler:
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
         """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
-        if owner in self.binding.beliefs:
-            return self._believed(owner, self.binding.beliefs[owner])
-        return self._compiled(owner, (*terms_of(owner), *_base_terms(owner, self.binding)))
+        if owner in self.bound.beliefs:
+            return self._believed(owner, self.bound.beliefs[owner])
+        return self._compiled(owner, (*terms_of(owner), *_base_terms(owner, self.bound)))
 
     def zeros(self, owner: Variable) -> list[GlobalTerm]:
         """Compile what counts the known probabilities of zero in a variable's density."""
-        if owner in self.binding.beliefs:
+        if owner in self.bound.beliefs:
             return []
         terms = zero_terms_of(owner, lambda node: node.is_known)
-        return self._compiled(owner, [term for term in terms if _has_zeros(term, self.binding)])
+        return self._compiled(owner, [term for term in terms if _has_zeros(term, self.bound)])
 
     def _compiled(self, owner: Variable, terms: Sequence[Term]) -> list[GlobalTerm]:
-        if owner not in self.binding.gaps and any(slot.index is not None for slot in owner.slots.values()):
+        if owner not in self.bound.gaps and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
         # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
         observed = None
-        if owner in self.binding.masks or (owner in self.binding.seen and self.binding.is_local(owner)):
+        if owner in self.bound.masks or (owner in self.bound.seen and self.bound.is_local(owner)):
             observed = Operand(owner, OBSERVED, plate_axes(owner))
         sides: dict[int, _Side] = {}
         return [self._term(term, observed, sides) for term in terms]
 
     def _believed(self, owner: Variable, belief: Any) -> list[GlobalTerm]:
         """Return the terms of a density that is a factor of an earlier fit: eta' t - A(eta), to its own measure."""
-        reference = self.frame.of(owner)
+        reference = self.coordinates.of(owner)
         prior = belief if reference is None else belief.translate(-reference)
-        size = self.binding.size
+        size = self.bound.size
         constant = Contraction(-float(np.sum(prior.log_partition)), [], [], (), size)
         terms = [GlobalTerm(owner, constant)]
         for statistic, natural in zip(owner.family.statistics, prior.natural, strict=True):
@@ -239,11 +239,11 @@ class _Compiler:
             else:
                 (rows if side.is_known else locals_).append(operand)
         if self.data_axis not in term.axes:
-            whole = Contraction(term.coefficient, factors, known, term.axes, self.binding.size)
+            whole = Contraction(term.coefficient, factors, known, term.axes, self.bound.size)
             seen = self._seen_global(term.owner)
             if seen is None:
                 return GlobalTerm(term.owner, whole)
-            counted = Contraction(term.coefficient, factors, [*known, seen], term.axes, self.binding.size)
+            counted = Contraction(term.coefficient, factors, [*known, seen], term.axes, self.bound.size)
             return GlobalTerm(term.owner, counted, whole)
         part = self._part(term, rows, locals_, [*[f.axes for f in factors], *[own for _, own in known]])
         axes = self._off_rows(term.axes)
@@ -252,13 +252,13 @@ class _Compiler:
             summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
             axes = tuple([axis for axis in axes if axis not in summed])
         factors.append(part)
-        return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.binding.size))
+        return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.bound.size))
 
     def _seen_global(self, owner: Variable) -> tuple[Array, tuple[Axis, ...]] | None:
         """Return 1 for each repetition of a global variable that counts and 0 for the others; None if all do."""
-        if owner not in self.binding.seen or self.binding.is_local(owner):
+        if owner not in self.bound.seen or self.bound.is_local(owner):
             return None
-        return self.binding.seen[owner].astype(np.float64), plate_axes(owner)
+        return self.bound.seen[owner].astype(np.float64), plate_axes(owner)
 
     def _without_idle_choices(self, term: Term) -> Term:
         """Return a term without the labels that choose nothing in it, for their one-hot sums to one.
@@ -268,7 +268,7 @@ class _Compiler:
         """
         for choice in term.operands:
             category = choice.axes[-1] if choice.axes else None
-            if not _is_choice(term, choice) or self.frame.is_centred(term.owner, choice.node):
+            if not _is_choice(term, choice) or self.coordinates.is_centred(term.owner, choice.node):
                 continue
             others = tuple(operand for operand in term.operands if operand is not choice)
             if all(category not in operand.axes for operand in others):
@@ -278,11 +278,11 @@ class _Compiler:
 
     def _side(self, owner: Variable, operand: Operand, sides: dict[int, _Side]) -> _Side:
         """Return where an operand of the owner's terms stands, and keep it."""
-        is_known = operand.node in self.binding.values or operand.statistic == OBSERVED
+        is_known = operand.node in self.bound.values or operand.statistic == OBSERVED
         factor = known = None
         if self.data_axis not in operand.axes:
             if is_known:
-                known = known_statistic(self.binding, self.frame, owner, operand)
+                known = known_statistic(self.bound, self.coordinates, owner, operand)
             else:
                 factor = Factor(_key_of(operand), operand.axes)
         side = sides[id(operand)] = _Side(is_known, factor, known)
@@ -291,33 +291,33 @@ class _Compiler:
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
         if node not in self.sources:
-            if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.binding.seen:
-                row_axis, seen = self._row_axis(node), self.binding.seen[node].shape
+            if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.bound.seen:
+                row_axis, seen = self._row_axis(node), self.bound.seen[node].shape
                 shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
                 return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
-            values, row_axis = self.binding.values[node], self._row_axis(node)
+            values, row_axis = self.bound.values[node], self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
             reference = None
             if isinstance(node, Variable):
-                reference = self.frame.of(node)
+                reference = self.coordinates.of(node)
             elif operand.slot is not None and operand.slot.role.moves:
-                moved = self.frame.of_known(owner, operand.slot)
+                moved = self.coordinates.of_known(owner, operand.slot)
                 own = self._off_rows(operand.axes[: len(node.plates)])
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            has_gaps = node in self.binding.gaps
-            has_missing = has_gaps or node in self.binding.masks
+            has_gaps = node in self.bound.gaps
+            has_missing = has_gaps or node in self.bound.masks
             self.sources[node] = Source(node, shape, reference, has_missing, issparse(values), has_gaps)
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:
-        assert self.binding.data_plate is not None
-        return node.plates.index(self.binding.data_plate)
+        assert self.bound.data_plate is not None
+        return node.plates.index(self.bound.data_plate)
 
     def _feature(self, owner: Variable, operand: Operand | None, summed: tuple[int, ...] = ()) -> Feature:
         if operand is None:
             return self.features.setdefault(CONSTANT.key, CONSTANT)
         node = operand.node
-        role = None if isinstance(node, Variable) else role_of(self.binding, operand)
+        role = None if isinstance(node, Variable) else role_of(self.bound, operand)
         name = "" if role is None else role.name
         known = self.features.get(FeatureKey(node.name, operand.statistic, name, summed))
         if known is not None:
@@ -331,7 +331,7 @@ class _Compiler:
         node = operand.node
         is_labels = isinstance(node, Categorical) and operand.statistic == "x"
         if is_labels or (isinstance(node, Data) and operand.slot is None):
-            return self.binding.size(operand.axes[-1])
+            return self.bound.size(operand.axes[-1])
         return None
 
     def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
@@ -341,7 +341,7 @@ class _Compiler:
         self, owner: Variable, locals_: list[Operand]
     ) -> list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]]:
         """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
-        if owner in self.factor_of and owner in self.binding.values:
+        if owner in self.factor_of and owner in self.bound.values:
             # a vector missing in part that nothing of its row gates
             return [(self.factor_of[owner], StatisticKey(owner.name, WHOLE), ())]
         if not locals_:
@@ -351,7 +351,7 @@ class _Compiler:
             by_factor.setdefault(self.factor_of[operand.node], []).append(operand)
         found = []
         for factor, operands in by_factor.items():
-            if not isinstance(factor, GatedFactor):
+            if not isinstance(factor, SwitchedFactor):
                 (operand,) = operands
                 found.append((factor, _key_of(operand), self._off_rows(operand.axes)))
                 continue
@@ -388,7 +388,7 @@ class _Compiler:
         self, row: Operand, axes: tuple[Axis, ...], others: list[tuple[Axis, ...]]
     ) -> tuple[int, ...]:
         """Return the axes of a row's statistic that nothing else of the term has: by place."""
-        if self._n_labels(row) is not None or issparse(self.binding.values.get(row.node)):
+        if self._n_labels(row) is not None or issparse(self.bound.values.get(row.node)):
             return ()
         return tuple(
             place
@@ -437,16 +437,16 @@ class _Compiler:
         kept = tuple(axis for axis in inside if axis in elsewhere)
         # as many as there are already, so that no other sum has this number
         key = SumKey(tuple(stat for _, stat, _ in local), None, 1 + len(self.local_terms))
-        part = Part(key, tuple(self.binding.size(axis) for axis in kept), None, None, None)
+        part = Part(key, tuple(self.bound.size(axis) for axis in kept), None, None, None)
         self.parts[key] = part
         whole = Factor(key, kept)
         if sparse is None:
-            contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.binding.size)
+            contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.bound.size)
             self.local_terms.append(LocalTerm(part, contraction, tuple(by_key.values()), not local))
             return whole
         of_rows = Factor(key, (*kept[:-1], self.data_axis))
         summed = [axis for axis in inside if axis != kept[-1]]
-        contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.binding.size)
+        contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.bound.size)
         inside_keys = {factor.key for factor in factors[:-1]}
         others = tuple(feature for key, feature in by_key.items() if key in inside_keys)
         self.local_terms.append(LocalTerm(part, contraction, others, True, by_key[sparse.key]))
@@ -490,14 +490,14 @@ def _over(wanted: Sequence[Axis], reference: Array, axes: Sequence[Axis]) -> Arr
     return turned[tuple(slice(None) if axis in present else None for axis in wanted)]
 
 
-def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]) -> Compiled:
+def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> Compiled:
     """Return the compiled model: cost linear in the number of terms, none of it in the number of rows."""
-    compiler = _Compiler(binding, frame, factors)
+    compiler = _Compiler(bound, coordinates, factors)
     terms = tuple(
-        term for node in binding.nodes if isinstance(node, Variable) for term in compiler.variable(node)
+        term for node in bound.nodes if isinstance(node, Variable) for term in compiler.variable(node)
     )
     zero_terms = tuple(
-        term for node in binding.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
+        term for node in bound.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
     )
     tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
     return Compiled(
@@ -505,25 +505,25 @@ def compile_terms(binding: Binding, frame: Frame, factors: Sequence[LocalFactor]
         compiler.parts,
         tuple(compiler.local_terms),
         tables,
-        {node: source for node, source in compiler.sources.items() if node in binding.values},
+        {node: source for node, source in compiler.sources.items() if node in bound.values},
         compiler.users,
         zero_terms,
     )
 
 
-def _base_terms(node: Variable, binding: Binding) -> Sequence[Term]:
+def _base_terms(node: Variable, bound: BoundModel) -> Sequence[Term]:
     """An observed variable's density counts with its base measure; a latent one's cancels against its factor's."""
-    return base_terms_of(node) if node in binding.values else ()
+    return base_terms_of(node) if node in bound.values else ()
 
 
-def _has_zeros(term: Term, binding: Binding) -> bool:
+def _has_zeros(term: Term, bound: BoundModel) -> bool:
     """Whether the known probabilities that a term looks for zeros among have any."""
     operand = next(operand for operand in term.operands if operand.slot is not None)
     assert operand.slot is not None
     node, any_zero = operand.node, _AnyOf(operand.slot.role.zeros[operand.statistic])
     if isinstance(node, Constant):
         return any_zero(node.value)
-    return any(found for _, found in map_blocks(any_zero, binding.values[node]))
+    return any(found for _, found in map_blocks(any_zero, bound.values[node]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..binding.missing.values import refuse_unseen
 from ..local.categorical import CategoricalFactor
 from ..local.chain import check_chains
 from ..local.family import FamilyFactor
-from ..local.gated import GatedFactor
+from ..local.gated import SwitchedFactor
 from ..local.linear_gaussian_chain import LinearGaussianChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.markov_chain import MarkovChainFactor
@@ -25,7 +25,7 @@ __all__ = ["local_factors"]
 
 
 def local_factors(
-    binding: Binding, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None
+    bound: BoundModel, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None
 ) -> list[LocalFactor]:
     """Return the local factors: one a variable, but a Categorical shares one with the local variables it gates.
 
@@ -34,15 +34,15 @@ def local_factors(
     joint
         Names of variables to join, a group each; None joins wherever that is tractable.
     """
-    check_chains(binding)
-    data_axis = Axis(binding.data_plate) if binding.data_plate is not None else None
-    latent = [v for v in binding.latent if binding.is_local(v)]
-    alone = [leaf for leaf in binding.gaps if not _has_local(leaf, terms, latent)]
+    check_chains(bound)
+    data_axis = Axis(bound.data_plate) if bound.data_plate is not None else None
+    latent = [v for v in bound.latent if bound.is_local(v)]
+    alone = [leaf for leaf in bound.gaps if not _has_local(leaf, terms, latent)]
     if data_axis is None or not (latent or alone):
         return []
     if joint is not None and not _is_groups(joint):
         raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
-    gated = _gated_by(latent, terms, binding)
+    gated = _gated_by(latent, terms, bound)
     if joint is not None:
         gated = _wanted(latent, gated, joint)
     factors: list[LocalFactor] = []
@@ -50,15 +50,15 @@ def local_factors(
     for gate, others in gated.items():
         if others:
             certain = {v: prior[None] for v, prior in certain_priors(others, data_axis).items()}
-            factors.append(GatedFactor(binding, gate, others, data_axis, certain))
+            factors.append(SwitchedFactor(bound, gate, others, data_axis, certain))
             taken |= {gate, *others}
-    factors += [_alone(binding, variable, data_axis) for variable in latent if variable not in taken]
+    factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
-        _check_seen(binding, factor, terms)
+        _check_seen(bound, factor, terms)
     order = {variable: i for i, variable in enumerate(latent)}
     # parents before children: a local variable meets its message from above first
     ordered = sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
-    return [*ordered, *(VectorFactor(binding, leaf) for leaf in alone)]
+    return [*ordered, *(VectorFactor(bound, leaf) for leaf in alone)]
 
 
 def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
@@ -77,17 +77,17 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence | Set) and not isinstance(value, str | bytes)
 
 
-def _alone(binding: Binding, variable: Variable, data_axis: Axis) -> LocalFactor:
+def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFactor:
     if isinstance(variable, MarkovChain):
-        return MarkovChainFactor(binding, variable, data_axis)
+        return MarkovChainFactor(bound, variable, data_axis)
     if isinstance(variable, LinearGaussianChain):
-        return LinearGaussianChainFactor(binding, variable, data_axis)
+        return LinearGaussianChainFactor(bound, variable, data_axis)
     if isinstance(variable, Label):
-        return CategoricalFactor(binding, variable, data_axis)
-    return FamilyFactor(binding, variable, data_axis, certain_priors([variable], data_axis))
+        return CategoricalFactor(bound, variable, data_axis)
+    return FamilyFactor(bound, variable, data_axis, certain_priors([variable], data_axis))
 
 
-def _check_seen(binding: Binding, factor: LocalFactor, terms: Sequence[Term]) -> None:
+def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -> None:
     """Refuse variables without an observation below them that cannot be left out: with the factor, all at once.
 
     Raises
@@ -95,28 +95,28 @@ def _check_seen(binding: Binding, factor: LocalFactor, terms: Sequence[Term]) ->
     DataError
         If only some variables of the factor are without one, or their density has another local variable in it.
     """
-    unseen = [variable for variable in factor.variables if variable in binding.seen]
+    unseen = [variable for variable in factor.variables if variable in bound.seen]
     if not unseen:
         return
-    first = binding.seen[unseen[0]]
+    first = bound.seen[unseen[0]]
     alike = unseen == list(factor.variables) and all(
-        np.array_equal(binding.seen[variable], first) and first.ndim == 1 for variable in unseen[1:]
+        np.array_equal(bound.seen[variable], first) and first.ndim == 1 for variable in unseen[1:]
     )
     coupled = any(
         term.owner in factor.variables
         and operand.node not in factor.variables
-        and operand.node in binding.latent
-        and binding.is_local(operand.node)
+        and operand.node in bound.latent
+        and bound.is_local(operand.node)
         for term in terms
         for operand in term.operands
     )
     if coupled or not alike:
-        assert binding.data_plate is not None
-        refuse_unseen(unseen[0], binding.seen[unseen[0]], binding.observed, binding.data_plate)
+        assert bound.data_plate is not None
+        refuse_unseen(unseen[0], bound.seen[unseen[0]], bound.observed, bound.data_plate)
 
 
 def _gated_by(
-    latent: list[Variable], terms: Sequence[Term], binding: Binding
+    latent: list[Variable], terms: Sequence[Term], bound: BoundModel
 ) -> dict[Variable, list[Variable]]:
     """Return each local Categorical with the local variables that it can be joined with."""
     together: dict[Variable, set[Variable]] = {v: set() for v in latent}
@@ -127,7 +127,7 @@ def _gated_by(
     gated: dict[Variable, list[Variable]] = {}
     taken: set[Variable] = set()
     for gate in latent:
-        if not isinstance(gate, Label) or gate.summed or gate.plates != (binding.data_plate,):
+        if not isinstance(gate, Label) or gate.summed or gate.plates != (bound.data_plate,):
             continue
         others = [
             v

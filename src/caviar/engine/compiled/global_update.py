@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...language import Axis, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.keys import StatisticKey
 from ..local.local_factor import excluded_labels
 from .compiler import GlobalTerm
@@ -18,7 +18,7 @@ __all__ = ["GlobalUpdate", "possible", "updates_of"]
 
 
 def updates_of(
-    variables: Sequence[Variable], terms: Sequence[GlobalTerm], binding: Binding
+    variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
 ) -> dict[Variable, GlobalUpdate]:
     """Return the compiled update of each global variable, from the terms that it stands in."""
     uses: dict[Variable, list[tuple[int, GlobalTerm, int]]] = {variable: [] for variable in variables}
@@ -27,7 +27,7 @@ def updates_of(
         for position, key in enumerate(term.contraction.keys):
             if isinstance(key, StatisticKey) and key.variable in by_name:
                 by_name[key.variable].append((number, term, position))
-    return {variable: GlobalUpdate(variable, own, binding) for variable, own in uses.items()}
+    return {variable: GlobalUpdate(variable, own, bound) for variable, own in uses.items()}
 
 
 class GlobalUpdate:
@@ -39,18 +39,18 @@ class GlobalUpdate:
         Whose factor it is.
     uses
         Where its statistics stand: number of a term, the term, and the position in it.
-    binding
+    bound
         For the sizes of its axes.
     """
 
     def __init__(
-        self, variable: Variable, uses: Sequence[tuple[int, GlobalTerm, int]], binding: Binding
+        self, variable: Variable, uses: Sequence[tuple[int, GlobalTerm, int]], bound: BoundModel
     ) -> None:
         self.variable = variable
         statistics = variable.family.statistics
         shapes = [
-            tuple([binding.sizes[plate] for plate in variable.plates_of(s)])
-            + tuple([binding.size(Axis(variable, c)) for c in variable.letters[s]])
+            tuple([bound.sizes[plate] for plate in variable.plates_of(s)])
+            + tuple([bound.size(Axis(variable, c)) for c in variable.letters[s]])
             for s in statistics
         ]
         self._uses = tuple(uses)

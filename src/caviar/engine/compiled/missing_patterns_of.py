@@ -8,17 +8,17 @@ import numpy as np
 
 from ..._errors import DataError
 from ...language import Label, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..binding.missing.entries import Gaps
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
-from ..local.missing_patterns import PartialVectors
+from ..local.missing_patterns import MissingPatterns
 from .compiler import Compiled
 
-__all__ = ["partial_vectors_of"]
+__all__ = ["missing_patterns_of"]
 
 
-def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor, list[PartialVectors]]:
+def missing_patterns_of(compiled: Compiled, bound: BoundModel) -> dict[LocalFactor, list[MissingPatterns]]:
     """Return the leaves of vectors missing in part, by the local factor whose features they are.
 
     Raises
@@ -26,8 +26,8 @@ def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor
     DataError
         If other hidden values of the row than one Categorical stand in the density of such a leaf.
     """
-    found: dict[LocalFactor, list[PartialVectors]] = {}
-    for leaf, gaps in binding.gaps.items():
+    found: dict[LocalFactor, list[MissingPatterns]] = {}
+    for leaf, gaps in bound.gaps.items():
         stats = {
             (part.factor, part.stat)
             for part in compiled.parts.values()
@@ -44,7 +44,7 @@ def partial_vectors_of(compiled: Compiled, binding: Binding) -> dict[LocalFactor
         if len(stats) != 1 or unfused or factor is None or stat is None or not _is_choice(factor, stat, leaf):
             _refuse(leaf, gaps)
         table = compiled.tables[factor]
-        found.setdefault(factor, []).append(PartialVectors(leaf, gaps, factor, factor.rows[stat], table))
+        found.setdefault(factor, []).append(MissingPatterns(leaf, gaps, factor, factor.rows[stat], table))
     return found
 
 

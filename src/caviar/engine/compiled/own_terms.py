@@ -20,8 +20,8 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
 from ...numerics.cached import cached_property
-from ..binding.bound_model import Binding
-from ..binding.coordinates import Frame
+from ..binding.bound_model import BoundModel
+from ..binding.coordinates import Coordinates
 from .compiler import GlobalTerm, is_of
 from .global_update import updates_of
 from .stated_priors import stated_prior
@@ -49,18 +49,18 @@ class OwnTerms:
     variable: Variable
     terms: Sequence[GlobalTerm]
     where: slice
-    binding: Binding
-    frame: Frame
+    bound: BoundModel
+    coordinates: Coordinates
 
     @cached_property
     def prior(self) -> ExponentialFamily | None:
         """The prior as a member of its family, measured from the frame; None if double precision has none."""
-        reference = self.frame.of(self.variable)
+        reference = self.coordinates.of(self.variable)
         try:
-            member: Any = self.binding.beliefs.get(self.variable) or stated_prior(self.variable)
+            member: Any = self.bound.beliefs.get(self.variable) or stated_prior(self.variable)
             if member is not None:
                 return member if reference is None else member.translate(-reference)
-            natural = updates_of([self.variable], self.terms, self.binding)[self.variable].natural({})
+            natural = updates_of([self.variable], self.terms, self.bound)[self.variable].natural({})
             return self.variable.family.from_natural(natural)
         except (ImproperError, ParameterError):
             return None
@@ -84,13 +84,13 @@ class OwnTerms:
             return None
         with np.errstate(all="ignore"):
             divergence = factor.kl(self.prior)
-        seen = self.binding.seen.get(self.variable)
+        seen = self.bound.seen.get(self.variable)
         # repetitions with nothing observed below them count nothing
         return float(np.sum(divergence if seen is None else np.where(seen, divergence, 0.0)))
 
 
 def own_terms_of(
-    variables: Sequence[Variable], terms: Sequence[GlobalTerm], binding: Binding, frame: Frame
+    variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel, coordinates: Coordinates
 ) -> dict[Variable, OwnTerms]:
     """Return the own terms of the global variables whose priors are proper and depend on known values alone."""
     found = {}
@@ -101,7 +101,7 @@ def own_terms_of(
             continue
         own = [terms[number] for number in numbers]
         keys = [key for term in own for key in term.contraction.keys]
-        if not binding.is_flat(variable) and all(is_of(key, variable) for key in keys):
+        if not bound.is_flat(variable) and all(is_of(key, variable) for key in keys):
             where = slice(numbers[0], numbers[-1] + 1)
-            found[variable] = OwnTerms(variable, own, where, binding, frame)
+            found[variable] = OwnTerms(variable, own, where, bound, coordinates)
     return found

@@ -1,7 +1,7 @@
-"""Kernels: the operations on the rows of a block, which are all that depends on where the block lies.
+"""Backends: the operations on the rows of a block, which are all that depends on where the block lies.
 
-A pass asks its workspace for buffers and for these operations, so that one :meth:`RowPass.summarize` serves NumPy
-arrays (here) and arrays of any library of the array API (:mod:`~caviar.engine.rows.device.array_kernels`).
+A pass asks its workspace for buffers and for these operations, so that one :meth:`IndependentRows.summarize` serves
+NumPy arrays (here) and arrays of any library of the array API (:mod:`~caviar.engine.rows.device.array_kernels`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import dense as products
 from .features import FeatureTable
 from .scratch import HostMemory, Memory, Scratch
 
-__all__ = ["HostKernels", "Inferred", "Infers", "Kernels", "Workspace"]
+__all__ = ["Backend", "HostBackend", "Inferred", "Infers", "Workspace"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Infers(Protocol):
         ...
 
 
-class Kernels(Memory, Protocol):
+class Backend(Memory, Protocol):
     """What a pass does with arrays of rows; E local statistics, F features, B rows."""
 
     def copy(self, array: Any) -> Any:
@@ -79,7 +79,7 @@ class Kernels(Memory, Protocol):
         ...
 
 
-class HostKernels(HostMemory):
+class HostBackend(HostMemory):
     """NumPy arrays in float64."""
 
     def copy(self, array: Array) -> Array:
@@ -105,7 +105,7 @@ class HostKernels(HostMemory):
         return float(values.sum() if weights is None else (values @ weights).sum())
 
 
-_HOST = HostKernels()
+_HOST = HostBackend()
 
 
 class Workspace(Scratch):
@@ -117,6 +117,6 @@ class Workspace(Scratch):
         Who makes the buffers, and what a pass does with them: float64 arrays of NumPy unless given.
     """
 
-    def __init__(self, kernels: Kernels = _HOST) -> None:
-        super().__init__(kernels)
-        self.kernels = kernels
+    def __init__(self, backend: Backend = _HOST) -> None:
+        super().__init__(backend)
+        self.backend = backend

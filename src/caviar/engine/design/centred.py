@@ -69,7 +69,7 @@ class Centres:
 
     def mask(self, matrix: Array, scratch: Workspace) -> Array:
         """Return the matrix W without what the own features of the categories provide."""
-        masked = scratch.kernels.copy(matrix)
+        masked = scratch.backend.copy(matrix)
         for k, (_, runs) in self._own.items():
             for _, columns in runs:
                 masked[k, columns] = 0.0
@@ -110,7 +110,7 @@ class Centres:
         self, table: FeatureTable, columns: Mapping[ColumnKey, AnyArray], n_rows: int, scratch: Workspace
     ) -> Array:
         features = scratch.array((self, "own"), (table.n_rows, n_rows))
-        scratch.kernels.fill(table, columns, features, scratch)
+        scratch.backend.fill(table, columns, features, scratch)
         return features
 
 

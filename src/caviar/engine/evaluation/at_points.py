@@ -18,13 +18,13 @@ from ..._errors import ModelError
 from ..._typing import Array
 from ...language import Variable
 from ..ascent.impossible import known_zeros, zeros_by_row
-from ..ascent.problem import Plan, statistics_of
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin, ready
 from ..binding.clamped.point_mass import PointMass
 from ..design.backend import Workspace
 from ..local.statistics import Arrays
 from ..rows.by_row import sums_by_row
-from ..rows.e_step import RowPass
+from ..rows.e_step import IndependentRows
 from ..rows.row_map import Passes
 from ..rows.tasks import blocks_of, rows_at
 from .evaluate import in_frame
@@ -32,43 +32,43 @@ from .evaluate import in_frame
 __all__ = ["log_joint_at", "row_log_likelihoods", "why_inexact", "why_no_rows"]
 
 
-def why_inexact(plan: Plan) -> str:
+def why_inexact(problem: Problem) -> str:
     """Return why the local variables cannot be integrated out exactly given the globals; nothing if they can."""
-    if not isinstance(plan.rows, RowPass):
+    if not isinstance(problem.rows, IndependentRows):
         return "the proportions of a document and the topics of its words, both hidden, have a factor each"
-    if not plan.rows.keeps_locals:
+    if not problem.rows.keeps_locals:
         return ""
-    names = " and ".join(f"'{factor.name}'" for factor in plan.factors)
+    names = " and ".join(f"'{factor.name}'" for factor in problem.factors)
     return (
         f"the local variables {names} depend on each other given the globals and have a factor each, so they cannot "
         f"be integrated out exactly"
     )
 
 
-def why_no_rows(plan: Plan) -> str:
+def why_no_rows(problem: Problem) -> str:
     """Return why the rows have no densities of their own given the globals; nothing if they have."""
-    if plan.binding.data_plate is None:
+    if problem.bound.data_plate is None:
         return "the model has no plate with rows of data"
-    if plan.chain is not None:
-        return f"the rows of '{plan.chain.name}' depend on their neighbours"
-    return why_inexact(plan)
+    if problem.chain is not None:
+        return f"the rows of '{problem.chain.name}' depend on their neighbours"
+    return why_inexact(problem)
 
 
-def log_joint_at(plan: Plan, values: Mapping[str, Any], passes: Passes) -> float:
+def log_joint_at(problem: Problem, values: Mapping[str, Any], passes: Passes) -> float:
     """Return log p(x, globals) in nats with the local variables integrated out.
 
     Parameters
     ----------
-    plan
+    problem
         In which every global is a point mass.
     values
         Name of each global -> its value; a pair (mean, precision) of a joint factor.
     """
     with passes.executor.session():
-        return begin(plan, _points(plan, values), passes).elbo
+        return begin(problem, _points(problem, values), passes).elbo
 
 
-def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -> Array:
+def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], passes: Passes) -> Array:
     """Return log p(x_n | globals) of each row in nats, its local variables integrated out, shape (rows,).
 
     Raises
@@ -76,20 +76,20 @@ def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -
     ModelError
         If rows have no densities of their own: the message says why.
     """
-    reason = why_no_rows(plan)
+    reason = why_no_rows(problem)
     if reason:
         raise ModelError(f"the rows have no log-likelihoods of their own: {reason}")
-    q = _points(plan, values)
-    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    assert isinstance(plan.rows, RowPass)
-    static, scratch, source = _static_coefficients(plan, arrays), Workspace(), passes.source
-    zeros = known_zeros(plan)
+    q = _points(problem, values)
+    problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q))
+    assert isinstance(problem.rows, IndependentRows)
+    static, scratch, source = _static_coefficients(problem, arrays), Workspace(), passes.source
+    zeros = known_zeros(problem)
     found = []
-    for bounds in blocks_of(plan.rows, source):
+    for bounds in blocks_of(problem.rows, source):
         rows = rows_at(source, bounds, every=True)
-        total = sums_by_row(plan.rows, static, rows, scratch)
-        found_natural = plan.rows.infer(rows, coefficients, scratch)
-        for factor in plan.factors:
+        total = sums_by_row(problem.rows, static, rows, scratch)
+        found_natural = problem.rows.infer(rows, coefficients, scratch)
+        for factor in problem.factors:
             gain, seen = factor.infer(found_natural[factor.key]).log_partition, factor.seen(rows.columns)
             counted = gain if seen is None else np.where(seen, gain, 0.0)
             # the log-partition of factors with one precision for all rows has length 1 where nothing varies
@@ -97,23 +97,23 @@ def row_log_likelihoods(plan: Plan, values: Mapping[str, Any], passes: Passes) -
                 np.broadcast_to(counted, (*counted.shape[:-1], rows.n_rows)).reshape(-1, rows.n_rows).sum(0)
             )
         if zeros is not None:
-            total[zeros_by_row(plan.rows, *zeros, rows, scratch) > 0] = -np.inf
+            total[zeros_by_row(problem.rows, *zeros, rows, scratch) > 0] = -np.inf
         found.append(total)
     joined, places = np.concatenate(found or [np.zeros(0)]), source.places(0, source.n_rows)
     return joined if isinstance(places, slice) else joined[np.argsort(places)]
 
 
-def _points(plan: Plan, values: Mapping[str, Any]) -> dict[Variable, Any]:
-    """Return points of all globals, measured from the plan's frame."""
-    return in_frame(plan, {v.name: PointMass.of(v, values[v.name]) for v in plan.order})
+def _points(problem: Problem, values: Mapping[str, Any]) -> dict[Variable, Any]:
+    """Return points of all globals, measured from the problem's frame."""
+    return in_frame(problem, {v.name: PointMass.of(v, values[v.name]) for v in problem.order})
 
 
-def _static_coefficients(plan: Plan, arrays: Mapping[Any, Array]) -> Arrays:
+def _static_coefficients(problem: Problem, arrays: Mapping[Any, Array]) -> Arrays:
     """Return what multiplies each sum over rows that no local variable enters."""
     found: Arrays = {}
-    for term in plan.compiled.terms:
+    for term in problem.compiled.terms:
         for position, key in enumerate(term.contraction.keys):
-            part = plan.compiled.parts.get(key)
+            part = problem.compiled.parts.get(key)
             if part is not None and part.factor is None:
                 value = np.broadcast_to(term.contraction.derivative(position)(arrays), part.shape)
                 found[key] = found[key] + value if key in found else value

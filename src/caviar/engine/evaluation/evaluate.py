@@ -14,22 +14,22 @@ from ...language import Variable
 from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
 from ..ascent.elbo import Objective
-from ..ascent.problem import Plan, statistics_of
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin, ready
 from ..binding.clamped.given import refuse_missing_value
 from ..binding.clamped.point_mass import PointMass
-from ..binding.coordinates import Frame, frame_about
+from ..binding.coordinates import Coordinates, coordinates_about
 from ..binding.nested import outer_variables
 from ..design.keys import FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
-from ..local.gated import Gated
+from ..local.gated import Switched
 from ..local.local_factor import LocalFactor
 from ..local.statistics import LocalState, Summary
 from ..rows.row_map import Passes
 from ..starts.factors.given_factors import refuse_other_factor, refuse_other_labels
 from ..starts.factors.prior import prior_start
 from ..topics.evaluate import by_token, densities_of_words, objective_of_documents, thorough
-from ..topics.lowering import DocumentBinding
+from ..topics.lowering import BoundDocuments
 from .predictive import log_predictive
 
 __all__ = [
@@ -47,31 +47,31 @@ _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
 
 
-def factors_at(plan: Plan, q: Mapping[Variable, Any]) -> dict[str, Any]:
+def factors_at(problem: Problem, q: Mapping[Variable, Any]) -> dict[str, Any]:
     """Return the global factors by name, measured from the user's origin."""
     factors = {}
     for variable, factor in q.items():
-        reference = plan.frame.of(variable)
+        reference = problem.coordinates.of(variable)
         moved = factor if reference is None else factor.translate(reference)
-        known = plan.binding.known.get(variable)
+        known = problem.bound.known.get(variable)
         # to the last bit as they were given, which no translation there and back would be
         factors[variable.name] = moved if known is None else known.over(variable, moved, None)
     return factors
 
 
 def in_frame(
-    plan: Plan,
+    problem: Problem,
     factors: Mapping[str, Any],
     variables: Iterable[Variable] | None = None,
-    frame: Frame | None = None,
+    coordinates: Coordinates | None = None,
 ) -> dict[Variable, Any]:
-    """Return factors of global variables (all), from the reference points of a frame (the plan's)."""
+    """Return factors of global variables (all), from the reference points of a frame (the problem's)."""
     q = {}
-    for variable in plan.order if variables is None else variables:
-        reference = (frame or plan.frame).of(variable)
+    for variable in problem.order if variables is None else variables:
+        reference = (coordinates or problem.coordinates).of(variable)
         factor = _factor_of(factors, variable)
         moved = factor if reference is None else factor.translate(-reference)
-        q[variable] = plan.with_known(variable, moved, frame)
+        q[variable] = problem.with_known(variable, moved, coordinates)
     return q
 
 
@@ -82,61 +82,65 @@ def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
 
 
 def local_distributions(
-    plan: Plan, factors: Mapping[str, Any], passes: Passes, *, anew: bool = True
+    problem: Problem, factors: Mapping[str, Any], passes: Passes, *, anew: bool = True
 ) -> dict[str, Any]:
     """Return the local factors of all rows by name, the globals given.
 
     Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless
     the data are those that the factors were fitted to.
     """
-    plan = thorough(plan)
-    outer = outer_variables(plan.binding.nodes, plan.order) if anew else []
+    problem = thorough(problem)
+    outer = outer_variables(problem.bound.nodes, problem.order) if anew else []
     if not anew:
-        _check_sizes(plan, factors)
-    q = in_frame(plan, factors, [variable for variable in plan.order if variable not in outer])
+        _check_sizes(problem, factors)
+    q = in_frame(problem, factors, [variable for variable in problem.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:
-        plan = plan.updating(outer)
-        result = ascend(_ANEW, plan, {**q, **prior_start(plan, q)}, passes)
-        plan, q = result.plan, dict(result.q)
-        found_anew = factors_at(plan, {variable: q[variable] for variable in outer})
-    by_row = GivenGlobals(plan, q).local(passes)
-    if isinstance(plan.binding, DocumentBinding):
-        by_row = by_token(plan.binding, by_row)
+        problem = problem.updating(outer)
+        result = ascend(_ANEW, problem, {**q, **prior_start(problem, q)}, passes)
+        problem, q = result.problem, dict(result.q)
+        found_anew = factors_at(problem, {variable: q[variable] for variable in outer})
+    by_row = GivenGlobals(problem, q).local(passes)
+    if isinstance(problem.bound, BoundDocuments):
+        by_row = by_token(problem.bound, by_row)
     return {**found_anew, **by_row}
 
 
 class GivenGlobals:
-    """Local factors given the global ones, of any rows that a plan is compiled for.
+    """Local factors given the global ones, of any rows that a problem is compiled for.
 
     Parameters
     ----------
-    plan
+    problem
         Compiled for rows with these columns, however many there are.
     q
         Global factors, measured from its frame.
     """
 
-    def __init__(self, plan: Plan, q: Mapping[Variable, Any]) -> None:
-        self._plan, self._q, _, self._coefficients = ready(plan, q, statistics_of(plan, q))
+    def __init__(self, problem: Problem, q: Mapping[Variable, Any]) -> None:
+        self._problem, self._q, _, self._coefficients = ready(problem, q, statistics_of(problem, q))
 
     @classmethod
-    def of(cls, plan: Plan, factors: Mapping[str, Any]) -> GivenGlobals:
+    def of(cls, problem: Problem, factors: Mapping[str, Any]) -> GivenGlobals:
         """Return the same for factors by name, measured from the user's origin."""
-        plan = thorough(plan)
-        return cls(plan, in_frame(plan, factors))
+        problem = thorough(problem)
+        return cls(problem, in_frame(problem, factors))
 
     def local(self, passes: Passes) -> dict[str, Any]:
         """Return the local factors of all rows by name."""
-        plan = self._plan
+        problem = self._problem
         found: dict[Variable, list[Any]] = {}
         with passes.executor.session():
             paths = {}
-            if plan.chain is not None:
-                means = _means_of_slots(plan, plan.chain.variables[0], self._q)
-                paths[plan.chain.name] = passes.path(plan.rows, plan.chain, self._coefficients, means)
-            others = [factor for factor in plan.factors if factor is not plan.chain]
-            blocks = passes.natural_parameters(plan.rows, passes.source, self._coefficients) if others else ()
+            if problem.chain is not None:
+                means = _means_of_slots(problem, problem.chain.variables[0], self._q)
+                paths[problem.chain.name] = passes.path(
+                    problem.rows, problem.chain, self._coefficients, means
+                )
+            others = [factor for factor in problem.factors if factor is not problem.chain]
+            blocks = (
+                passes.natural_parameters(problem.rows, passes.source, self._coefficients) if others else ()
+            )
             for block in blocks:
                 for factor in others:
                     for variable, distribution in factor.distributions(block[factor.key]).items():
@@ -144,17 +148,17 @@ class GivenGlobals:
         order = _inverse(passes.source.places(0, passes.source.n_rows))
         return paths | {
             variable.name: _translated(
-                plan, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
+                problem, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
             )
             for variable, parts in found.items()
         }
 
 
-def _means_of_slots(plan: Plan, variable: Variable, q: Mapping[Variable, Any]) -> dict[str, Array]:
+def _means_of_slots(problem: Problem, variable: Variable, q: Mapping[Variable, Any]) -> dict[str, Array]:
     """Return the expectation of what stands in each slot of a variable that global factors or known values tell."""
-    values, found = plan.binding.values, {}
+    values, found = problem.bound.values, {}
     for name, slot in variable.slots.items():
-        if plan.binding.is_local(slot.node):
+        if problem.bound.is_local(slot.node):
             continue
         mean = (
             values[slot.node]
@@ -165,10 +169,10 @@ def _means_of_slots(plan: Plan, variable: Variable, q: Mapping[Variable, Any]) -
     return found
 
 
-def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
+def _check_sizes(problem: Problem, factors: Mapping[str, Any]) -> None:
     """Refuse factors of an outer plate that has another size in these data."""
-    for variable in outer_variables(plan.binding.nodes, plan.order):
-        sizes = tuple(plan.binding.sizes[plate] for plate in variable.plates)
+    for variable in outer_variables(problem.bound.nodes, problem.order):
+        sizes = tuple(problem.bound.sizes[plate] for plate in variable.plates)
         own = np.shape(factors[variable.name].mean)[: len(sizes)]
         if own != sizes:
             raise ModelError(
@@ -177,27 +181,27 @@ def _check_sizes(plan: Plan, factors: Mapping[str, Any]) -> None:
             )
 
 
-def predictive_densities(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> Array:
-    """Return the log density under the global factors of each row of the plan's data, shape (rows,).
+def predictive_densities(problem: Problem, factors: Mapping[str, Any], passes: Passes) -> Array:
+    """Return the log density under the global factors of each row of the problem's data, shape (rows,).
 
     Raises
     ------
     ModelError
         If it has no closed form.
     """
-    if isinstance(plan.binding, DocumentBinding):
-        local = local_distributions(plan, factors, passes)
-        return densities_of_words(plan.binding, {**factors, **local})
-    _check_sizes(plan, factors)
+    if isinstance(problem.bound, BoundDocuments):
+        local = local_distributions(problem, factors, passes)
+        return densities_of_words(problem.bound, {**factors, **local})
+    _check_sizes(problem, factors)
 
-    def measure(gate: Variable | None, category: int | None) -> tuple[Frame, dict[Variable, Any]]:
-        frame = frame_about(plan.frame, factors, gate, category)
-        return frame, in_frame(plan, factors, frame=frame)
+    def measure(gate: Variable | None, category: int | None) -> tuple[Coordinates, dict[Variable, Any]]:
+        coordinates = coordinates_about(problem.coordinates, factors, gate, category)
+        return coordinates, in_frame(problem, factors, coordinates=coordinates)
 
-    return log_predictive(plan.binding, measure)
+    return log_predictive(problem.bound, measure)
 
 
-def points_at(plan: Plan, values: Mapping[str, Any]) -> dict[str, PointMass]:
+def points_at(problem: Problem, values: Mapping[str, Any]) -> dict[str, PointMass]:
     """Return point masses of global variables at these values, by name.
 
     Raises
@@ -205,7 +209,7 @@ def points_at(plan: Plan, values: Mapping[str, Any]) -> dict[str, PointMass]:
     ParameterError
         If a name is unknown, or a value has another shape than its variable.
     """
-    latent = {variable.name: variable for variable in plan.order}
+    latent = {variable.name: variable for variable in problem.order}
     points = {}
     for name, value in values.items():
         if name not in latent:
@@ -218,16 +222,16 @@ def points_at(plan: Plan, values: Mapping[str, Any]) -> dict[str, PointMass]:
         )
         point = np.asarray(value, dtype=np.float64) if parts is None else families.MeanPrecision(*parts)
         points[name] = PointMass.of(latent[name], point)
-        refuse_other_factor(plan, latent[name], points[name])
+        refuse_other_factor(problem, latent[name], points[name])
     return points
 
 
 def _joined(parts: list[Any]) -> Any:
     """Return the distributions of consecutive blocks of rows as one batch."""
     first = parts[0]
-    if isinstance(first, Gated):
+    if isinstance(first, Switched):
         probabilities = np.concatenate([part.probabilities for part in parts])
-        return Gated(probabilities, _joined([part.conditional for part in parts]))
+        return Switched(probabilities, _joined([part.conditional for part in parts]))
     if isinstance(first, families.Categorical):
         return families.Categorical(np.concatenate([part.probabilities for part in parts]))
     naturals = zip(*(part.natural for part in parts), strict=True)
@@ -243,19 +247,19 @@ def _in_order(distribution: Any, order: AnyArray | None) -> Any:
     """Return a batch of distributions, rows first, in another order."""
     if order is None:
         return distribution
-    if isinstance(distribution, Gated):
-        return Gated(distribution.probabilities[order], _in_order(distribution.conditional, order))
+    if isinstance(distribution, Switched):
+        return Switched(distribution.probabilities[order], _in_order(distribution.conditional, order))
     if isinstance(distribution, families.Categorical):
         return families.Categorical(distribution.probabilities[order])
     return type(distribution).from_natural(tuple(array[order] for array in distribution.natural))
 
 
-def _translated(plan: Plan, variable: Variable, distribution: Any) -> Any:
-    reference = plan.frame.of(variable)
+def _translated(problem: Problem, variable: Variable, distribution: Any) -> Any:
+    reference = problem.coordinates.of(variable)
     return distribution if reference is None else distribution.translate(reference)
 
 
-def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> float:
+def objective_at(problem: Problem, factors: Mapping[str, Any], passes: Passes) -> float:
     """Return the objective of given factors; local factors that are not given are at their optimum.
 
     Raises
@@ -265,43 +269,43 @@ def objective_at(plan: Plan, factors: Mapping[str, Any], passes: Passes) -> floa
     ParameterError
         If a factor is not one of its variable: of another family, or of another shape.
     """
-    plan = thorough(plan)
-    local = {v.name: f for f in plan.factors for v in f.variables if v not in plan.binding.values}
-    known = {variable.name for variable in plan.order} | local.keys()
+    problem = thorough(problem)
+    local = {v.name: f for f in problem.factors for v in f.variables if v not in problem.bound.values}
+    known = {variable.name for variable in problem.order} | local.keys()
     unknown = [name for name in factors if name not in known]
     if unknown:
         raise ModelError(
             f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}"
         )
-    _check_sizes(plan, factors)
-    for variable in plan.order:
-        refuse_other_factor(plan, variable, _factor_of(factors, variable))
-    q = in_frame(plan, factors)
+    _check_sizes(problem, factors)
+    for variable in problem.order:
+        refuse_other_factor(problem, variable, _factor_of(factors, variable))
+    q = in_frame(problem, factors)
     given = {name: local[name] for name in factors if name in local}
     with passes.executor.session():
         if not given:
-            return begin(plan, q, passes).elbo
-        if isinstance(plan.binding, DocumentBinding):
+            return begin(problem, q, passes).elbo
+        if isinstance(problem.bound, BoundDocuments):
             own = {name: factors[name] for name in given}
-            return objective_of_documents(plan, plan.binding, q, own, passes)
-        return _with_given_locals(plan, q, factors, given, passes)
+            return objective_of_documents(problem, problem.bound, q, own, passes)
+        return _with_given_locals(problem, q, factors, given, passes)
 
 
 def _with_given_locals(
-    plan: Plan,
+    problem: Problem,
     q: Mapping[Variable, Any],
     factors: Mapping[str, Any],
     given: Mapping[str, LocalFactor],
     passes: Passes,
 ) -> float:
     if (
-        plan.chain is not None
-        or set(given.values()) != set(plan.factors)
+        problem.chain is not None
+        or set(given.values()) != set(problem.factors)
         or not all(isinstance(f, CategoricalFactor) for f in given.values())
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
-    plan, q, arrays, coefficients = ready(plan, q, statistics_of(plan, q))
-    weights = in_memory(plan.binding.row_weights)
+    problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q))
+    weights = in_memory(problem.bound.row_weights)
     expected: LocalState = {}
     entropies: dict[FactorKey, float] = {}
     for name, factor in given.items():
@@ -314,13 +318,13 @@ def _with_given_locals(
         )
         entropy = distribution.entropy()
         (variable,) = factor.variables
-        if variable in plan.binding.seen:
-            seen, plate = in_memory(plan.binding.seen[variable]), plan.binding.data_plate
+        if variable in problem.bound.seen:
+            seen, plate = in_memory(problem.bound.seen[variable]), problem.bound.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor.key] = float(by_row.sum() if weights is None else weights @ by_row)
     summary = passes.sum_given(
-        plan.rows,
+        problem.rows,
         passes.source,
         lambda rows: {f: v[:, rows.where].copy() for f, v in expected.items()},
         coefficients,
@@ -328,4 +332,4 @@ def _with_given_locals(
     arrays.update(summary.parts)
     # missing entries of a vector have an entropy of their own
     entropies = {key: own + summary.entropies[key] for key, own in entropies.items()}
-    return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))
+    return Objective(problem).set_all(q, arrays, Summary(summary.parts, entropies))

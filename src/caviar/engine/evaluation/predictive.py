@@ -24,10 +24,10 @@ from ..._errors import ModelError
 from ..._typing import Array, Statistics
 from ...families import Dirichlet
 from ...language import Axis, Indexed, Label, Operand, Term, Variable, base_terms_of, terms_of, zero_terms_of
-from ..binding.bound_model import Binding
-from ..binding.clamped.factor import PartlyKnown
+from ..binding.bound_model import BoundModel
+from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
-from ..binding.coordinates import Frame
+from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import known_statistic
 from ..binding.missing.values import OBSERVED
 
@@ -46,7 +46,7 @@ _ROW = "row"
 _SAMPLES = "posterior.predictive(...) draws from it."
 
 
-Measured: TypeAlias = tuple[Frame, Mapping[Variable, Any]]
+Measured: TypeAlias = tuple[Coordinates, Mapping[Variable, Any]]
 """A frame, and the global factors measured from its points."""
 
 
@@ -65,7 +65,7 @@ class _Row:
 
     Attributes
     ----------
-    binding
+    bound
         The rows.
     measured
         The points that locations are measured from, and the global factors measured from these.
@@ -75,7 +75,7 @@ class _Row:
         Its value.
     """
 
-    binding: Binding
+    bound: BoundModel
     measured: Measured
     gate: Variable | None
     category: int | None
@@ -88,7 +88,7 @@ class _Row:
     @property
     def owners(self) -> list[Variable]:
         """The variables whose densities a row multiplies; what is observed once for all rows is no part of one."""
-        observed = [variable for variable in self.binding.observed if self.binding.is_local(variable)]
+        observed = [variable for variable in self.bound.observed if self.bound.is_local(variable)]
         return [*observed, *([] if self.gate is None else [self.gate])]
 
     def terms(self, owner: Variable) -> Sequence[Term]:
@@ -104,18 +104,18 @@ class _Row:
         return [
             operand
             for operand in term.operands
-            if operand.node not in self.binding.values
+            if operand.node not in self.bound.values
             and operand.node is not self.gate
             and not isinstance(self.q.get(operand.node), PointMass)  # type: ignore[arg-type]
         ]
 
 
-def log_predictive(binding: Binding, measure: Callable[[Variable | None, int | None], Measured]) -> Array:
+def log_predictive(bound: BoundModel, measure: Callable[[Variable | None, int | None], Measured]) -> Array:
     """Return the log density of each row under q, shape (rows,).
 
     Parameters
     ----------
-    binding
+    bound
         The model with the rows.
     measure
         Returns the frame in which the rows of a category of the local Categorical lose no digits (None and None where
@@ -126,25 +126,25 @@ def log_predictive(binding: Binding, measure: Callable[[Variable | None, int | N
     ModelError
         If it has no closed form; the message says what stands in the way.
     """
-    gate = _gate(binding)
+    gate = _gate(bound)
     categories = [None] if gate is None else range(gate.dimension or 1)
-    each = [_Row(binding, measure(gate, category), gate, category) for category in categories]
+    each = [_Row(bound, measure(gate, category), gate, category) for category in categories]
     _check(each[0])
-    result = np.empty(binding.n_rows)
+    result = np.empty(bound.n_rows)
     size = _block_rows(each[0])
-    for start in range(0, binding.n_rows, size):
+    for start in range(0, bound.n_rows, size):
         rows = slice(start, start + size)
-        part = _part(binding, rows)
-        joint = [np.broadcast_to(_block(replace(row, binding=part)), part.n_rows) for row in each]
+        part = _part(bound, rows)
+        joint = [np.broadcast_to(_block(replace(row, bound=part)), part.n_rows) for row in each]
         # what is impossible in every category has the density 0
         result[rows] = logsumexp(joint, axis=0)
     return result
 
 
-def _gate(binding: Binding) -> Variable | None:
+def _gate(bound: BoundModel) -> Variable | None:
     """Return the local Categorical that is summed over; refuse every other local variable."""
-    local = [variable for variable in binding.latent if binding.is_local(variable)]
-    if binding.data_plate is None:
+    local = [variable for variable in bound.latent if bound.is_local(variable)]
+    if bound.data_plate is None:
         raise ModelError("a predictive density is one of rows, and the model has no plate with rows of data")
     for variable in local:
         kind = f"{type(variable).__name__} '{variable.name}'"
@@ -158,19 +158,19 @@ def _gate(binding: Binding) -> Variable | None:
                 f"the predictive density has no closed form: the local {kind} would have to be integrated out "
                 f"together with the global factors. {_SAMPLES}"
             )
-        if variable.plates != (binding.data_plate,) or len(local) > 1:
+        if variable.plates != (bound.data_plate,) or len(local) > 1:
             names = ", ".join(f"'{other.name}'" for other in local)
             raise ModelError(
                 f"the predictive density is summed over one local Categorical with a label for each row; the model has "
                 f"{names}. {_SAMPLES}"
             )
-    if binding.gaps:
-        names = ", ".join(f"'{leaf.name}'" for leaf in binding.gaps)
+    if bound.gaps:
+        names = ", ".join(f"'{leaf.name}'" for leaf in bound.gaps)
         raise ModelError(
             f"the predictive density has no closed form here: vectors of {names} are missing in part. Leave such "
             f"rows out"
         )
-    if binding.labels:
+    if bound.labels:
         raise ModelError(
             f"the predictive density takes labels of '{local[0].name}' for all rows or for none; leave them out"
         )
@@ -200,17 +200,17 @@ def _refuse(owner: Variable, term: Term, latent: Sequence[Operand]) -> NoReturn:
 def _block_rows(row: _Row) -> int:
     """Return how many rows a block has, by the largest message of a row."""
     counted = _told_by_counts(row)
-    largest = max([1, *(counts.nnz // row.binding.n_rows for _, counts in counted.values())])
+    largest = max([1, *(counts.nnz // row.bound.n_rows for _, counts in counted.values())])
     for variable, factor in row.q.items():
         if not isinstance(factor, PointMass) and variable not in counted:
-            own = factor.unknown if isinstance(factor, PartlyKnown) else factor
+            own = factor.unknown if isinstance(factor, ClampedFactor) else factor
             largest = max(largest, *(np.size(eta) for eta in own.natural))
     return max(1, _ENTRIES // largest)
 
 
-def _part(binding: Binding, rows: slice) -> Binding:
+def _part(bound: BoundModel, rows: slice) -> BoundModel:
     """Return some of the rows as a binding of their own."""
-    plate = binding.data_plate
+    plate = bound.data_plate
     assert plate is not None
 
     def of(node: Any, value: Any) -> Any:
@@ -218,12 +218,12 @@ def _part(binding: Binding, rows: slice) -> Binding:
             return value
         return value[(slice(None),) * node.plates.index(plate) + (rows,)]
 
-    n_rows = len(range(*rows.indices(binding.n_rows)))
+    n_rows = len(range(*rows.indices(bound.n_rows)))
     return replace(
-        binding,
-        values={node: of(node, value) for node, value in binding.values.items()},
-        masks={node: of(node, value) for node, value in binding.masks.items()},
-        sizes={**binding.sizes, plate: n_rows},
+        bound,
+        values={node: of(node, value) for node, value in bound.values.items()},
+        masks={node: of(node, value) for node, value in bound.masks.items()},
+        sizes={**bound.sizes, plate: n_rows},
     )
 
 
@@ -265,7 +265,7 @@ def _told_by_counts(row: _Row) -> dict[Variable, tuple[int | None, Any]]:
         for operand in row.latent(term):
             known = [other for other in term.operands if other is not operand and other.node is not row.gate]
             columns = [axis for axis in operand.axes if axis is not gate]
-            counts = row.binding.values.get(known[0].node) if len(known) == 1 else None
+            counts = row.bound.values.get(known[0].node) if len(known) == 1 else None
             plain = issparse(counts) and term.coefficient == 1 and list(known[0].axes[1:]) == columns
             place = operand.axes.index(gate) if gate in operand.axes else None
             found.setdefault(operand.node, []).append((place, counts if plain else None))
@@ -320,8 +320,8 @@ def _place_along_tie(row: _Row, operand: Operand) -> int | None:
 
 def _contract(row: _Row, term: Term, axes: Sequence[Axis]) -> Array:
     """Return the known side of a term over (rows, axes...); of length 1 along what it does not vary with."""
-    assert row.binding.data_plate is not None
-    data, gate = Axis(row.binding.data_plate), _gate_axis(row, term)
+    assert row.bound.data_plate is not None
+    data, gate = Axis(row.bound.data_plate), _gate_axis(row, term)
     arrays, meanings = [], []
     for array, own in _known(row, term):
         arrays.append(array)
@@ -331,7 +331,7 @@ def _contract(row: _Row, term: Term, axes: Sequence[Axis]) -> Array:
     coefficient = term.coefficient
     for axis in term.axes:
         if axis not in present and axis not in out and axis is not data and axis is not gate:
-            coefficient *= row.binding.size(axis)
+            coefficient *= row.bound.size(axis)
     letters = dict(zip(dict.fromkeys((*out, *present)), ascii_letters, strict=False))
     spec = ",".join("".join(letters[key] for key in keys) for keys in meanings)
     spec += "->" + "".join(letters[key] for key in dict.fromkeys(out) if key in present)
@@ -339,7 +339,7 @@ def _contract(row: _Row, term: Term, axes: Sequence[Axis]) -> Array:
     result = result[tuple(slice(None) if key in present else None for key in dict.fromkeys(out))]
     if len(set(out)) < len(out):
         # a trace: the derivative by a matrix whose last two axes are one
-        size = row.binding.size(axes[-1])
+        size = row.bound.size(axes[-1])
         result = np.broadcast_to(result, (*result.shape[:-1], size))[..., None] * np.eye(size)
     return result
 
@@ -357,8 +357,8 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
     owner, gate = term.owner, _gate_axis(row, term)
     for operand in term.operands:
         node: Any = operand.node
-        if node in row.binding.values:
-            array, axes = known_statistic(row.binding, row.measured[0], owner, operand)
+        if node in row.bound.values:
+            array, axes = known_statistic(row.bound, row.measured[0], owner, operand)
         elif node is row.gate:
             if owner is row.gate:
                 yield np.eye(node.dimension)[row.category], (Axis(node, "k"),)
@@ -371,9 +371,9 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
             array = np.take(array, row.category or 0, axis=axes.index(gate))
             axes = tuple(axis for axis in axes if axis is not gate)
         yield array, axes
-    if owner in row.binding.masks:
+    if owner in row.bound.masks:
         observed = Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))
-        yield known_statistic(row.binding, row.measured[0], owner, observed)
+        yield known_statistic(row.bound, row.measured[0], owner, observed)
 
 
 def _at_point(point: PointMass, operand: Operand) -> Array:
@@ -398,7 +398,7 @@ def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
     factor = _chosen(row, variable, message.chosen)
     if isinstance(factor, PointMass):
         gain = _gain_at(variable, factor.expected_statistics, message)
-    elif isinstance(factor, PartlyKnown):
+    elif isinstance(factor, ClampedFactor):
         of_known = _gain_at(variable, factor.expected_statistics, message)
         gain = np.where(factor.is_known, of_known, _gain_under(variable, factor.everywhere(), message))
     else:

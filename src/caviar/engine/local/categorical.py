@@ -9,7 +9,7 @@ import numpy as np
 from ... import families
 from ..._typing import Array
 from ...language import Axis, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes
@@ -53,9 +53,9 @@ def softmax_inplace(logits: Array) -> Array:
 class CategoricalFactor(LocalFactor):
     """The factor of one local Categorical."""
 
-    def __init__(self, binding: Binding, variable: Variable, data_axis: Axis) -> None:
+    def __init__(self, bound: BoundModel, variable: Variable, data_axis: Axis) -> None:
         super().__init__(
-            binding, [variable], {StatisticKey(variable.name, "x"): own_axes(variable, "x", data_axis)}
+            bound, [variable], {StatisticKey(variable.name, "x"): own_axes(variable, "x", data_axis)}
         )
         self.label = variable
 

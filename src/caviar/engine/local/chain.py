@@ -12,7 +12,7 @@ import numpy as np
 from ..._errors import DataError, ModelError
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.keys import ColumnKey
 from ..design.scratch import Scratch
 from .local_factor import LocalFactor
@@ -117,15 +117,15 @@ class ChainFactor(LocalFactor):
         """Return statistics (E, n) of distinct rows for a start, from what each says of its state, (E, n)."""
 
 
-def starts_of(binding: Binding, variable: Variable) -> Starts:
+def starts_of(bound: BoundModel, variable: Variable) -> Starts:
     """Return where the sequences of a chain begin."""
     if "starts" not in variable.slots:
         return Starts(None)
     node = variable.slots["starts"].node
     return (
         Starts(ColumnKey(node.name))
-        if binding.is_local(node)
-        else Starts(None, bool(np.any(binding.values[node])))
+        if bound.is_local(node)
+        else Starts(None, bool(np.any(bound.values[node])))
     )
 
 
@@ -148,7 +148,7 @@ def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
     return chains[0] if chains else None
 
 
-def check_chains(binding: Binding) -> None:
+def check_chains(bound: BoundModel) -> None:
     """Check that chains are hidden and run along the data plate.
 
     Raises
@@ -156,14 +156,14 @@ def check_chains(binding: Binding) -> None:
     ModelError, DataError
         If not.
     """
-    for node in binding.nodes:
+    for node in bound.nodes:
         if not isinstance(node, Variable) or not node.summed:
             continue
         kind = type(node).__name__
-        if node in binding.values:
+        if node in bound.values:
             raise DataError(f"{kind} '{node.name}' is hidden and cannot be given as data; leave it out")
-        if not binding.is_local(node):
-            plate = "none" if binding.data_plate is None else f"'{binding.data_plate.name}'"
+        if not bound.is_local(node):
+            plate = "none" if bound.data_plate is None else f"'{bound.data_plate.name}'"
             raise ModelError(
                 f"{kind} '{node.name}' runs along plate '{node.plates[0].name}', but the data plate is {plate}"
             )

@@ -10,7 +10,7 @@ import numpy as np
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes, symmetric
@@ -23,7 +23,7 @@ class FamilyFactor(LocalFactor):
 
     def __init__(
         self,
-        binding: Binding,
+        bound: BoundModel,
         variable: Variable,
         data_axis: Axis,
         certain: Mapping[Variable, ExponentialFamily] | None = None,
@@ -32,7 +32,7 @@ class FamilyFactor(LocalFactor):
             StatisticKey(variable.name, s): own_axes(variable, s, data_axis)
             for s in variable.family.statistics
         }
-        super().__init__(binding, [variable], axes, certain)
+        super().__init__(bound, [variable], axes, certain)
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""

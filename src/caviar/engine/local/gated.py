@@ -13,17 +13,17 @@ from ... import families
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .categorical import softmax_inplace
 from .local_factor import LocalFactor, own_axes
 
-__all__ = ["Gated", "GatedFactor"]
+__all__ = ["Switched", "SwitchedFactor"]
 
 
 @dataclass(frozen=True)
-class Gated:
+class Switched:
     """A variable's distribution given each value of a Categorical, and the probabilities of these.
 
     Attributes
@@ -44,12 +44,12 @@ class Gated:
         weights = self.probabilities.reshape(self.probabilities.shape + (1,) * (mean.ndim - 2))
         return (weights * mean).sum(axis=1)
 
-    def translate(self, delta: Array) -> Gated:
+    def translate(self, delta: Array) -> Switched:
         """Return the distributions of the variable moved by ``delta``, given each category."""
-        return Gated(self.probabilities, self.conditional.translate(delta))
+        return Switched(self.probabilities, self.conditional.translate(delta))
 
 
-class GatedFactor(LocalFactor):
+class SwitchedFactor(LocalFactor):
     """One joint factor q(z) q(t | z) of a local Categorical and the local variables that it gates.
 
     Its statistics are those of z, and those of each t times the one-hot of z. Given z the factors of the t are their
@@ -58,7 +58,7 @@ class GatedFactor(LocalFactor):
 
     def __init__(
         self,
-        binding: Binding,
+        bound: BoundModel,
         gate: Variable,
         others: Sequence[Variable],
         data_axis: Axis,
@@ -72,7 +72,7 @@ class GatedFactor(LocalFactor):
                     category,
                     *own_axes(variable, statistic, data_axis),
                 )
-        super().__init__(binding, [gate, *others], axes, certain)
+        super().__init__(bound, [gate, *others], axes, certain)
         self.gate = self.label = gate
         self.category = category
 
@@ -117,5 +117,5 @@ class GatedFactor(LocalFactor):
         for variable in self.variables[1:]:
             arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
             by_row = variable.family.from_natural(tuple(np.moveaxis(a, -1, 0) for a in arrays))
-            found[variable] = Gated(probabilities, by_row)
+            found[variable] = Switched(probabilities, by_row)
         return found

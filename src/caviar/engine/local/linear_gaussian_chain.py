@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...families.linear_gaussian_chain import StateMoments
 from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .chain import ChainFactor, starts_of
@@ -25,11 +25,11 @@ __all__ = ["LinearGaussianChainFactor"]
 class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     """The factor of a linear Gaussian chain; what rows say of their states is a MultivariateNormal a row."""
 
-    def __init__(self, binding: Binding, variable: LinearGaussianChain, data_axis: Axis) -> None:
-        super().__init__(binding, variable, data_axis)
+    def __init__(self, bound: BoundModel, variable: LinearGaussianChain, data_axis: Axis) -> None:
+        super().__init__(bound, variable, data_axis)
         self._variable = variable
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
-        self.starts = starts_of(binding, variable)
+        self.starts = starts_of(bound, variable)
         self._size = variable.dimension or 1
         known = variable.known("transition")
         self._transition = None if "residual_xx" not in variable.summed else known

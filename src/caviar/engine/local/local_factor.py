@@ -16,7 +16,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.backend import Inferred
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 
@@ -51,7 +51,7 @@ class LocalFactor(ABC):
 
     def __init__(
         self,
-        binding: Binding,
+        bound: BoundModel,
         variables: Sequence[Variable],
         axes: dict[StatisticKey, tuple[Axis, ...]],
         certain: Mapping[Variable, ExponentialFamily] | None = None,
@@ -59,11 +59,11 @@ class LocalFactor(ABC):
         self.certain = certain or {}
         self.variables = tuple(variables)
         self.key: FactorKey = variables[0].name
-        self.labelled = next((v for v in variables if v in binding.labels), None)
-        self.has_unseen = variables[0] in binding.seen
-        self._data_plate = binding.data_plate
+        self.labelled = next((v for v in variables if v in bound.labels), None)
+        self.has_unseen = variables[0] in bound.seen
+        self._data_plate = bound.data_plate
         self.axes = axes
-        self.shapes = {key: tuple(binding.size(axis) for axis in own) for key, own in axes.items()}
+        self.shapes = {key: tuple(bound.size(axis) for axis in own) for key, own in axes.items()}
         self.rows: dict[StatisticKey, slice] = {}
         stop = 0
         for key, shape in self.shapes.items():

@@ -10,7 +10,7 @@ from ... import families
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import Smoothing, smooth
 from ...language import Axis, MarkovChain
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.keys import StatisticKey
 from ..design.scratch import Scratch
 from .categorical import CategoricalFactor
@@ -23,11 +23,11 @@ __all__ = ["MarkovChainFactor"]
 class MarkovChainFactor(ChainFactor, CategoricalFactor):
     """The factor of a Markov chain; what rows say of their states is a Categorical a row."""
 
-    def __init__(self, binding: Binding, variable: MarkovChain, data_axis: Axis) -> None:
-        super().__init__(binding, variable, data_axis)
+    def __init__(self, bound: BoundModel, variable: MarkovChain, data_axis: Axis) -> None:
+        super().__init__(bound, variable, data_axis)
         self._variable = variable
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
-        self.starts = starts_of(binding, variable)
+        self.starts = starts_of(bound, variable)
 
     def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""

@@ -34,7 +34,7 @@ from ..design.keys import ColumnKey
 from .local_factor import LocalFactor
 from .statistics import Coefficients, Rows
 
-__all__ = ["PartialVectors"]
+__all__ = ["MissingPatterns"]
 
 
 _LARGEST_BLOCK = 4_000_000
@@ -42,7 +42,7 @@ _LARGEST_BLOCK = 4_000_000
 _FEWEST_ROWS = 64
 
 
-class PartialVectors:
+class MissingPatterns:
     """A leaf of vectors missing in part, among the features of a local factor.
 
     Parameters

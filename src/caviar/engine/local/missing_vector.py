@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._typing import Array
 from ...language import Axis, Variable
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor
@@ -21,12 +21,12 @@ WHOLE = "whole"
 class VectorFactor(LocalFactor):
     """The factor of the missing entries of one observed vector: a choice among a single category.
 
-    Its statistic is the number 1; the moments of the entries follow by pattern, see :class:`PartialVectors`.
+    Its statistic is the number 1; the moments of the entries follow by pattern, see :class:`MissingPatterns`.
     """
 
-    def __init__(self, binding: Binding, variable: Variable) -> None:
+    def __init__(self, bound: BoundModel, variable: Variable) -> None:
         axes: dict[StatisticKey, tuple[Axis, ...]] = {StatisticKey(variable.name, WHOLE): ()}
-        super().__init__(binding, [variable], axes)
+        super().__init__(bound, [variable], axes)
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite the log density of what was observed, (1, B), by 1."""

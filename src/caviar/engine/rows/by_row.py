@@ -9,12 +9,12 @@ from ..compiled.compiler import LocalTerm
 from ..design.backend import Workspace
 from ..design.lookups import add_tallied
 from ..local.statistics import Arrays, Rows
-from .e_step import RowPass
+from .e_step import IndependentRows
 
 __all__ = ["sums_by_row"]
 
 
-def sums_by_row(row_pass: RowPass, static: Arrays, rows: Rows, scratch: Workspace) -> Array:
+def sums_by_row(row_pass: IndependentRows, static: Arrays, rows: Rows, scratch: Workspace) -> Array:
     """Return the terms of each row that no local variable enters, shape (B,), by the coefficient of each sum."""
     compiled, total = row_pass.compiled, np.zeros(rows.n_rows)
     table = compiled.tables.get(None)

@@ -22,10 +22,10 @@ from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, chain_of
 from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor
-from ..local.missing_patterns import PartialVectors
+from ..local.missing_patterns import MissingPatterns
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 
-__all__ = ["RowPass"]
+__all__ = ["IndependentRows"]
 
 
 _UNFUSED_ROWS = 1024
@@ -41,7 +41,7 @@ _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
 
 
-class RowPass:
+class IndependentRows:
     """What a compiled model does with a block of rows.
 
     Parameters
@@ -63,7 +63,7 @@ class RowPass:
         compiled: Compiled,
         factors: Sequence[LocalFactor],
         centres: Mapping[LocalFactor, list[Centres]],
-        partial: Mapping[LocalFactor, list[PartialVectors]],
+        partial: Mapping[LocalFactor, list[MissingPatterns]],
     ) -> None:
         self.compiled = compiled
         self.factors = tuple(factors)
@@ -255,7 +255,7 @@ class RowPass:
         if table is None:
             return None
         features = scratch.array((factor, "table"), (table.n_dense, rows.n_rows))
-        scratch.kernels.fill(table, rows.columns, features, scratch)
+        scratch.backend.fill(table, rows.columns, features, scratch)
         return features
 
     def natural_of(
@@ -418,7 +418,7 @@ class RowPass:
     ) -> None:
         expected = self._natural(factor, rows, coefficients, state, data, scratch)
         natural = expected.copy() if factor in self._explicit else None
-        inferred = scratch.kernels.infer(factor, expected)
+        inferred = scratch.backend.infer(factor, expected)
         entropy, seen = inferred.entropy, factor.seen(rows.columns)
         if entropy is None and natural is not None:
             shape = (*inferred.log_partition.shape[:-1], -1, rows.n_rows)
@@ -426,11 +426,11 @@ class RowPass:
             inner = np.multiply(natural, expected, out=np.zeros_like(natural), where=expected != 0)
             entropy = inferred.log_partition - inner.reshape(shape).sum(axis=-2)
         if entropy is None:
-            sums.log_partition[factor.key] = scratch.kernels.weighted(
+            sums.log_partition[factor.key] = scratch.backend.weighted(
                 inferred.log_partition, rows.weights, seen
             )
         else:
-            sums.entropy[factor.key] = scratch.kernels.weighted(entropy, rows.weights, seen)
+            sums.entropy[factor.key] = scratch.backend.weighted(entropy, rows.weights, seen)
         state[factor.key] = expected.copy() if self.keeps_locals else expected
 
     def _infer_shared(
@@ -450,7 +450,7 @@ class RowPass:
             factor, matrix[:n_product], self._features(factor, rows, scratch), rows, natural, scratch
         )
         entropy, rest = factor.infer_shared(natural, matrix[n_product:, constant], rows.weights)
-        sums.entropy[factor.key] = scratch.kernels.weighted(entropy, rows.weights)
+        sums.entropy[factor.key] = scratch.backend.weighted(entropy, rows.weights)
         state[factor.key] = natural
         total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
         total[n_product:] = 0.0
@@ -468,7 +468,7 @@ class RowPass:
         """Write ``matrix @ T`` for a block of rows."""
         table = self.compiled.tables[factor]
         assert features is not None
-        scratch.kernels.project(matrix[:, : table.n_dense], features, out)
+        scratch.backend.project(matrix[:, : table.n_dense], features, out)
         for feature, columns in table.tallied:
             add_tallied(feature, matrix[:, columns], rows.columns, out, scratch)
 
@@ -523,10 +523,10 @@ class RowPass:
         table = self.compiled.tables[factor]
         n_product, constant = self._products[factor]
         if n_product == factor.n_rows and not table.tallied:
-            return scratch.kernels.accumulate(expected, features, scratch, factor)
+            return scratch.backend.accumulate(expected, features, scratch, factor)
         total = scratch.array((factor, "all sums"), (factor.n_rows, table.n_rows))
         if n_product and table.n_dense:
-            total[:n_product, : table.n_dense] = scratch.kernels.accumulate(
+            total[:n_product, : table.n_dense] = scratch.backend.accumulate(
                 expected[:n_product], features, scratch, factor
             )
         for feature, columns in table.tallied:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from ..local.statistics import Sums
-from .row_model import BlockPass
+from .row_model import RowModel
 from .tasks import Chunk, RowSource, Work
 
 __all__ = ["Executor"]
@@ -45,7 +45,7 @@ class Executor(ABC):
         """
         return
 
-    def check(self, model: BlockPass) -> None:
+    def check(self, model: RowModel) -> None:
         """Check that the executor can make the passes of a model.
 
         Raises
@@ -55,7 +55,7 @@ class Executor(ABC):
         """
         return
 
-    def block_rows(self, model: BlockPass) -> int:
+    def block_rows(self, model: RowModel) -> int:
         """Return the rows of a block; results in float64 are the same bits only where these are the model's own."""
         return model.block_rows
 

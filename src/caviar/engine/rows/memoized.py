@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..local.statistics import Sums
-from .row_model import BlockPass
+from .row_model import RowModel
 
 __all__ = ["Memoized"]
 
@@ -17,7 +17,7 @@ class Memoized:
     Hughes and Sudderth, "Memoized online variational inference for Dirichlet process mixture models" (2013).
     """
 
-    def __init__(self, model: BlockPass, n_batches: int) -> None:
+    def __init__(self, model: RowModel, n_batches: int) -> None:
         self.model = model
         self._first_leaf = 1 << max(n_batches - 1, 0).bit_length()
         self._nodes: list[Sums | None] = [None] * (2 * self._first_leaf)

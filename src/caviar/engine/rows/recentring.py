@@ -14,8 +14,8 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Axis, Constant, Indexed, Plate, Variable
-from ..binding.bound_model import Binding
-from ..binding.coordinates import Frame, Group
+from ..binding.bound_model import BoundModel
+from ..binding.coordinates import Coordinates, Group
 from ..compiled.compiler import Compiled, Part
 from ..design.centred import Centres
 from ..design.features import Feature
@@ -45,7 +45,7 @@ class Recentring:
         Of the group in the frame.
     leaves
         The observed variables of the group.
-    binding, frame, compiled
+    bound, coordinates, compiled
         The model, its reference points, and its terms.
 
     Attributes
@@ -59,35 +59,42 @@ class Recentring:
         factor: CategoricalFactor,
         number: int,
         leaves: Sequence[Variable],
-        binding: Binding,
-        frame: Frame,
+        bound: BoundModel,
+        coordinates: Coordinates,
         compiled: Compiled,
     ) -> None:
         self.group = number
         self.factor = factor
         self._leaves = tuple(leaves)
         self._parts = compiled.parts
-        self._axes = frame.groups[number].axes
-        self._known = binding.values.get(leaves[0].slots["mean"].node)
-        displaced = frame.centres.get(number)
+        self._axes = coordinates.groups[number].axes
+        self._known = bound.values.get(leaves[0].slots["mean"].node)
+        displaced = coordinates.centres.get(number)
         self.centres = Centres(leaves, compiled.tables[factor], None if displaced is None else displaced[1])
 
-    def worst_loss(self, frame: Frame, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
+    def worst_loss(
+        self, coordinates: Coordinates, q: Mapping[Variable, Any], coefficients: Coefficients
+    ) -> float:
         """Return the largest error (nats) of a category's quadratic form at its mean."""
-        return float(self._loss(coefficients, self._means(frame, q)).max())
+        return float(self._loss(coefficients, self._means(coordinates, q)).max())
 
     def offsets(
-        self, frame: Frame, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool
+        self,
+        coordinates: Coordinates,
+        q: Mapping[Variable, Any],
+        coefficients: Coefficients,
+        *,
+        may_return: bool,
     ) -> Array | None:
         """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay.
 
         A category gets a point of its own where digits would be lost from its present one. It goes back to the common
         point where that costs nothing, if it ``may_return``.
         """
-        away = self._means(frame, q)
+        away = self._means(coordinates, q)
         moves = np.where(_by_category(self._loss(coefficients, away) > TOLERATED_LOSS, away), away, 0.0)
         if self.centres.is_used and may_return:
-            present = frame.centres[self.group][1]
+            present = coordinates.centres[self.group][1]
             home = (self._loss(coefficients, away + present) < _NEGLIGIBLE_LOSS) & present.any(
                 axis=_behind(present)
             )
@@ -169,7 +176,7 @@ class Recentring:
         source = part.feature.source
         return source is not None and source.node in self._leaves and part.feature.statistic == "xx"
 
-    def _means(self, frame: Frame, q: Mapping[Variable, Any]) -> Array:
+    def _means(self, coordinates: Coordinates, q: Mapping[Variable, Any]) -> Array:
         """Return the mean of each category's location, from its present reference: (K, point shape...)."""
         slot = self._leaves[0].slots["mean"]
         assert isinstance(slot.expression, Indexed)
@@ -177,7 +184,7 @@ class Recentring:
             mean = q[slot.node].mean
             mean = mean[0] if isinstance(mean, tuple) else mean
             return self._turned(mean, slot.node.plates, slot.expression.plate)
-        moved = frame.of_known(self._leaves[0], slot)
+        moved = coordinates.of_known(self._leaves[0], slot)
         assert moved is not None
         assert self._known is not None
         return self._turned(self._known, slot.node.plates, slot.expression.plate) - moved[0]
@@ -202,7 +209,7 @@ class Recentring:
 
 
 def recentrings_of(
-    factors: Sequence[LocalFactor], binding: Binding, frame: Frame, compiled: Compiled
+    factors: Sequence[LocalFactor], bound: BoundModel, coordinates: Coordinates, compiled: Compiled
 ) -> dict[LocalFactor, list[Recentring]]:
     """Return for each local Categorical the groups of locations whose categories may have centres of their own.
 
@@ -214,18 +221,18 @@ def recentrings_of(
         if not isinstance(factor, CategoricalFactor) or factor not in compiled.tables:
             continue
         (gate,) = factor.variables
-        if gate.plates != (binding.data_plate,):
+        if gate.plates != (bound.data_plate,):
             continue
-        for number, group in enumerate(frame.groups):
-            leaves = [v for v in group.variables if v in binding.values]
-            if _can_move(binding, compiled, factor, gate, group, leaves):
-                recentring = Recentring(factor, number, leaves, binding, frame, compiled)
+        for number, group in enumerate(coordinates.groups):
+            leaves = [v for v in group.variables if v in bound.values]
+            if _can_move(bound, compiled, factor, gate, group, leaves):
+                recentring = Recentring(factor, number, leaves, bound, coordinates, compiled)
                 found.setdefault(factor, []).append(recentring)
     return found
 
 
 def _can_move(
-    binding: Binding,
+    bound: BoundModel,
     compiled: Compiled,
     factor: LocalFactor,
     gate: Variable,
@@ -236,11 +243,11 @@ def _can_move(
     chosen = {slot.node for slot in slots if isinstance(slot.node, (Variable, Constant))}
     if any(slot.index is not gate for slot in slots) or len(chosen) != 1:
         return False
-    locations = [v for v in group.variables if v not in binding.values]
+    locations = [v for v in group.variables if v not in bound.values]
     if any(v not in chosen or v.known("mean") is None for v in locations):
         return False
     for leaf, slot in zip(leaves, slots, strict=True):
-        plates = tuple(Axis(p) for p in leaf.plates if p is not binding.data_plate)
+        plates = tuple(Axis(p) for p in leaf.plates if p is not bound.data_plate)
         if plates != group.axes or len(leaf.indices) != 1:
             return False
         assert isinstance(slot.expression, Indexed)

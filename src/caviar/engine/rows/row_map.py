@@ -15,7 +15,7 @@ from ..local.chain import ChainFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .executor import Executor
 from .memoized import Memoized
-from .row_model import BlockPass
+from .row_model import RowModel
 from .sequences import given_sequences, sequence_bounds, tiles_of
 from .subsample import Sample, rows_from
 from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked, chunks_of, rows_at
@@ -73,8 +73,8 @@ class Passes:
         self.carried: dict[int, Any] = {}
         """Local factors of the last pass, by chunk, where the next one starts from them; replaced, never changed."""
         self._anew = True
-        self._static: tuple[BlockPass, Sums] | None = None
-        self._unchanging: tuple[BlockPass, Summary] | None = None
+        self._static: tuple[RowModel, Sums] | None = None
+        self._unchanging: tuple[RowModel, Summary] | None = None
         self._n_batches = 0
         self._memoized: Memoized | None = None
         self._bounds: dict[tuple[ChainFactor, int, int], list[tuple[int, int]]] = {}
@@ -83,12 +83,12 @@ class Passes:
         """From now on keep the sums of each of so many batches of rows apart; 0 keeps none."""
         self._n_batches, self._memoized = n_batches, None
 
-    def n_batches(self, model: BlockPass) -> int:
+    def n_batches(self, model: RowModel) -> int:
         """Return the number of batches whose sums are kept apart: no more than there are rows, or whole sequences."""
         return min(self._n_batches, len(self._chunks(model)))
 
-    def check(self, model: BlockPass) -> None:
-        """Check that the executor can make the passes of a plan.
+    def check(self, model: RowModel) -> None:
+        """Check that the executor can make the passes of a problem.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class Passes:
         return was_rough
 
     def summarize(
-        self, model: BlockPass, coefficients: Coefficients, batch: int | None = None, *, anew: bool = False
+        self, model: RowModel, coefficients: Coefficients, batch: int | None = None, *, anew: bool = False
     ) -> Summary:
         """Return the sums over all rows with the local factors at their optimum for these coefficients.
 
@@ -144,7 +144,7 @@ class Passes:
             memoized.replace(number, model.with_entropies(sums, coefficients))
         return model.summary(memoized.total, static, coefficients)
 
-    def begins_anew(self, model: BlockPass) -> bool:
+    def begins_anew(self, model: RowModel) -> bool:
         """Return whether the local factors of the next pass had better not start from those of the last one."""
         return self._anew and model.begins_anew and bool(self.carried)
 
@@ -153,7 +153,7 @@ class Passes:
         self.put_back(held)
         self._anew = False
 
-    def settle(self, model: BlockPass) -> bool:
+    def settle(self, model: RowModel) -> bool:
         """Have passes from now on start from the local factors of the last; return whether that changes anything."""
         changes = self.begins_anew(model)
         self._anew = False
@@ -170,34 +170,34 @@ class Passes:
         if held.memoized is not None and held.batch is not None and held.sums is not None:
             held.memoized.replace(held.batch, held.sums)
 
-    def blocks(self, model: BlockPass, most_rows: int) -> list[tuple[int, int]]:
+    def blocks(self, model: RowModel, most_rows: int) -> list[tuple[int, int]]:
         """Return where blocks of no more rows start and stop; with a chain they are whole sequences, however long."""
         if model.chain is None:
             return blocks_of(model, self.source, most_rows, self.executor.block_rows(model))
         return self._sequences(model, model.chain, -(-self.source.n_rows // most_rows))
 
-    def _sequences(self, model: BlockPass, chain: ChainFactor, fewest: int) -> list[tuple[int, int]]:
+    def _sequences(self, model: RowModel, chain: ChainFactor, fewest: int) -> list[tuple[int, int]]:
         """Return where blocks of whole sequences start and stop: where these begin is read once."""
         made_for = (chain, model.block_rows, fewest)
         if made_for not in self._bounds:
             self._bounds[made_for] = sequence_bounds(model, chain, self.source, fewest)
         return self._bounds[made_for]
 
-    def _chunks(self, model: BlockPass) -> list[Chunk]:
+    def _chunks(self, model: RowModel) -> list[Chunk]:
         """Return the chunks over which local factors are inferred."""
         fewest = max(1, self._n_batches)
         if model.chain is None:
             return chunks_of(model, self.source, fewest, self.executor.block_rows(model))
         return chunked(self._sequences(model, model.chain, fewest), fewest)
 
-    def _chunks_at_once(self, model: BlockPass, source: RowSource) -> list[Chunk]:
+    def _chunks_at_once(self, model: RowModel, source: RowSource) -> list[Chunk]:
         """Return the rows of a source in chunks of which none is kept; in a sample no rows are successive."""
         if model.chain is not None and source is self.source:
             return self._chunks(model)
         return chunks_of(model, source)
 
     def summarize_share(
-        self, model: BlockPass, coefficients: Coefficients, chunks: Sequence[Chunk]
+        self, model: RowModel, coefficients: Coefficients, chunks: Sequence[Chunk]
     ) -> Summary:
         """Return the sums over some chunks as if all rows were like theirs; nothing is carried over to another pass.
 
@@ -222,7 +222,7 @@ class Passes:
             total += float(stop - start if weights is None else weights.sum())
         return total
 
-    def share(self, model: BlockPass, n_rows: int) -> Passes:
+    def share(self, model: RowModel, n_rows: int) -> Passes:
         """Return passes over about so many rows from all over the source, which weigh as much as all do.
 
         They are read once and summed in this process, and begin without local factors of an earlier pass.
@@ -233,7 +233,7 @@ class Passes:
         return Passes(rows_from(self.source, chosen), self.executor.host)
 
     def _infer_and_sum(
-        self, model: BlockPass, coefficients: Coefficients, chunks: Sequence[Chunk], anew: bool
+        self, model: RowModel, coefficients: Coefficients, chunks: Sequence[Chunk], anew: bool
     ) -> Sums:
         work = InferBlocks(model, coefficients, self._scratch, exact=not self.is_rough)
         carried = [None if anew else self.carried.get(chunk.number) for chunk in chunks]
@@ -243,7 +243,7 @@ class Passes:
         return sums
 
     def path(
-        self, model: BlockPass, chain: ChainFactor, coefficients: Coefficients, means: Mapping[str, Array]
+        self, model: RowModel, chain: ChainFactor, coefficients: Coefficients, means: Mapping[str, Array]
     ) -> Any:
         """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
 
@@ -269,13 +269,13 @@ class Passes:
         path = chain.path(natural[:, counted], starts[counted], coefficients.parts)
         return chain.continued(path, counted, starts, means)
 
-    def _static_sums(self, model: BlockPass) -> Sums:
-        """Return the sums that no factor enters; they are made once for a plan."""
+    def _static_sums(self, model: RowModel) -> Sums:
+        """Return the sums that no factor enters; they are made once for a problem."""
         if self._static is None or self._static[0] is not model:
             self._static = (model, self._sum_static(model, self.source))
         return self._static[1]
 
-    def _sum_static(self, model: BlockPass, source: RowSource) -> Sums:
+    def _sum_static(self, model: RowModel, source: RowSource) -> Sums:
         if not model.has_static:
             return Sums.zero()
         chunks = self._chunks_at_once(model, source)
@@ -290,8 +290,8 @@ class Passes:
         """Return what the next pass needs of those before."""
         return Kept(self.carried, () if self._memoized is None else self._memoized.batches, self._anew)
 
-    def go_on(self, model: BlockPass, kept: Kept) -> None:
-        """Continue from what passes of a plan have kept."""
+    def go_on(self, model: RowModel, kept: Kept) -> None:
+        """Continue from what passes of a problem have kept."""
         self.carried, self._anew = dict(kept.carried), kept.anew
         self._memoized = Memoized(model, len(kept.batches)) if kept.batches else None
         for number, sums in enumerate(kept.batches):
@@ -299,20 +299,20 @@ class Passes:
             self._memoized.replace(number, sums)
 
     def natural_parameters(
-        self, model: BlockPass, source: RowSource, coefficients: Coefficients
+        self, model: RowModel, source: RowSource, coefficients: Coefficients
     ) -> Iterator[LocalState]:
         """Yield the natural parameters of every local factor, block by block."""
         yield from self._map_here(model, source, lambda rows: self.infer(model, rows, coefficients))
 
     def infer(
-        self, model: BlockPass, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
+        self, model: RowModel, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
     ) -> LocalState:
         """Return the natural parameters of every local factor for some rows, but of those that are given."""
         return model.infer(rows, coefficients, self._scratch, given)
 
     def sum_given(
         self,
-        model: BlockPass,
+        model: RowModel,
         source: RowSource,
         give: Callable[[Rows], LocalState],
         coefficients: Coefficients,
@@ -343,7 +343,7 @@ class Passes:
             sums.parts.update(chain.sums_given(*none))
         return model.summary(sums, self._sum_static(model, source), coefficients)
 
-    def _sum_here(self, model: BlockPass, source: RowSource, function: Callable[[Rows], Sums]) -> Sums:
+    def _sum_here(self, model: RowModel, source: RowSource, function: Callable[[Rows], Sums]) -> Sums:
         """Return the sum of a function of the blocks, computed in this process."""
         chunks = self._chunks_at_once(model, source)
 
@@ -358,7 +358,7 @@ class Passes:
         # without a data plate there are no rows
         return pairwise_sum(self.executor.map(chunk, len(chunks))) if chunks else Sums.zero()
 
-    def _map_here(self, model: BlockPass, source: RowSource, function: Callable[[Rows], T]) -> Iterator[T]:
+    def _map_here(self, model: RowModel, source: RowSource, function: Callable[[Rows], T]) -> Iterator[T]:
         """Yield a function of blocks of rows by themselves, every row in them, computed in this process."""
         bounds = blocks_of(model, source)
         yield from self.executor.map(

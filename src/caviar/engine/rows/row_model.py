@@ -9,13 +9,13 @@ from ..._typing import Array
 from ..design.backend import Workspace
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
-from ..local.missing_patterns import PartialVectors
+from ..local.missing_patterns import MissingPatterns
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 
-__all__ = ["BlockPass"]
+__all__ = ["RowModel"]
 
 
-class BlockPass(Protocol):
+class RowModel(Protocol):
     """Local factors of a block of rows at their optimum, and the sums that the globals need."""
 
     @property
@@ -59,7 +59,7 @@ class BlockPass(Protocol):
         ...
 
     @property
-    def partial(self) -> Mapping[LocalFactor, Sequence[PartialVectors]]:
+    def partial(self) -> Mapping[LocalFactor, Sequence[MissingPatterns]]:
         """Leaves of vectors missing in part, by the local factor whose features they are."""
         ...
 

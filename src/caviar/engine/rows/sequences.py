@@ -22,7 +22,7 @@ from ..design.backend import Workspace
 from ..design.keys import ColumnKey
 from ..local.chain import ChainFactor, Starts
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
-from .row_model import BlockPass
+from .row_model import RowModel
 
 __all__ = [
     "ImpossibleSequenceError",
@@ -74,7 +74,7 @@ class _Source(Protocol):
 
 
 def sequence_bounds(
-    rows: BlockPass, chain: ChainFactor, source: _Source, fewest: int = 1
+    rows: RowModel, chain: ChainFactor, source: _Source, fewest: int = 1
 ) -> list[tuple[int, int]]:
     """Return where blocks of whole sequences start and stop; a sequence longer than a block is one by itself.
 
@@ -107,7 +107,7 @@ def _begins(starts: Starts, source: _Source) -> AnyArray:
     return begins[1:] if len(begins) > 2 and begins[1] == 0 else begins
 
 
-def tiles_of(row_pass: BlockPass, rows: Rows) -> list[tuple[slice | AnyArray, Rows]]:
+def tiles_of(row_pass: RowModel, rows: Rows) -> list[tuple[slice | AnyArray, Rows]]:
     """Return a block in parts of the rows that matrix products are fastest with, and their places in the block.
 
     Rows of a part that lack the same entries of a vector stand together.
@@ -131,7 +131,7 @@ def tiles_of(row_pass: BlockPass, rows: Rows) -> list[tuple[slice | AnyArray, Ro
 
 
 def summarize_sequences(
-    row_pass: BlockPass,
+    row_pass: RowModel,
     chain: ChainFactor,
     rows: Rows,
     coefficients: Coefficients,
@@ -154,7 +154,7 @@ def summarize_sequences(
 
 
 def _inferred(
-    row_pass: BlockPass,
+    row_pass: RowModel,
     chain: ChainFactor,
     rows: Rows,
     tiles: list[tuple[slice | AnyArray, Rows]],
@@ -204,14 +204,14 @@ def _no_path(chain: ChainFactor, rows: Rows, steps: slice | AnyArray, error: Imp
 
 
 def given_sequences(
-    row_pass: BlockPass,
+    row_pass: RowModel,
     chain: ChainFactor,
     rows: Rows,
     state: LocalState,
     coefficients: Coefficients,
     scratch: Workspace,
 ) -> Sums:
-    """Return the sums over a block of whole sequences for given local statistics; see :meth:`RowPass.sums_of`.
+    """Return the sums over a block of whole sequences for given local statistics; see :meth:`IndependentRows.sums_of`.
 
     Successive states count as independent.
     """

@@ -13,7 +13,7 @@ from ..._typing import AnyArray, Array
 from ..design.backend import Workspace
 from ..design.keys import ColumnKey
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
-from .row_model import BlockPass
+from .row_model import RowModel
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 
 __all__ = [
@@ -80,7 +80,7 @@ class Work(Protocol):
     """What is done with a chunk of rows: sums, and what the same work on the same rows starts from the next time."""
 
     @property
-    def rows(self) -> BlockPass:
+    def rows(self) -> RowModel:
         """What stays the same from pass to pass."""
         ...
 
@@ -92,7 +92,7 @@ class Work(Protocol):
         """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
         ...
 
-    def task(self) -> Callable[[BlockPass, Workspace], Work]:
+    def task(self) -> Callable[[RowModel, Workspace], Work]:
         """Return what of it changes from pass to pass: what makes it of the same model and buffers elsewhere."""
         ...
 
@@ -101,7 +101,7 @@ class Work(Protocol):
 class InferBlocks:
     """Local factors at their optimum, and the sums over them; local factors are carried over where they are kept."""
 
-    rows: BlockPass
+    rows: RowModel
     coefficients: Coefficients
     scratch: Workspace = field(default_factory=Workspace)
     over: Over = one_by_one
@@ -131,7 +131,7 @@ class InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
         return replace(self, over=over)
 
-    def task(self) -> Callable[[BlockPass, Workspace], Work]:
+    def task(self) -> Callable[[RowModel, Workspace], Work]:
         """Return what makes this work with the same coefficients, as far as rows need them."""
         return partial(_inferring, self.coefficients.of_parts(self.rows.parts_of_messages))
 
@@ -140,7 +140,7 @@ class InferBlocks:
 class SumStatic:
     """The sums that no local factor enters."""
 
-    rows: BlockPass
+    rows: RowModel
     scratch: Workspace = field(default_factory=Workspace)
 
     def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, None]:
@@ -157,17 +157,17 @@ class SumStatic:
         """Return this: it is done once."""
         return self
 
-    def task(self) -> Callable[[BlockPass, Workspace], Work]:
+    def task(self) -> Callable[[RowModel, Workspace], Work]:
         """Return what makes this work: it is the same in each pass."""
         return SumStatic
 
 
-def _inferring(coefficients: Coefficients, rows: BlockPass, scratch: Workspace) -> InferBlocks:
+def _inferring(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> InferBlocks:
     return InferBlocks(rows, coefficients, scratch)
 
 
 def blocks_of(
-    model: BlockPass, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
+    model: RowModel, source: RowSource, most_rows: int | None = None, block_rows: int | None = None
 ) -> list[tuple[int, int]]:
     """Return where blocks of rows by themselves start and stop; they depend on the model and the number of rows only.
 
@@ -179,7 +179,7 @@ def blocks_of(
 
 
 def chunks_of(
-    model: BlockPass, source: RowSource, fewest: int = 1, block_rows: int | None = None
+    model: RowModel, source: RowSource, fewest: int = 1, block_rows: int | None = None
 ) -> list[Chunk]:
     """Return rows by themselves in chunks of blocks, in ``fewest`` of them or more as far as there are rows."""
     return chunked(blocks_of(model, source, max(1, source.n_rows // fewest), block_rows), fewest)

@@ -16,11 +16,11 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..ascent.problem import Plan
+from ..ascent.problem import Problem
 from ..binding.nested import outer_variables
 from ..rows.row_map import Passes
 from ..rows.subsample import Sample
-from ..topics.lowering import DocumentBinding
+from ..topics.lowering import BoundDocuments
 from ..topics.start import drawn_topics
 from .clustering.kmeans import kmeans
 from .clustering.partitions import partition, partitions
@@ -41,30 +41,30 @@ _MOST_STRAYS = 0.4
 """Share at most of the members of clusters that get random labels."""
 
 
-def chance_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
+def chance_start(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
     """Return global factors from labels that chance gives, to rows of a subsample and to everything else."""
-    if isinstance(plan.binding, DocumentBinding):
-        return Begun(drawn_topics(plan, sample, passes, rng))
-    basis = basis_of(plan, sample, passes, rng)
-    if not (plan.factors or basis.gates):
-        return Begun((plan, dict(basis.q)))
-    if outer_variables(plan.binding.nodes, plan.order):
+    if isinstance(problem.bound, BoundDocuments):
+        return Begun(drawn_topics(problem, sample, passes, rng))
+    basis = basis_of(problem, sample, passes, rng)
+    if not (problem.factors or basis.gates):
+        return Begun((problem, dict(basis.q)))
+    if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, _guess(basis)), passes))
-    several = basis.is_plain and plan.point.issuperset(plan.order)
+    several = basis.is_plain and problem.point.issuperset(problem.order)
     guesses = [_guess(basis) for _ in range(_GUESSES if several else 1)]
     return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.passes)
 
 
-def drawn_start(plan: Plan, rng: np.random.Generator) -> dict[Variable, Any]:
+def drawn_start(problem: Problem, rng: np.random.Generator) -> dict[Variable, Any]:
     """Return every global factor at a draw from its prior; one about 0, as broad as the data, where that is flat."""
-    places = {node: place for place, node in enumerate(plan.binding.nodes)}
+    places = {node: place for place, node in enumerate(problem.bound.nodes)}
     q: dict[Variable, Any] = {}
     arrays: dict[Hashable, Array] = {}
     # parents come after their children in the order of the nodes
-    for variable in sorted(plan.order, key=places.__getitem__, reverse=True):
-        q[variable] = prior_point(plan, variable, arrays, rng)
-        arrays.update(plan.statistics(variable, q[variable]))
-    return {variable: q[variable] for variable in plan.order}
+    for variable in sorted(problem.order, key=places.__getitem__, reverse=True):
+        q[variable] = prior_point(problem, variable, arrays, rng)
+        arrays.update(problem.statistics(variable, q[variable]))
+    return {variable: q[variable] for variable in problem.order}
 
 
 def _guess(basis: Basis) -> Guess:
@@ -77,7 +77,7 @@ def _labels(basis: Basis, gate: Gate) -> AnyArray:
     Of clusters some members get random labels: easy clusters are the same from every seed.
     """
     rng, size = basis.rng, gate.size
-    shape, clouds = gate.shape(basis.plan, basis.sample.n_rows), basis.clouds(gate)
+    shape, clouds = gate.shape(basis.problem, basis.sample.n_rows), basis.clouds(gate)
     way = rng.integers(4) if clouds else 0
     if way == 0:
         return rng.integers(0, size, shape)

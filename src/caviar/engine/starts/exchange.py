@@ -61,20 +61,20 @@ def _kept(start: Start) -> Start:
 
 
 def _begun(basis: Basis, guess: Guess) -> Start:
-    plan, q, _ = from_labels(basis, guess)
-    return plan, q
+    problem, q, _ = from_labels(basis, guess)
+    return problem, q
 
 
 def labels_of(basis: Basis, start: Start) -> Guess:
     """Return the most probable label of each repetition of each gate with a plate, given global factors."""
-    plan, q = start
-    local = local_distributions(plan, factors_at(plan, q), basis.passes, anew=False)
+    problem, q = start
+    local = local_distributions(problem, factors_at(problem, q), basis.passes, anew=False)
     found = {}
     for gate in basis.gates:
         if not gate.variable.plates:
             continue
         if gate.factor is None:
-            shares = plan.statistics(gate.variable, q[gate.variable])[gate.variable, "x"]
+            shares = problem.statistics(gate.variable, q[gate.variable])[gate.variable, "x"]
         else:
             shares = local[gate.variable.name].probabilities
         found[gate.variable] = np.argmax(shares, axis=-1)

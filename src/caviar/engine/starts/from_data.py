@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 
 from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
-from ..ascent.problem import Plan, statistics_of
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin
 from ..binding.nested import outer_variables
 from ..rows.row_map import Passes
 from ..rows.subsample import Sample
-from ..topics.lowering import DocumentBinding
+from ..topics.lowering import BoundDocuments
 from ..topics.start import drawn_topics
 from .components.gates import gates_of
 from .exchange import exchanged
@@ -53,16 +53,16 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 """What guesses the labels of a start."""
 
 
-def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
+def data_start(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
-    if isinstance(plan.binding, DocumentBinding):
-        return Begun(drawn_topics(plan, sample, passes, rng))
-    basis = basis_of(plan, sample, passes, rng)
+    if isinstance(problem.bound, BoundDocuments):
+        return Begun(drawn_topics(problem, sample, passes, rng))
+    basis = basis_of(problem, sample, passes, rng)
     starts = _candidates(basis)
-    if plan.chain is not None and not basis.has_states:
+    if problem.chain is not None and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
         return Begun(next(starts)())
-    if outer_variables(plan.binding.nodes, plan.order):
+    if outer_variables(problem.bound.nodes, problem.order):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
         return Begun(max(nested, key=lambda start: begin(*start, passes).elbo))
@@ -70,43 +70,43 @@ def data_start(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Genera
     return regroup(basis, exchanged(basis, best))
 
 
-def basis_of(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
+def basis_of(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
-    gates = gates_of(plan)
-    if plan.chain is not None and any(gate.factor is plan.chain for gate in gates):
-        sample = in_order(passes.source, plan.chain.starts)
-    q = prior_start(plan)
-    for variable in _multiplied(plan):
-        q[variable] = prior_draw(plan, variable, statistics_of(plan, q), rng)
+    gates = gates_of(problem)
+    if problem.chain is not None and any(gate.factor is problem.chain for gate in gates):
+        sample = in_order(passes.source, problem.chain.starts)
+    q = prior_start(problem)
+    for variable in _multiplied(problem):
+        q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
     host = Passes(sample, passes.executor.host)
-    return Basis(plan, gates, sample, host, q, rng)
+    return Basis(problem, gates, sample, host, q, rng)
 
 
 def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components."""
-    plan = basis.plan
-    pooled = any(is_pooled(plan, variable) for variable in plan.order)
-    if not (plan.factors or basis.gates or pooled):
-        yield lambda: (plan, dict(basis.q))
+    problem = basis.problem
+    pooled = any(is_pooled(problem, variable) for variable in problem.order)
+    if not (problem.factors or basis.gates or pooled):
+        yield lambda: (problem, dict(basis.q))
         return
     n_rows = basis.sample.n_rows
     certain = {
-        g.variable: np.zeros(g.shape(plan, n_rows), dtype=np.int64) for g in basis.gates if g.size == 1
+        g.variable: np.zeros(g.shape(problem, n_rows), dtype=np.int64) for g in basis.gates if g.size == 1
     }
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield partial(start_from, basis, {**certain, **guess})
     if pooled or any(basis.differs(gate) for gate in basis.gates):
-        yield lambda: (plan, dict(basis.q))
+        yield lambda: (problem, dict(basis.q))
 
 
 def start_from(basis: Basis, guess: Guess) -> Start:
     """Return the globals that follow from labels, each cluster in the component that it fits best."""
-    plan, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
-    return plan, q
+    problem, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
+    return problem, q
 
 
-def _multiplied(plan: Plan) -> list[Variable]:
+def _multiplied(problem: Problem) -> list[Variable]:
     """Return the global locations that another one multiplies in a predictor.
 
     Where all of these have mean 0 the ELBO has a saddle point, at which no update moves any of them.
@@ -114,7 +114,7 @@ def _multiplied(plan: Plan) -> list[Variable]:
     found: dict[Variable, None] = {}
     predictors = (
         stated
-        for node in plan.binding.nodes
+        for node in problem.bound.nodes
         if isinstance(node, Variable)
         for stated in node.stated.values()
         if isinstance(stated, Predictor)
@@ -122,7 +122,7 @@ def _multiplied(plan: Plan) -> list[Variable]:
     for addend in (addend for predictor in predictors for addend in predictor.addends):
         nodes = [op.node if isinstance(op, Indexed | Part) else op for op in addend.operands]
         locations = [n for n in nodes if isinstance(n, Normal | MultivariateNormal | NormalGamma)]
-        together = [n for n in locations if n in plan.order]
+        together = [n for n in locations if n in problem.order]
         if len(together) > 1:
             # one of them away from 0 is enough: a joint factor may stay
             found.update(dict.fromkeys(n for n in together if not isinstance(n, NormalGamma)))

@@ -18,13 +18,13 @@ from ...families._base import MeanPrecision
 from ...language import Categorical, Label, Variable
 from ...language.roles import PRECISION, PRECISION_MATRIX
 from ..ascent.driver import Settings, ascend
-from ..ascent.problem import Plan
+from ..ascent.problem import Problem
 from ..ascent.status import Status
-from ..binding.clamped.factor import PartlyKnown
+from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
 from ..compiled.products_of_unknowns import multiplied_together
 from ..rows.row_map import Passes
-from ..topics.lowering import DocumentBinding
+from ..topics.lowering import BoundDocuments
 from ..topics.start import given_tokens
 from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals
@@ -41,30 +41,30 @@ _ROUNDS = 2
 """The same where local variables are given: the others of a row wait for the globals, and these for them."""
 
 
-def open_variables(plan: Plan, names: Collection[str]) -> frozenset[Variable]:
+def open_variables(problem: Problem, names: Collection[str]) -> frozenset[Variable]:
     """Return the globals that begin alike at their priors, where values of the named variables are given.
 
     They are what a hidden label chooses from, where neither the label nor any of them is given; and locations that
     are multiplied, where none of them is given.
     """
-    hidden = set(plan.binding.latent)
-    if isinstance(plan.binding, DocumentBinding):
+    hidden = set(problem.bound.latent)
+    if isinstance(problem.bound, BoundDocuments):
         return frozenset()
-    several = [*_chosen_together(plan, names), *multiplied_together(plan.binding.nodes, hidden)]
+    several = [*_chosen_together(problem, names), *multiplied_together(problem.bound.nodes, hidden)]
     left = (group for group in several if not any(variable.name in names for variable in group))
-    return frozenset(variable for group in left for variable in group if variable in plan.order)
+    return frozenset(variable for group in left for variable in group if variable in problem.order)
 
 
-def _chosen_together(plan: Plan, names: Collection[str]) -> Iterator[tuple[Variable, ...]]:
+def _chosen_together(problem: Problem, names: Collection[str]) -> Iterator[tuple[Variable, ...]]:
     """Yield each hidden label with all that it chooses from, where its probabilities tell nothing of its categories."""
-    hidden = plan.binding.latent
+    hidden = problem.bound.latent
     for gate in hidden:
         if isinstance(gate, Label) and (gate.categories or 1) > 1:
             told = isinstance(gate, Categorical) and any(p.name in names and p.plates for p in gate.parents)
             chosen = (
                 node
                 for node in hidden
-                for child in plan.binding.nodes
+                for child in problem.bound.nodes
                 if isinstance(child, Variable) and child is not gate
                 for slot in child.slots.values()
                 if slot.node is node and slot.index is gate
@@ -74,13 +74,13 @@ def _chosen_together(plan: Plan, names: Collection[str]) -> Iterator[tuple[Varia
 
 
 def given_start(
-    plan: Plan, init: Mapping[str, Any], passes: Passes, others: Callable[[], Start] | None = None
+    problem: Problem, init: Mapping[str, Any], passes: Passes, others: Callable[[], Start] | None = None
 ) -> Start:
     """Return global factors from given values: of globals, as points or factors; of local variables, for all rows.
 
     Parameters
     ----------
-    plan
+    problem
         The model with its data.
     init
         Name -> value.
@@ -95,30 +95,30 @@ def given_start(
     ParameterError
         If a name is unknown, or a value has the wrong shape.
     """
-    given = _by_variable(plan, init)
+    given = _by_variable(problem, init)
     at_data: dict[Variable, Any] = {}
-    unknown = frozenset() if others is None else open_variables(plan, init)
+    unknown = frozenset() if others is None else open_variables(problem, init)
     if unknown and others is not None:
-        plan, found = others()
+        problem, found = others()
         at_data = {variable: found[variable] for variable in unknown}
-    fixed = {v: _as_factor(plan, v, value) for v, value in given.items() if v in plan.order}
-    q = prior_start(plan, {**at_data, **fixed})
-    labelled = {v: value for v, value in given.items() if v not in plan.order}
+    fixed = {v: _as_factor(problem, v, value) for v, value in given.items() if v in problem.order}
+    q = prior_start(problem, {**at_data, **fixed})
+    labelled = {v: value for v, value in given.items() if v not in problem.order}
     if not labelled:
-        return brought_near(plan, q, fixed, passes)
-    if isinstance(plan.binding, DocumentBinding):
-        give = given_tokens(plan, plan.binding, labelled, fixed)
-        return globals_from(plan, q, give, passes.source, passes, frozenset(fixed))
+        return brought_near(problem, q, fixed, passes)
+    if isinstance(problem.bound, BoundDocuments):
+        give = given_tokens(problem, problem.bound, labelled, fixed)
+        return globals_from(problem, q, give, passes.source, passes, frozenset(fixed))
     for _ in range(_ROUNDS):
-        locals_ = GivenLocals(plan, q, labelled, passes)
-        plan, q = globals_from(plan, q, locals_, passes.source, passes, frozenset(fixed))
+        locals_ = GivenLocals(problem, q, labelled, passes)
+        problem, q = globals_from(problem, q, locals_, passes.source, passes, frozenset(fixed))
         if locals_.are_all:
             break
-    return plan, q
+    return problem, q
 
 
-def _by_variable(plan: Plan, init: Mapping[str, Any]) -> dict[Variable, Any]:
-    by_name = {variable.name: variable for variable in plan.binding.latent}
+def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, Any]:
+    by_name = {variable.name: variable for variable in problem.bound.latent}
     unknown = [name for name in init if name not in by_name]
     if unknown:
         names = ", ".join(by_name)
@@ -126,37 +126,41 @@ def _by_variable(plan: Plan, init: Mapping[str, Any]) -> dict[Variable, Any]:
     return {by_name[name]: value for name, value in init.items()}
 
 
-def brought_near(plan: Plan, q: dict[Variable, Any], fixed: Mapping[Variable, Any], passes: Passes) -> Start:
+def brought_near(
+    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], passes: Passes
+) -> Start:
     """Return global factors after first sweeps over everything but the fixed ones; as they are where that is no fit."""
-    others = [variable for variable in plan.order if variable not in fixed]
+    others = [variable for variable in problem.order if variable not in fixed]
     if not others or not fixed:
-        return plan, q
+        return problem, q
     try:
-        found = ascend(_FIRST_SWEEPS, plan.updating(others), q, passes)
+        found = ascend(_FIRST_SWEEPS, problem.updating(others), q, passes)
     except ImproperError:
-        return plan, q
+        return problem, q
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if found.status not in (Status.CONVERGED, Status.MAX_ITER):
-        return plan, q
+        return problem, q
     # what is compiled for all of them is there, unless reference points have moved
-    back = plan if found.plan.frame is plan.frame else found.plan.updating(plan.order)
-    return back, {variable: found.q[variable] for variable in plan.order}
+    back = (
+        problem if found.problem.coordinates is problem.coordinates else found.problem.updating(problem.order)
+    )
+    return back, {variable: found.q[variable] for variable in problem.order}
 
 
-def _as_factor(plan: Plan, variable: Variable, value: Any) -> Any:
+def _as_factor(problem: Problem, variable: Variable, value: Any) -> Any:
     """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
     factor: Any = value
-    if not isinstance(value, ExponentialFamily | PartlyKnown | PointMass):
-        factor = _as_point(plan, variable, value)
-    refuse_other_factor(plan, variable, factor)
-    reference = plan.frame.of(variable)
+    if not isinstance(value, ExponentialFamily | ClampedFactor | PointMass):
+        factor = _as_point(problem, variable, value)
+    refuse_other_factor(problem, variable, factor)
+    reference = problem.coordinates.of(variable)
     moved = factor if reference is None else factor.translate(-reference)
-    return plan.with_known(variable, moved)
+    return problem.with_known(variable, moved)
 
 
-def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass | families.Categorical:
-    plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
+def _as_point(problem: Problem, variable: Variable, value: Any) -> PointMass | families.Categorical:
+    plates = tuple(problem.bound.sizes[plate] for plate in variable.plates)
     if "precision" in variable.family.statistics:
         return PointMass.of(variable, _as_pair(variable, value))
     shape = plates + (variable.dimension or 1,) * variable.value_rank
@@ -166,9 +170,9 @@ def _as_point(plan: Plan, variable: Variable, value: Any) -> PointMass | familie
         point = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"init of '{variable.name}' must fit shape {shape}; got {value!r}") from None
-    problem = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
-    if problem:
-        raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {problem}")
+    wrong = "must be finite" if not np.isfinite(point).all() else variable.problem_with(point)
+    if wrong:
+        raise ParameterError(f"init of '{variable.name}', a {type(variable).__name__}, {wrong}")
     return PointMass.of(variable, point)
 
 
@@ -192,12 +196,12 @@ def _as_pair(variable: Variable, value: Any) -> MeanPrecision:
     matrix = variable.precision_rank == 2
     n_tied = len(variable.plates) - len(variable.plates_of("precision"))
     if precision.ndim != mean.ndim - variable.value_rank - n_tied + 2 * matrix:
-        problem = f"has shape {precision.shape} for a mean of shape {mean.shape}"
+        wrong = f"has shape {precision.shape} for a mean of shape {mean.shape}"
     elif not np.isfinite(mean).all():
-        problem = "goes with a mean that must be finite"
+        wrong = "goes with a mean that must be finite"
     else:
-        problem = (PRECISION_MATRIX if matrix else PRECISION).problem(precision)
-        problem = problem or ("" if np.any(precision) else "must be positive")
-    if problem:
-        raise ParameterError(f"the precision in init of '{variable.name}' {problem}; got {value!r}")
+        wrong = (PRECISION_MATRIX if matrix else PRECISION).problem(precision)
+        wrong = wrong or ("" if np.any(precision) else "must be positive")
+    if wrong:
+        raise ParameterError(f"the precision in init of '{variable.name}' {wrong}; got {value!r}")
     return MeanPrecision(mean, precision)

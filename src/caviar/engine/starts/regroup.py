@@ -34,7 +34,7 @@ def regroup(basis: Basis, begun: Begun) -> Begun:
     begun
         With global factors that have nearly settled on the sample.
     """
-    if not basis.is_plain or len(basis.gates) != 1 or basis.has_states or basis.plan.point:
+    if not basis.is_plain or len(basis.gates) != 1 or basis.has_states or basis.problem.point:
         return begun
     (gate,) = basis.gates
     (cloud,) = basis.clouds(gate)
@@ -42,7 +42,7 @@ def regroup(basis: Basis, begun: Begun) -> Begun:
     if gate.size < 3 or n_columns > _MOST_COLUMNS or cloud.points.size * gate.size > _MOST_NUMBERS:
         return begun
     white = whitened(cloud.points, cloud.weights)
-    shape = gate.shape(basis.plan, basis.sample.n_rows)
+    shape = gate.shape(basis.problem, basis.sample.n_rows)
     for _ in range(_ROUNDS if white.size else 0):
         labels = labels_of(basis, begun.start)[gate.variable].ravel()
         several = regrouped(white, cloud.weights, labels, gate.size, basis.rng)

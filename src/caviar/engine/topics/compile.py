@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from ...language import Axis, nodes_above, terms_of
-from ..binding.bound_model import Binding
-from ..binding.coordinates import Frame
+from ..binding.bound_model import BoundModel
+from ..binding.coordinates import Coordinates
 from ..compiled.compiler import Compiled, GlobalTerm, Part, compile_terms
 from ..compiled.contraction import Contraction, Factor
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.categorical import CategoricalFactor
 from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor
-from .lowering import DocumentBinding
+from .lowering import BoundDocuments
 
 __all__ = ["compile_documents", "document_factors"]
 
 
-def document_factors(binding: DocumentBinding) -> list[LocalFactor]:
+def document_factors(bound: BoundDocuments) -> list[LocalFactor]:
     """Return the local factors: the proportions of a document, and the topics of its tokens."""
-    pattern = binding.pattern
+    pattern = bound.pattern
     return [
-        FamilyFactor(binding, pattern.proportions, Axis(pattern.document)),
-        CategoricalFactor(binding, pattern.assignment, Axis(pattern.token)),
+        FamilyFactor(bound, pattern.proportions, Axis(pattern.document)),
+        CategoricalFactor(bound, pattern.assignment, Axis(pattern.token)),
     ]
 
 
-def compile_documents(binding: DocumentBinding, frame: Frame) -> tuple[Compiled, Part]:
+def compile_documents(bound: BoundDocuments, coordinates: Coordinates) -> tuple[Compiled, Part]:
     r"""Return the compiled model, and the part :math:`\sum_d n_{dv} r_{dvk}`, topics x words, that it needs."""
-    pattern = binding.pattern
+    pattern = bound.pattern
     above = tuple(nodes_above([pattern.topics]))
-    values = {node: value for node, value in binding.values.items() if node in above}
-    stated = Binding(above, binding.sizes, None, values, known=binding.known, beliefs=binding.beliefs)
-    own = compile_terms(stated, frame, ())
+    values = {node: value for node, value in bound.values.items() if node in above}
+    stated = BoundModel(above, bound.sizes, None, values, known=bound.known, beliefs=bound.beliefs)
+    own = compile_terms(stated, coordinates, ())
     (term,) = terms_of(pattern.word)
     (chosen,) = (operand for operand in term.operands if operand.node is pattern.topics)
     labels, words = StatisticKey(pattern.assignment.name, "x"), FeatureKey(pattern.word.name)
-    part = Part(SumKey((labels,), words), tuple(map(binding.size, chosen.axes)), None, None, None)
+    part = Part(SumKey((labels,), words), tuple(map(bound.size, chosen.axes)), None, None, None)
     topics = StatisticKey(pattern.topics.name, chosen.statistic)
     factors = [Factor(topics, chosen.axes), Factor(part.key, chosen.axes)]
-    meeting = GlobalTerm(pattern.word, Contraction(term.coefficient, factors, [], chosen.axes, binding.size))
+    meeting = GlobalTerm(pattern.word, Contraction(term.coefficient, factors, [], chosen.axes, bound.size))
     return Compiled((meeting, *own.terms), {part.key: part}, (), {}, {}, {}), part

@@ -15,12 +15,12 @@ from ..compiled.compiler import Part
 from ..design.backend import Workspace
 from ..design.keys import ColumnKey, StatisticKey
 from ..local.local_factor import LocalFactor
-from ..local.missing_patterns import PartialVectors
+from ..local.missing_patterns import MissingPatterns
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
-from .lowering import DocumentBinding
+from .lowering import BoundDocuments
 
-__all__ = ["DocumentPass", "Effort"]
+__all__ = ["Effort", "TopicRows"]
 
 
 _WORDS_A_DOCUMENT = 16
@@ -31,7 +31,7 @@ _FEWEST_DOCUMENTS, _MOST_DOCUMENTS = 128, 4_096
 _COEFFICIENTS = ("expected_log", "highest", "scaled")
 
 _RATIOS, _APART = "ratios", "apart"
-"""Keys of what documents leave behind, of which :meth:`DocumentPass.with_entropies` makes the sum for the topics."""
+"""Keys of what documents leave behind, of which :meth:`TopicRows.with_entropies` makes the sum for the topics."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Effort:
 _THOROUGH = Effort(2_000, 2_000, 1e-10, 1.0)
 
 
-class DocumentPass:
-    """What a model of documents does with a block of them; see :class:`~caviar.engine.rows.row_model.BlockPass`.
+class TopicRows:
+    """What a model of documents does with a block of them; see :class:`~caviar.engine.rows.row_model.RowModel`.
 
     Parameters
     ----------
-    binding
+    bound
         The model with its data.
     factors
         The local factors: of the proportions, and of the tokens.
@@ -81,30 +81,30 @@ class DocumentPass:
     begins_anew = True
     has_static = False
     chain = None
-    partial: Mapping[LocalFactor, Sequence[PartialVectors]] = {}
+    partial: Mapping[LocalFactor, Sequence[MissingPatterns]] = {}
 
     def __init__(
         self,
-        binding: DocumentBinding,
+        bound: BoundDocuments,
         factors: Sequence[LocalFactor],
         part: Part,
         effort: Effort | None = None,
     ) -> None:
         self.factors = tuple(factors)
         self.proportions, self.tokens = factors
-        self.prior = binding.prior
+        self.prior = bound.prior
         self.effort = effort or Effort()
         self._part = part
-        self._word = ColumnKey(binding.pattern.word.name)
-        self._topics = StatisticKey(binding.pattern.topics.name, "log_x")
+        self._word = ColumnKey(bound.pattern.word.name)
+        self._topics = StatisticKey(bound.pattern.topics.name, "log_x")
 
-    def with_effort(self, effort: Effort) -> DocumentPass:
+    def with_effort(self, effort: Effort) -> TopicRows:
         """Return the same pass with another effort."""
-        other = DocumentPass.__new__(DocumentPass)
+        other = TopicRows.__new__(TopicRows)
         vars(other).update({**vars(self), "effort": effort})
         return other
 
-    def thorough(self) -> DocumentPass:
+    def thorough(self) -> TopicRows:
         """Return the same pass that brings every document to its optimum."""
         return self.with_effort(_THOROUGH)
 

@@ -12,13 +12,13 @@ from ..._errors import ParameterError
 from ..._typing import Array
 from ...families import Categorical, Dirichlet
 from ..ascent.elbo import Objective
-from ..ascent.problem import Factors, Plan, statistics_of
+from ..ascent.problem import Factors, Problem, statistics_of
 from ..local.statistics import LocalState, Rows, Summary
 from ..rows.row_map import Passes
 from ..starts.factors.given_factors import refuse_other_labels
-from .e_step import DocumentPass
+from .e_step import TopicRows
 from .kernel import bounds_of_proportions, expected_log_of
-from .lowering import DocumentBinding
+from .lowering import BoundDocuments
 
 __all__ = ["by_token", "densities_of_words", "objective_of_documents", "thorough"]
 
@@ -27,82 +27,82 @@ _ENTRIES = 8_192
 """Counts above zero whose densities are found at once."""
 
 
-def thorough(plan: Plan) -> Plan:
-    """Return a plan whose passes bring every document to its optimum; as it is, where rows are no documents."""
-    return plan.with_rows(plan.rows.thorough()) if isinstance(plan.rows, DocumentPass) else plan
+def thorough(problem: Problem) -> Problem:
+    """Return a problem whose passes bring every document to its optimum; as it is, where rows are no documents."""
+    return problem.with_rows(problem.rows.thorough()) if isinstance(problem.rows, TopicRows) else problem
 
 
-def by_token(binding: DocumentBinding, found: Mapping[str, Any]) -> dict[str, Any]:
+def by_token(bound: BoundDocuments, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return local factors with one for each token in the place of one for each entry of the counts."""
-    name = binding.pattern.assignment.name
-    return {**found, name: Categorical(found[name].probabilities[binding.entries()])}
+    name = bound.pattern.assignment.name
+    return {**found, name: Categorical(found[name].probabilities[bound.entries()])}
 
 
-def densities_of_words(binding: DocumentBinding, factors: Mapping[str, Any]) -> Array:
+def densities_of_words(bound: BoundDocuments, factors: Mapping[str, Any]) -> Array:
     r"""Return the log probability of each token, :math:`\log\sum_k \mathrm E[\theta_{dk}] \mathrm E[\beta_{kv}]`.
 
     In the order of the user's tokens; of counts, one for each that is above zero.
     """
-    counts, pattern = binding.counts, binding.pattern
-    owners = np.repeat(np.arange(binding.n_rows), np.diff(counts.indptr))
+    counts, pattern = bound.counts, bound.pattern
+    owners = np.repeat(np.arange(bound.n_rows), np.diff(counts.indptr))
     proportions, topics = factors[pattern.proportions.name].mean, factors[pattern.topics.name].mean
     densities = np.empty(counts.nnz)
     for start in range(0, counts.nnz, _ENTRIES):
         some = slice(start, start + _ENTRIES)
         each = topics.T[counts.indices[some]]
         densities[some] = np.log(np.einsum("ek,ek->e", proportions[owners[some]], each))
-    return densities[binding.entries()]
+    return densities[bound.entries()]
 
 
 def objective_of_documents(
-    plan: Plan, binding: DocumentBinding, q: Factors, given: Mapping[str, Any], passes: Passes
+    problem: Problem, bound: BoundDocuments, q: Factors, given: Mapping[str, Any], passes: Passes
 ) -> float:
     """Return the objective of factors of the topics, with given ones of the proportions or tokens, or of both.
 
     Those that are not given are at their optimum. All documents at once, in an array counts x topics.
     """
-    rows, arrays = plan.rows, statistics_of(plan, q)
-    assert isinstance(rows, DocumentPass)
-    pattern, counts, prior = binding.pattern, binding.counts, binding.prior
+    rows, arrays = problem.rows, statistics_of(problem, q)
+    assert isinstance(rows, TopicRows)
+    pattern, counts, prior = bound.pattern, bound.counts, bound.prior
     coefficients = rows.coefficients(arrays)
-    owners = np.repeat(np.arange(binding.n_rows), np.diff(counts.indptr))
-    probabilities = _probabilities(binding, given.get(pattern.assignment.name))
-    concentration = _concentration(binding, given.get(pattern.proportions.name))
+    owners = np.repeat(np.arange(bound.n_rows), np.diff(counts.indptr))
+    probabilities = _probabilities(bound, given.get(pattern.assignment.name))
+    concentration = _concentration(bound, given.get(pattern.proportions.name))
     if concentration is None:
         assert probabilities is not None
-        concentration = np.tile(prior, (binding.n_rows, 1))
+        concentration = np.tile(prior, (bound.n_rows, 1))
         np.add.at(concentration, owners, probabilities * counts.data[:, None])
     expected_log = expected_log_of(concentration)
     if probabilities is None:
         logits = rows.logits(counts, expected_log, rows.words(coefficients))
         logits = np.exp(logits - logits.max(axis=1, keepdims=True))
         probabilities = logits / logits.sum(axis=1, keepdims=True)
-    weights = np.ones(binding.n_rows) if binding.row_weights is None else binding.row_weights
+    weights = np.ones(bound.n_rows) if bound.row_weights is None else bound.row_weights
     of_tokens = (probabilities * expected_log[owners] - xlogy(probabilities, probabilities)).sum(axis=1)
-    proportions, tokens = plan.factors
+    proportions, tokens = problem.factors
     entropies = {
         proportions.key: float(weights @ bounds_of_proportions(concentration, prior)),
         tokens.key: float((weights[owners] * counts.data) @ of_tokens),
     }
 
     def give(rows: Rows) -> LocalState:
-        inside = np.zeros(binding.n_rows, dtype=bool)
+        inside = np.zeros(bound.n_rows, dtype=bool)
         inside[rows.where] = True
         return {tokens.key: probabilities[inside[owners]]}
 
-    summary = passes.sum_given(plan.rows, passes.source, give, coefficients)
+    summary = passes.sum_given(problem.rows, passes.source, give, coefficients)
     arrays.update(summary.parts)
-    return Objective(plan).set_all(q, arrays, Summary(summary.parts, entropies))
+    return Objective(problem).set_all(q, arrays, Summary(summary.parts, entropies))
 
 
-def _probabilities(binding: DocumentBinding, given: Any) -> Array | None:
+def _probabilities(bound: BoundDocuments, given: Any) -> Array | None:
     """Return probabilities (E, K) of the entries of the counts from those of their tokens."""
     if given is None:
         return None
-    pattern, tokens = binding.pattern, binding.tokens
+    pattern, tokens = bound.pattern, bound.tokens
     refuse_other_labels(pattern.assignment.name, given, (tokens.n_rows, pattern.assignment.categories or 1))
-    entries = binding.entries()
-    places = np.zeros(binding.counts.nnz, dtype=np.intp)
+    entries = bound.entries()
+    places = np.zeros(bound.counts.nnz, dtype=np.intp)
     places[entries] = np.arange(len(entries))
     probabilities = np.asarray(given.probabilities)
     if not np.allclose(probabilities, probabilities[places][entries], rtol=0, atol=1e-9):
@@ -113,12 +113,12 @@ def _probabilities(binding: DocumentBinding, given: Any) -> Array | None:
     return probabilities[places]
 
 
-def _concentration(binding: DocumentBinding, given: Any) -> Array | None:
+def _concentration(bound: BoundDocuments, given: Any) -> Array | None:
     """Return the concentrations (D, K) of given factors of the proportions."""
     if given is None:
         return None
-    variable = binding.pattern.proportions
-    shape = (binding.n_rows, variable.dimension)
+    variable = bound.pattern.proportions
+    shape = (bound.n_rows, variable.dimension)
     if not isinstance(given, Dirichlet) or given.concentration.shape != shape:
         raise ParameterError(
             f"a factor of '{variable.name}' is a Dirichlet of caviar.families with concentrations of shape {shape}, as "

@@ -14,15 +14,15 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Plate, Variable
 from ...language.nodes import membership
 from ..binding.bind import bind
-from ..binding.bound_model import Binding
+from ..binding.bound_model import BoundModel
 from ..binding.values import as_weights
 from .pattern import Pattern, pattern_of
 
-__all__ = ["DocumentBinding", "bind_rows"]
+__all__ = ["BoundDocuments", "bind_rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentBinding(Binding):
+class BoundDocuments(BoundModel):
     """A model of documents with its data, a row of counts for each document.
 
     Attributes
@@ -34,7 +34,7 @@ class DocumentBinding(Binding):
     """
 
     pattern: Pattern
-    tokens: Binding
+    tokens: BoundModel
 
     def is_local(self, node: Node) -> bool:
         """Whether the node is repeated over documents, or within them."""
@@ -69,7 +69,7 @@ def bind_rows(
     sample_weight: Any = None,
     factors: Any = None,
     named: Collection[str] = (),
-) -> Binding:
+) -> BoundModel:
     """Return the binding of a model's nodes to data: of documents where the model is one of these.
 
     Parameters
@@ -94,7 +94,7 @@ def bind_rows(
     return _with_rows(tokens)
 
 
-def _with_rows(binding: Binding) -> Binding:
+def _with_rows(bound: BoundModel) -> BoundModel:
     """Return a binding whose rows may lie within an outer plate; documents without words are data, no rows are not.
 
     Raises
@@ -102,21 +102,21 @@ def _with_rows(binding: Binding) -> Binding:
     DataError
         If there is no row.
     """
-    plate = binding.data_plate
-    if plate is not None and plate.within is not None and not binding.n_rows:
-        leaf = next(node for node in binding.observed if plate in node.plates)
+    plate = bound.data_plate
+    if plate is not None and plate.within is not None and not bound.n_rows:
+        leaf = next(node for node in bound.observed if plate in node.plates)
         raise DataError(f"the data of '{leaf.name}' are empty: no {plate.within.name} has any {plate.name}")
-    return binding
+    return bound
 
 
-def _fits(tokens: Binding, pattern: Pattern) -> bool:
+def _fits(tokens: BoundModel, pattern: Pattern) -> bool:
     """Whether all words are known, and nothing else of documents is."""
     hidden = {pattern.proportions, pattern.assignment, pattern.topics}
     partial = (tokens.masks, tokens.labels, tokens.seen, tokens.gaps)
     return set(tokens.latent) == hidden and not any(partial) and set(tokens.known) <= {pattern.topics}
 
 
-def _places(tokens: Binding, pattern: Pattern) -> tuple[AnyArray, AnyArray]:
+def _places(tokens: BoundModel, pattern: Pattern) -> tuple[AnyArray, AnyArray]:
     """Return the document and the word of each token."""
     return (
         np.asarray(tokens.values[membership(pattern.token)], dtype=np.int64),
@@ -124,13 +124,13 @@ def _places(tokens: Binding, pattern: Pattern) -> tuple[AnyArray, AnyArray]:
     )
 
 
-def _documents(tokens: Binding, pattern: Pattern, sample_weight: Any) -> DocumentBinding:
+def _documents(tokens: BoundModel, pattern: Pattern, sample_weight: Any) -> BoundDocuments:
     n_docs, n_words = tokens.sizes[pattern.document], pattern.word.dimension or 1
     weights = np.ones(tokens.n_rows) if tokens.row_weights is None else tokens.row_weights
     counts = csr_array((weights, _places(tokens, pattern)), shape=(n_docs, n_words))
     counts.sum_duplicates()
     values = {node: value for node, value in tokens.values.items() if node is not membership(pattern.token)}
-    return DocumentBinding(
+    return BoundDocuments(
         tokens.nodes,
         tokens.sizes,
         pattern.document,

@@ -13,14 +13,14 @@ from scipy.sparse import csr_array
 from ..._errors import ParameterError
 from ..._typing import AnyArray, Array
 from ...language import Variable
-from ..ascent.problem import Factors, Plan, statistics_of
+from ..ascent.problem import Factors, Problem, statistics_of
 from ..binding.clamped.point_mass import PointMass
 from ..local.statistics import LocalState, Rows
 from ..rows.row_map import Passes
 from ..rows.subsample import Sample
 from ..rows.tasks import Chunk
 from ..starts.factors.prior import Start
-from .lowering import DocumentBinding
+from .lowering import BoundDocuments
 
 __all__ = ["drawn_topics", "given_tokens"]
 
@@ -38,7 +38,7 @@ _NEARNESS = 100.0
 """Shape of the Gamma that topics are drawn from, of mean 1: all near each other and near the even one."""
 
 
-def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
+def drawn_topics(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
     """Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
 
     The sample is cut into batches. After each of these, topics are updated from the last sums of all batches that were
@@ -47,18 +47,18 @@ def drawn_topics(plan: Plan, sample: Sample, passes: Passes, rng: np.random.Gene
     40 passes for beginning anew. More batches lead to a higher bound, and to words held out that are told worse: of
     1,011 articles and 100 topics, after 20 rounds, the perplexity 3,040 to 3,060 with two, 3,080 to 3,120 with 8.
     """
-    (topics,) = plan.order
-    shape = (*(plan.binding.sizes[plate] for plate in topics.plates), topics.dimension or 1)
+    (topics,) = problem.order
+    shape = (*(problem.bound.sizes[plate] for plate in topics.plates), topics.dimension or 1)
     drawn = rng.gamma(_NEARNESS, 1.0 / _NEARNESS, shape)
     drawn = np.maximum(drawn, np.finfo(float).tiny)
-    if topics in plan.point:
+    if topics in problem.point:
         factor = PointMass.of(topics, drawn / drawn.sum(axis=-1, keepdims=True))
     else:
         factor = topics.family.from_natural((drawn,))
-    q: dict[Variable, Any] = {topics: plan.with_known(topics, factor)}
-    for arrays in _steps(plan, q, Passes(_shuffled(sample, rng), passes.executor), drawn.size):
-        q[topics] = plan.update(topics, arrays)
-    return plan, q
+    q: dict[Variable, Any] = {topics: problem.with_known(topics, factor)}
+    for arrays in _steps(problem, q, Passes(_shuffled(sample, rng), passes.executor), drawn.size):
+        q[topics] = problem.update(topics, arrays)
+    return problem, q
 
 
 def _shuffled(sample: Sample, rng: np.random.Generator) -> Sample:
@@ -68,19 +68,19 @@ def _shuffled(sample: Sample, rng: np.random.Generator) -> Sample:
     return replace(sample, columns=columns, row_weights=sample.row_weights[order])
 
 
-def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[Hashable, Array]]:
+def _steps(problem: Problem, q: Factors, rounds: Passes, size: int) -> Iterator[dict[Hashable, Array]]:
     """Yield what topics of so many numbers are updated from, step by step; factors ``q`` are changed meanwhile."""
     n_docs, weight_of_all = rounds.source.n_rows, rounds.source.total_weight
     n_batches = max(min(round(n_docs / _BATCH_DOCUMENTS), _KEPT_NUMBERS // size, _MOST_BATCHES), 1)
     bounds = np.linspace(0, n_docs, n_batches + 1).astype(int).tolist()
-    batches = [_blocks(plan, a, b) for a, b in pairwise(bounds)]
+    batches = [_blocks(problem, a, b) for a, b in pairwise(bounds)]
     shares = [rounds.weight(batch) / weight_of_all for batch in batches]
     kept: list[Mapping[Hashable, Array]] = [{} for _ in batches]
     total: dict[Hashable, Array] = {}
     for step in range(_ROUNDS * n_batches):
         number = step % n_batches
-        arrays = statistics_of(plan, q)
-        found = rounds.summarize_share(plan.rows, plan.rows.coefficients(arrays), batches[number]).parts
+        arrays = statistics_of(problem, q)
+        found = rounds.summarize_share(problem.rows, problem.rows.coefficients(arrays), batches[number]).parts
         own = {key: shares[number] * value for key, value in found.items()}
         for key, value in own.items():
             total[key] = total.get(key, 0.0) + (value - kept[number].get(key, 0.0))
@@ -89,14 +89,14 @@ def _steps(plan: Plan, q: Factors, rounds: Passes, size: int) -> Iterator[dict[H
         yield {**arrays, **{key: value / met for key, value in total.items()}}
 
 
-def _blocks(plan: Plan, start: int, stop: int) -> list[Chunk]:
+def _blocks(problem: Problem, start: int, stop: int) -> list[Chunk]:
     """Return the blocks of a batch, two at least, so that threads share it."""
-    size = max(min(plan.rows.block_rows, -(-(stop - start) // 2)), 1)
+    size = max(min(problem.rows.block_rows, -(-(stop - start) // 2)), 1)
     return [Chunk(n, ((a, min(a + size, stop)),)) for n, a in enumerate(range(start, stop, size))]
 
 
 def given_tokens(
-    plan: Plan, binding: DocumentBinding, values: Mapping[Variable, Any], fixed: Collection[Variable] = ()
+    problem: Problem, bound: BoundDocuments, values: Mapping[Variable, Any], fixed: Collection[Variable] = ()
 ) -> Callable[[Rows], LocalState]:
     """Return the topics of the tokens of any block of documents, from given ones or from given proportions.
 
@@ -105,7 +105,7 @@ def given_tokens(
     ParameterError
         If values do not fit their variable, or both are given, or the topics are.
     """
-    pattern = binding.pattern
+    pattern = bound.pattern
     if fixed:
         name = next(iter(values)).name
         raise ParameterError(
@@ -119,12 +119,12 @@ def given_tokens(
         )
     ((variable, value),) = values.items()
     if variable is pattern.assignment:
-        probabilities = _of_tokens(binding, value)
+        probabilities = _of_tokens(bound, value)
     else:
-        weights = _of_documents(binding, value)
-        owners = np.repeat(np.arange(len(weights)), np.diff(binding.counts.indptr))
+        weights = _of_documents(bound, value)
+        owners = np.repeat(np.arange(len(weights)), np.diff(bound.counts.indptr))
         probabilities = weights[owners]
-    counts, tokens = binding.counts, plan.factors[1]
+    counts, tokens = bound.counts, problem.factors[1]
     numbers = csr_array((np.arange(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
 
     def give(rows: Rows) -> LocalState:
@@ -133,9 +133,9 @@ def given_tokens(
     return give
 
 
-def _of_tokens(binding: DocumentBinding, value: Any) -> Array:
+def _of_tokens(bound: BoundDocuments, value: Any) -> Array:
     """Return probabilities (E, K) of the entries of the counts: the means of those of their tokens."""
-    variable, tokens = binding.pattern.assignment, binding.tokens
+    variable, tokens = bound.pattern.assignment, bound.tokens
     array = _numbers(variable, value)
     n_topics = variable.categories or 1
     if array.shape == (tokens.n_rows,):
@@ -152,21 +152,21 @@ def _of_tokens(binding: DocumentBinding, value: Any) -> Array:
     if (array < 0).any() or not np.allclose(array.sum(axis=-1), 1, rtol=0, atol=1e-6):
         raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
     weights = np.ones(tokens.n_rows) if tokens.row_weights is None else tokens.row_weights
-    entries = binding.entries()
-    total = np.zeros((binding.counts.nnz, n_topics))
+    entries = bound.entries()
+    total = np.zeros((bound.counts.nnz, n_topics))
     np.add.at(total, entries, array * weights[:, None])
-    return total / binding.counts.data[:, None]
+    return total / bound.counts.data[:, None]
 
 
-def _of_documents(binding: DocumentBinding, value: Any) -> Array:
+def _of_documents(bound: BoundDocuments, value: Any) -> Array:
     """Return the proportions of each document, (D, K): as they are given, or what is expected of given factors."""
-    variable = binding.pattern.proportions
+    variable = bound.pattern.proportions
     if isinstance(value, variable.family):
         expected_log = value.expected_statistics[0]
         value = np.exp(expected_log - expected_log.max(axis=-1, keepdims=True))
         value = value / value.sum(axis=-1, keepdims=True)
     array = _numbers(variable, value)
-    shape = (binding.n_rows, variable.dimension)
+    shape = (bound.n_rows, variable.dimension)
     if array.shape != shape:
         raise ParameterError(f"init of '{variable.name}' must have shape {shape}; got {array.shape}")
     problem = variable.problem_with(array)

@@ -11,7 +11,7 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...engine.ascent.driver import Result, Settings, ascend
-from ...engine.ascent.problem import Plan
+from ...engine.ascent.problem import Problem
 from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.evaluate import in_frame
 from ...engine.rows.row_map import Passes
@@ -38,8 +38,8 @@ def _folds_of(n_rows: int, n_folds: int, rng: np.random.Generator) -> list[AnyAr
 
 
 def results_without(
-    bind: Callable[[Array], tuple[Plan, Passes]],
-    plan: Plan,
+    bind: Callable[[Array], tuple[Problem, Passes]],
+    problem: Problem,
     factors: Mapping[str, Any],
     weights: Array,
     n_folds: int,
@@ -50,8 +50,8 @@ def results_without(
     Parameters
     ----------
     bind
-        Returns the plan for rows of these weights, and its passes. A row of weight zero is not there.
-    plan
+        Returns the problem for rows of these weights, and its passes. A row of weight zero is not there.
+    problem
         For all rows.
     factors
         Of all rows.
@@ -65,7 +65,7 @@ def results_without(
     ParameterError
         If there are fewer rows than folds.
     """
-    reason = _why_together(plan)
+    reason = _why_together(problem)
     if reason:
         raise ModelError(f"rows cannot be left out of the fit one by one: {reason}")
     if not 2 <= n_folds <= len(weights):
@@ -82,12 +82,12 @@ def results_without(
         yield Left(rows, result)
 
 
-def _why_together(plan: Plan) -> str:
+def _why_together(problem: Problem) -> str:
     """Return why no row can be left out of a fit by itself; nothing if each can."""
-    if plan.binding.data_plate is None:
+    if problem.bound.data_plate is None:
         return "the model has no plate with rows of data"
-    if plan.chain is not None:
-        return f"the rows of '{plan.chain.name}' depend on their neighbours"
-    if nested_plates(plan.binding.nodes):
+    if problem.chain is not None:
+        return f"the rows of '{problem.chain.name}' depend on their neighbours"
+    if nested_plates(problem.bound.nodes):
         return "they lie within others"
     return ""

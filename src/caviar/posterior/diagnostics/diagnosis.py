@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import Array
-from ...engine.ascent.problem import Plan
+from ...engine.ascent.problem import Problem
 from ...engine.binding.clamped.point_mass import PointMass
 from ...engine.evaluation.at_points import why_inexact
 from ...engine.rows.row_map import Passes
@@ -104,13 +104,13 @@ class Diagnosis:
 
 def diagnosis_of(
     factors: Mapping[str, Any],
-    plan: Plan,
+    problem: Problem,
     passes: Passes,
     elbo: float,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Diagnosis:
-    """Return the diagnosis of the factors of all globals, from a plan in which each is a point mass.
+    """Return the diagnosis of the factors of all globals, from a problem in which each is a point mass.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def diagnosis_of(
         If the weights cannot be computed: the message says why.
     """
     draws = draws_of(factors, n_draws, rng)
-    log_joint = draws.log_joint(plan, passes)
+    log_joint = draws.log_joint(problem, passes)
     log_weights = log_joint - draws.log_q
     size = np.maximum(1.0, np.max(np.abs(log_joint)) + np.max(np.abs(draws.log_q)))
     if np.ptp(log_weights) <= _ROUNDING * size:
@@ -131,7 +131,7 @@ def diagnosis_of(
     return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo)
 
 
-def refuse_what_has_no_weights(factors: Mapping[str, Any], plan: Plan, n_draws: int) -> None:
+def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_draws: int) -> None:
     """Refuse what has no weights.
 
     Raises
@@ -149,7 +149,7 @@ def refuse_what_has_no_weights(factors: Mapping[str, Any], plan: Plan, n_draws: 
         raise ModelError(
             "every global is a point mass, and draws of a point have no weights: fit with fewer names in point="
         )
-    reason = why_inexact(plan)
+    reason = why_inexact(problem)
     if reason:
         raise ModelError(
             f"the weights of draws from q need p(x, globals): {reason}. Where factors= took a joint factor apart, "

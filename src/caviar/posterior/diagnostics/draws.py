@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...engine.ascent.problem import Plan
-from ...engine.binding.clamped.factor import PartlyKnown
+from ...engine.ascent.problem import Problem
+from ...engine.binding.clamped.factor import ClampedFactor
 from ...engine.binding.clamped.point_mass import PointMass
 from ...engine.evaluation.at_points import log_joint_at
 from ...engine.rows.row_map import Passes
@@ -38,9 +38,9 @@ class Draws:
         for number in range(len(self.log_q)):
             yield {name: _nth(value, number) for name, value in self.values.items()}
 
-    def log_joint(self, plan: Plan, passes: Passes) -> Array:
+    def log_joint(self, problem: Problem, passes: Passes) -> Array:
         """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
-        return np.array([log_joint_at(plan, values, passes) for values in self])
+        return np.array([log_joint_at(problem, values, passes) for values in self])
 
 
 def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Draws:
@@ -48,7 +48,7 @@ def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Dr
     values = {name: factor.sample(n, rng) for name, factor in factors.items()}
     log_q = np.zeros(n)
     for name, factor in factors.items():
-        if isinstance(factor, PartlyKnown):
+        if isinstance(factor, ClampedFactor):
             each = [factor.log_density(_nth(values[name], i)) for i in range(n)]
             log_q += np.reshape(each, (n, -1)).sum(axis=1)
         elif not isinstance(factor, PointMass):

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from ..._errors import CaviarError, ParameterError
 from ..._typing import AnyArray
-from ...engine.ascent.problem import Plan
+from ...engine.ascent.problem import Problem
 from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.at_points import row_log_likelihoods, why_inexact, why_no_rows
 from ...engine.rows.row_map import Passes
@@ -26,7 +26,7 @@ __all__ = ["inference_data"]
 def inference_data(
     model: Any,
     factors: Mapping[str, Any],
-    bound: tuple[Mapping[str, Any], Plan, Passes] | None,
+    bound: tuple[Mapping[str, Any], Problem, Passes] | None,
     *,
     n_draws: int,
     rng: np.random.Generator,
@@ -43,7 +43,7 @@ def inference_data(
     factors
         Of all globals by name.
     bound
-        Data, and the plan with every global a point mass, and its passes; None without data.
+        Data, and the problem with every global a point mass, and its passes; None without data.
     coords
         Name of an axis -> its labels.
     is_fit
@@ -62,9 +62,9 @@ def inference_data(
         found, left_out = _groups_of_data(model, draws, *bound, rng, is_fit=is_fit)
         for group, arrays in found.items():
             groups.setdefault(group, {}).update(arrays)
-        plan = bound[1]
-        if "rows" in groups.get("log_likelihood", {}) and plan.binding.data_plate is not None:
-            dims["rows"] = (plan.binding.data_plate.name,)
+        problem = bound[1]
+        if "rows" in groups.get("log_likelihood", {}) and problem.bound.data_plate is not None:
+            dims["rows"] = (problem.bound.data_plate.name,)
     attrs["left_out"] = "; ".join(f"{group}: {reason}" for group, reason in left_out.items())
     used = {name: event_names(name, own, _rank(groups, name)) for name, own in _used(groups, dims).items()}
     known = _checked_coords(coords, {axis for own in used.values() for axis in own})
@@ -91,7 +91,7 @@ def _groups_of_data(
     model: Any,
     draws: Draws,
     data: Mapping[str, Any],
-    plan: Plan,
+    problem: Problem,
     passes: Passes,
     rng: np.random.Generator,
     *,
@@ -101,19 +101,19 @@ def _groups_of_data(
     groups: dict[str, dict[str, AnyArray]] = {}
     left_out: dict[str, str] = {}
     unseen = "" if is_fit else "the data are not those of the fit"
-    reason = why_inexact(plan) or unseen
+    reason = why_inexact(problem) or unseen
     if reason:
         left_out["log weights"] = reason
     else:
-        log_joint = draws.log_joint(plan, passes)
+        log_joint = draws.log_joint(problem, passes)
         groups["sample_stats"] = {"lp": log_joint[None], "log_weight": (log_joint - draws.log_q)[None]}
-    reason = why_no_rows(plan) or unseen
+    reason = why_no_rows(problem) or unseen
     if reason:
         left_out["log_likelihood"] = reason
     else:
         (leaf, *others) = model.leaves
-        name = "rows" if others or leaf.plates[0] is not plan.binding.data_plate else leaf.name
-        rows = np.stack([row_log_likelihoods(plan, values, passes) for values in draws])
+        name = "rows" if others or leaf.plates[0] is not problem.bound.data_plate else leaf.name
+        rows = np.stack([row_log_likelihoods(problem, values, passes) for values in draws])
         groups["log_likelihood"] = {name: rows[None]}
     if nested_plates(model.nodes):
         left_out["observed_data"] = left_out["posterior_predictive"] = "the rows lie within others"
@@ -125,23 +125,23 @@ def _groups_of_data(
     if constant:
         groups["constant_data"] = constant
     try:
-        groups["posterior_predictive"] = _replicated(model, draws, data, plan, rng)
+        groups["posterior_predictive"] = _replicated(model, draws, data, problem, rng)
     except CaviarError as error:
         left_out["posterior_predictive"] = str(error)
     return groups, left_out
 
 
 def _replicated(
-    model: Any, draws: Draws, data: Mapping[str, Any], plan: Plan, rng: np.random.Generator
+    model: Any, draws: Draws, data: Mapping[str, Any], problem: Problem, rng: np.random.Generator
 ) -> dict[str, AnyArray]:
     """Return for each draw of the globals new values of the observed variables, at the known arrays of the data."""
     leaves = [leaf.name for leaf in model.leaves]
     known = {node.name: data[node.name] for node in model.nodes if isinstance(node, Data)}
-    sizes = {plate.name: size for plate, size in plan.binding.sizes.items()}
+    sizes = {plate.name: size for plate, size in problem.bound.sizes.items()}
     fixed = {
         node.name: in_memory(value)
-        for node, value in plan.binding.values.items()
-        if isinstance(node, Variable) and node.name not in leaves and not plan.binding.is_local(node)
+        for node, value in problem.bound.values.items()
+        if isinstance(node, Variable) and node.name not in leaves and not problem.bound.is_local(node)
     }
     each = [model.simulate(rng, sizes=sizes, data=known, given={**fixed, **values}) for values in draws]
     return {name: np.stack([drawn[name] for drawn in each])[None] for name in leaves}

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray
-from ...engine.binding.clamped.factor import PartlyKnown
+from ...engine.binding.clamped.factor import ClampedFactor
 from ...engine.binding.clamped.point_mass import PointMass
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ...language import Variable
@@ -35,7 +35,7 @@ def document_of_factor(factor: Any) -> dict[str, Any]:
         value = factor.value
         value = tuple(map(np.asarray, value)) if isinstance(value, tuple) else np.asarray(value)
         return {"family": factor.family.__name__, "point": value}
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         return {
             "learnt": document_of_factor(factor.unknown),
             "known": document_of_factor(factor.known),
@@ -120,7 +120,7 @@ def _distribution(
     return again
 
 
-def _partly_known(document: Mapping[str, Any], variable: Variable, sizes: Sizes) -> PartlyKnown:
+def _partly_known(document: Mapping[str, Any], variable: Variable, sizes: Sizes) -> ClampedFactor:
     is_known, learnt, known = document["is_known"], document["learnt"], document["known"]
     if not isinstance(is_known, np.ndarray) or is_known.dtype != bool:
         raise TypeError(f"a factor of '{variable.name}' that does not say what is known")
@@ -132,4 +132,4 @@ def _partly_known(document: Mapping[str, Any], variable: Variable, sizes: Sizes)
         raise ValueError(f"a factor of '{variable.name}' of which {n_known} of {plates} are known")
     check_point(variable, known["point"], (n_known,), sizes)
     unknown = _distribution(learnt, variable, (is_known.size - n_known,))
-    return PartlyKnown(unknown, _point(variable, known["point"]), is_known)
+    return ClampedFactor(unknown, _point(variable, known["point"]), is_known)

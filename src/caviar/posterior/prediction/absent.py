@@ -14,7 +14,7 @@ from ...engine.binding.clamped.given import belongs_to_rows, refuse_missing_valu
 from ...engine.binding.clamped.repetitions import is_joint
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
-from ...engine.local.gated import Gated
+from ...engine.local.gated import Switched
 from ...language import Constant, Data, Label, Node, Plate, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, refuse
@@ -163,7 +163,7 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
     _check_complete(variable, leaf, rows)
     if variable.name in rows.local:
         factor = rows.local[variable.name]
-        if isinstance(factor, Gated):
+        if isinstance(factor, Switched):
             refuse(leaf, f"the local '{variable.name}' has a factor for each category of another variable")
         return _in_order_of_plates(factor, variable, rows.data_plate)
     if not belongs_to_rows(variable, rows.data_plate):
@@ -204,7 +204,7 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     _check_complete(gate, leaf, rows)
     if gate.name in rows.local or gate.name in rows.factors:
         found: Any = rows.local.get(gate.name, rows.factors.get(gate.name))
-        if isinstance(found, Gated):
+        if isinstance(found, Switched):
             refuse(leaf, f"the local '{gate.name}' has a factor for each category of another variable")
         # a point has no probabilities, but the one-hot label as its only statistic
         weights = np.asarray(

@@ -20,7 +20,7 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError
 from ..._typing import Array
-from ...engine.binding.clamped.factor import PartlyKnown
+from ...engine.binding.clamped.factor import ClampedFactor
 from ...engine.binding.clamped.point_mass import PointMass
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
@@ -215,7 +215,7 @@ def _location_moments(owner: Variable, factor: Any) -> tuple[Array, Array | None
     if isinstance(factor, PointMass):
         value = factor.value[0] if isinstance(factor.value, tuple) else factor.value
         return np.asarray(value, dtype=np.float64), None
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         location, covariance = _location_moments(owner, factor.unknown)
         at = _location_moments(owner, factor.known)[0]
         # a distribution has a covariance
@@ -253,7 +253,7 @@ def _inverse_moments(factor: Any) -> tuple[Array, Array]:
         value = np.asarray(factor.value[1] if pair else factor.value, dtype=np.float64)
         wishart = issubclass(factor.family, _MATRICES)
         return _inverse_of(value, matrix=wishart)
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         pairs = zip(_inverse_moments(factor.unknown), _inverse_moments(factor.known), strict=True)
         first, second = (factor.laid_out(*pair) for pair in pairs)
         return first, second

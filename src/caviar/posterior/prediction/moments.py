@@ -11,7 +11,7 @@ from scipy.special import expit, ndtr
 
 from ... import families
 from ..._typing import Array
-from ...engine.binding.clamped.factor import PartlyKnown
+from ...engine.binding.clamped.factor import ClampedFactor
 from ...engine.binding.clamped.point_mass import PointMass
 from ...language import (
     Bernoulli,
@@ -132,7 +132,7 @@ def _check_normal(slots: Expectations, link: Link) -> None:
             factor = slots.factors.get(node.name) if isinstance(node, Node) else None
             if factor is not None and not isinstance(factor, PointMass):
                 latent.append(node.name)
-                factor = factor.unknown if isinstance(factor, PartlyKnown) else factor
+                factor = factor.unknown if isinstance(factor, ClampedFactor) else factor
                 if not isinstance(factor, families.Normal | families.MultivariateNormal):
                     refuse(slots.owner, f"'{node.name}' in its predictor is not Normal under q")
         if len(latent) > 1:

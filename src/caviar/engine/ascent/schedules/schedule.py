@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import TypeAlias
 
 from ...._errors import ParameterError
-from ..problem import Plan
+from ..problem import Problem
 
 __all__ = ["Auto", "Batch", "Incremental", "Schedule", "Stochastic", "as_schedule", "n_batches_of"]
 
@@ -173,25 +173,25 @@ def as_schedule(schedule: str | Schedule) -> Schedule:
     )
 
 
-def n_batches_of(schedule: Schedule, plan: Plan, n_rows: int, *, accelerate: bool) -> int:
+def n_batches_of(schedule: Schedule, problem: Problem, n_rows: int, *, accelerate: bool) -> int:
     """Return after how many batches of the rows each the globals are updated; 0 for once a pass."""
     if isinstance(schedule, Incremental):
-        return max(2, min(schedule.n_batches, _most_batches(plan, n_rows)))
+        return max(2, min(schedule.n_batches, _most_batches(problem, n_rows)))
     if not isinstance(schedule, Auto) or not accelerate:
         return 0
-    wanted = int(n_rows * plan.rows.operations_a_row / _OPERATIONS_A_BATCH)
+    wanted = int(n_rows * problem.rows.operations_a_row / _OPERATIONS_A_BATCH)
     if wanted < _FEWEST_AUTOMATIC:
         return 0
-    number = min(wanted, _MOST_AUTOMATIC, _most_batches(plan, n_rows))
+    number = min(wanted, _MOST_AUTOMATIC, _most_batches(problem, n_rows))
     return number if number >= _FEWEST_AUTOMATIC else 0
 
 
-def _most_batches(plan: Plan, n_rows: int) -> int:
+def _most_batches(problem: Problem, n_rows: int) -> int:
     """Return of how many batches of the rows there is room for what is kept: it follows from the data and the model.
 
     That is twice their sums, of each batch and of neighbours along a tree, and the globals of the last visit.
     """
-    room = min(max(_LEAST_BYTES, n_rows * plan.binding.bytes_a_row), _MOST_BYTES)
+    room = min(max(_LEAST_BYTES, n_rows * problem.bound.bytes_a_row), _MOST_BYTES)
     # a model of which all is known has no sums at all
-    numbers = max(1, 2 * plan.rows.n_sums + plan.n_natural)
+    numbers = max(1, 2 * problem.rows.n_sums + problem.n_natural)
     return int(room // (8 * numbers))

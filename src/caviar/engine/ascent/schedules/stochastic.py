@@ -18,7 +18,7 @@ from ..collapse import has_collapsed
 from ..driver import Result, Settings, record, result_of, tell
 from ..elbo import Objective
 from ..moment import Walk
-from ..problem import Factors, Plan, statistics_of
+from ..problem import Factors, Problem, statistics_of
 from ..state import begin, ready, updated_globals
 from ..status import Status
 from .schedule import Stochastic
@@ -35,7 +35,7 @@ _BLOCKS_A_CHUNK = 4
 def wander(
     settings: Settings,
     schedule: Stochastic,
-    plan: Plan,
+    problem: Problem,
     q: Factors,
     passes: Passes,
     sample: Sample,
@@ -48,14 +48,14 @@ def wander(
     that a user gave stay as they are until the first step.
     """
     executor = passes.executor.host
-    settled = Passes(sample, executor) if plan.chain is None else passes
+    settled = Passes(sample, executor) if problem.chain is None else passes
     passes.forget()
     passes.memoize(0)
-    began = begin(plan, q, settled)
+    began = begin(problem, q, settled)
     start = updated_globals(began)
     kept = {v: factor for v, factor in began.q.items() if v in given and hasattr(factor, "natural")}
     walk = Walk(
-        start.plan,
+        start.problem,
         {**start.q, **kept},
         {**start.natural, **{v: factor.natural for v, factor in kept.items()}},
         [began.elbo if kept else start.elbo],
@@ -81,13 +81,13 @@ def wander_on(
     try:
         record(settings, walk)
         while walk.status is None and walk.n_iter < settings.max_iter:
-            plan, batches = walk.plan, _batches(walk.plan, passes, schedule, rng)
+            problem, batches = walk.problem, _batches(walk.problem, passes, schedule, rng)
             weights = np.array([passes.weight(chunks) for chunks in batches])
             for number in range(len(walk.estimates), len(batches)):
                 # steps in proportion to what batches weigh: so all rows count alike in the end
                 rate = min(1.0, schedule.rate(walk.step + 1) * weights[number] / weights.mean())
                 walk = _step(walk, passes, batches[number], rate)
-                if walk.plan is plan:
+                if walk.problem is problem:
                     # from other reference points the rows may fall into other batches
                     record(settings, walk)
             estimate = float(np.array(walk.estimates) @ weights / passes.source.total_weight)
@@ -100,13 +100,13 @@ def wander_on(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except ImproperError as error:
-        if not any(walk.plan.binding.is_flat(variable) for variable in walk.plan.order):
-            refuse_far_priors(walk.plan.binding, walk.plan.frame)
+        if not any(walk.problem.bound.is_flat(variable) for variable in walk.problem.order):
+            refuse_far_priors(walk.problem.bound, walk.problem.coordinates)
             raise
         log.info("collapsed: %s", error)
         status = Status.COLLAPSED
-    state = begin(walk.plan, walk.q, passes)
-    if has_collapsed(state.plan, state.q, state.arrays):
+    state = begin(walk.problem, walk.q, passes)
+    if has_collapsed(state.problem, state.q, state.arrays):
         status = Status.COLLAPSED
     return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER, walk.step)
 
@@ -127,12 +127,14 @@ def _after_pass(
     )
 
 
-def _batches(plan: Plan, passes: Passes, schedule: Stochastic, rng: np.random.Generator) -> list[list[Chunk]]:
+def _batches(
+    problem: Problem, passes: Passes, schedule: Stochastic, rng: np.random.Generator
+) -> list[list[Chunk]]:
     """Return the chunks of each batch of a pass over all rows.
 
     Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
     """
-    blocks = passes.blocks(plan.rows, schedule.batch_rows)
+    blocks = passes.blocks(problem.rows, schedule.batch_rows)
     size = max(stop - start for start, stop in blocks)
     together = max(1, passes.source.rows_together // size)
     groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
@@ -153,19 +155,19 @@ def _pieces(blocks: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]
 def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
     """Return where a step from one batch leads, with what the batch says of the objective before it."""
     natural = walk.natural
-    plan, q, arrays, coefficients = ready(walk.plan, walk.q, statistics_of(walk.plan, walk.q))
-    if plan is not walk.plan:
+    problem, q, arrays, coefficients = ready(walk.problem, walk.q, statistics_of(walk.problem, walk.q))
+    if problem is not walk.problem:
         # other reference points: points, which have no natural parameters of their own, take those of this batch whole
         natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
-    summary = passes.summarize_share(plan.rows, coefficients, chunks)
+    summary = passes.summarize_share(problem.rows, coefficients, chunks)
     arrays.update(summary.parts)
-    estimate = Objective(plan).set_all(q, arrays, summary)
+    estimate = Objective(problem).set_all(q, arrays, summary)
     q, natural = dict(q), dict(natural)
-    for variable in plan.order:
-        hat, _ = plan.update_with_natural(variable, arrays)
+    for variable in problem.order:
+        hat, _ = problem.update_with_natural(variable, arrays)
         before = natural.get(variable, hat)
         natural[variable] = tuple((1 - rate) * a + rate * b for a, b in zip(before, hat, strict=True))
-        q[variable] = plan.factor(variable, natural[variable])
-        arrays.update(plan.statistics(variable, q[variable]))
+        q[variable] = problem.factor(variable, natural[variable])
+        arrays.update(problem.statistics(variable, q[variable]))
     estimates = (*walk.estimates, estimate)
-    return replace(walk, plan=plan, q=q, natural=natural, step=walk.step + 1, estimates=estimates)
+    return replace(walk, problem=problem, q=q, natural=natural, step=walk.step + 1, estimates=estimates)

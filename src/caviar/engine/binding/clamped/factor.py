@@ -21,11 +21,11 @@ from ....families._base import MeanPrecision, Seed, Size, draw_shape
 from ....language import Variable
 from .point_mass import PointMass
 
-__all__ = ["KnownRepetitions", "PartlyKnown"]
+__all__ = ["Clamped", "ClampedFactor"]
 
 
 @dataclass(frozen=True, eq=False)
-class PartlyKnown:
+class ClampedFactor:
     """A factor of which some repetitions are known: a batch over the plates of its variable.
 
     Figures that the family of ``unknown`` has (mean, variance, covariance, probabilities) are those of all repetitions:
@@ -129,12 +129,12 @@ class PartlyKnown:
         n_leading = len(draw_shape(size, ()))
         return self.laid_out(self.unknown.sample(size, seed), self.known.sample(size), n_leading)
 
-    def translate(self, delta: Any) -> PartlyKnown:
+    def translate(self, delta: Any) -> ClampedFactor:
         """Return the factor moved by ``delta``, known values too."""
         wide = np.broadcast_to(delta, self.is_known.shape + self.event_shape)
         rest: Any = self.unknown
         moved = rest.translate(wide[~self.is_known])
-        return PartlyKnown(moved, self.known.translate(wide[self.is_known]), self.is_known)
+        return ClampedFactor(moved, self.known.translate(wide[self.is_known]), self.is_known)
 
     def everywhere(self) -> ExponentialFamily:
         """Return a distribution for each repetition; at known ones that of another, which must not be read."""
@@ -155,7 +155,7 @@ class PartlyKnown:
             return self.known[numbers]
         if not np.any(is_known):
             return self.unknown[numbers]
-        return PartlyKnown(self.unknown[numbers[~is_known]], self.known[numbers[is_known]], is_known)
+        return ClampedFactor(self.unknown[numbers[~is_known]], self.known[numbers[is_known]], is_known)
 
     def __repr__(self) -> str:
         where = ", ".join(str(tuple(int(i) for i in index)) for index in np.argwhere(self.is_known)[:10])
@@ -164,7 +164,7 @@ class PartlyKnown:
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRepetitions:
+class Clamped:
     """Which repetitions of a global variable are known, and their values.
 
     Attributes
@@ -206,7 +206,7 @@ class KnownRepetitions:
         wide = np.broadcast_to(reference, self.is_known.shape + location.shape[1:])
         return PointMass.of(variable, self.value).translate(-wide[self.is_known])
 
-    def factor(self, variable: Variable, unknown: Any, reference: Array | None) -> PartlyKnown | PointMass:
+    def factor(self, variable: Variable, unknown: Any, reference: Array | None) -> ClampedFactor | PointMass:
         """Return the factor of all repetitions from that of the unknown ones, a batch of them; a point mass of points.
 
         Parameters
@@ -225,7 +225,7 @@ class KnownRepetitions:
                 variable, _each(points.value, lambda part: part.reshape(plates + part.shape[1:]))
             )
         if not isinstance(unknown, PointMass):
-            return PartlyKnown(unknown, points, self.is_known)
+            return ClampedFactor(unknown, points, self.is_known)
         one = unknown.value if isinstance(unknown.value, tuple) else (unknown.value,)
         other = points.value if isinstance(points.value, tuple) else (points.value,)
         both = []
@@ -236,7 +236,7 @@ class KnownRepetitions:
         value = MeanPrecision(*both) if isinstance(points.value, tuple) else both[0]
         return PointMass.of(variable, value)
 
-    def over(self, variable: Variable, factor: Any, reference: Array | None) -> PartlyKnown | PointMass:
+    def over(self, variable: Variable, factor: Any, reference: Array | None) -> ClampedFactor | PointMass:
         """Return a factor of all repetitions with the known ones at their values.
 
         Raises
@@ -244,7 +244,7 @@ class KnownRepetitions:
         ModelError
             If other repetitions of it are known already.
         """
-        if isinstance(factor, PartlyKnown):
+        if isinstance(factor, ClampedFactor):
             if not np.array_equal(factor.is_known, self.is_known):
                 raise ModelError(
                     f"the data know other repetitions of '{variable.name}' than its factor does; give the values that "

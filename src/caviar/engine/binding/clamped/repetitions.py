@@ -12,7 +12,7 @@ from ...._typing import AnyArray, Array
 from ....families._base import MeanPrecision
 from ....language import Dirichlet, Label, Node, StickBreaking, Variable
 from ....language.roles import PRECISION, PRECISION_MATRIX
-from .factor import KnownRepetitions
+from .factor import Clamped
 
 __all__ = ["as_pair", "is_joint", "repetitions_of"]
 
@@ -61,7 +61,7 @@ def as_pair(node: Variable, value: Any, read: Callable[[Node, Any, int], AnyArra
     return MeanPrecision(mean.astype(np.float64), precision.astype(np.float64))
 
 
-def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepetitions | None:
+def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> Clamped | None:
     """Return which repetitions of a global variable are known from its values, NaN where not; None if none is.
 
     Raises
@@ -95,9 +95,9 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> KnownRepe
         labels = values[0].astype(np.intp)
         # what is no whole number is no label, and refused as it is
         is_labels = isinstance(node, Label) and np.array_equal(labels, given)
-        return KnownRepetitions(is_known, labels if is_labels else given)
+        return Clamped(is_known, labels if is_labels else given)
     _check_precision(node, values[1])
-    return KnownRepetitions(is_known, MeanPrecision(*values))
+    return Clamped(is_known, MeanPrecision(*values))
 
 
 def _check_precision(node: Variable, precision: Array) -> None:

@@ -15,18 +15,13 @@ from ...._typing import AnyArray, Array
 from ....language import MultivariateNormal, Node
 from .moments import moments
 
-__all__ = ["Gaps", "entries_name", "gaps_of", "observed_entries", "order_of_patterns", "with_column_means"]
+__all__ = ["Gaps", "gaps_of", "observed_entries", "order_of_patterns", "with_column_means"]
 
 
 _CONSTANT = 4 * np.finfo(float).eps
 """Standard deviation of a column, in units of its largest value, that is nothing but rounding."""
 _LEAST_VARIANCE = 1e-12
 """Variance that a constant column is taken to have at a start, in units of its square."""
-
-
-def entries_name(name: str) -> str:
-    """Return the name of the column that tells which entries of the vectors of another were observed."""
-    return f"{name}\0entries"
 
 
 @dataclass(frozen=True)

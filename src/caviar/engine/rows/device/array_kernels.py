@@ -15,7 +15,7 @@ from ...design.features import Feature, FeatureTable, Source
 from ...design.keys import ColumnKey
 from ...design.scratch import Scratch
 
-__all__ = ["ArrayKernels", "ArrayLibrary"]
+__all__ = ["ArrayBackend", "ArrayLibrary"]
 
 
 _STRIP = 4096
@@ -48,7 +48,7 @@ class ArrayLibrary(Protocol):
         ...
 
 
-class ArrayKernels:
+class ArrayBackend:
     """Kernels for blocks that a :class:`~caviar.engine.rows.device.layout.Layout` has prepared.
 
     Parameters

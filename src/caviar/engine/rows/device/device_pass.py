@@ -1,4 +1,4 @@
-r"""A pass whose blocks lie on a device: coefficients in, :meth:`RowPass.summarize` there, sums in float64 back.
+r"""A pass whose blocks lie on a device: coefficients in, :meth:`IndependentRows.summarize` there, sums in float64 back.
 
 In float32 the coefficients W are rounded, after what all categories share was taken off them. With W' the rounded ones
 the responsibilities r are those of W', and what the sum of log-normalisers says of W is
@@ -24,9 +24,9 @@ from ...design.keys import FactorKey
 from ...local.categorical import CategoricalFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, Rows, Sums
-from ..e_step import RowPass
-from ..row_model import BlockPass
-from .array_kernels import ArrayKernels, ArrayLibrary
+from ..e_step import IndependentRows
+from ..row_model import RowModel
+from .array_kernels import ArrayBackend, ArrayLibrary
 from .layout import BlockOnDevice, Layout, tables_of
 
 __all__ = ["DevicePass", "refuse_what_no_device_takes"]
@@ -38,7 +38,7 @@ class DevicePass:
     Parameters
     ----------
     rows
-        The plan's pass.
+        The problem's pass.
     coefficients
         What it needs of the globals, on the host.
     layout
@@ -51,7 +51,7 @@ class DevicePass:
 
     def __init__(
         self,
-        rows: RowPass,
+        rows: IndependentRows,
         coefficients: Coefficients,
         layout: Layout,
         library: ArrayLibrary,
@@ -61,7 +61,7 @@ class DevicePass:
         self.layout = layout
         self.library = library
         single = layout.single
-        self.scratch = scratch or Workspace(ArrayKernels(library, single=single, whitened=single))
+        self.scratch = scratch or Workspace(ArrayBackend(library, single=single, whitened=single))
         self._whitened = {
             factor: layout.coefficients(factor, coefficients.matrices[factor.key])
             for factor in tables_of(rows)
@@ -95,7 +95,7 @@ class DevicePass:
             natural = self.rows.natural_of(
                 factor, _rows(exact), self._exact_coefficients, self._exact_scratch
             )
-            self._exact_scratch.kernels.infer(factor, natural)
+            self._exact_scratch.backend.infer(factor, natural)
             found = self.scratch.array((factor, "natural"), (factor.n_rows, block.n_rows))
             if block.weights is not None:
                 found = found / block.weights
@@ -105,7 +105,7 @@ class DevicePass:
 
     @cached_property
     def _exact_scratch(self) -> Workspace:
-        return Workspace(ArrayKernels(self.library, single=False, whitened=self.layout.single))
+        return Workspace(ArrayBackend(self.library, single=False, whitened=self.layout.single))
 
     @cached_property
     def _exact_coefficients(self) -> Coefficients:
@@ -141,7 +141,7 @@ def _rounded(matrix: Array) -> Array:
     return matrix.astype(np.float32).astype(np.float64)
 
 
-def refuse_what_no_device_takes(rows: BlockPass) -> None:
+def refuse_what_no_device_takes(rows: RowModel) -> None:
     """Check that a pass can be made on a device.
 
     Raises
@@ -157,8 +157,8 @@ def refuse_what_no_device_takes(rows: BlockPass) -> None:
         )
 
 
-def _why_not(rows: BlockPass) -> str:
-    if not isinstance(rows, RowPass):
+def _why_not(rows: RowModel) -> str:
+    if not isinstance(rows, IndependentRows):
         return "the pass over the rows of this model is one of its own"
     if not rows.factors:
         return "this model has no local variable, so that a fit passes over the rows once"

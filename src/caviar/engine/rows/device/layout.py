@@ -13,7 +13,7 @@ from ...design.features import Feature, FeatureTable, Source, known_values
 from ...design.keys import ColumnKey
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Rows
-from ..e_step import RowPass
+from ..e_step import IndependentRows
 from .array_kernels import ArrayLibrary
 from .whitening import Whitening, whitening_of
 
@@ -53,8 +53,8 @@ class Layout:
         """Whether blocks are in float32."""
         return self.whitening is not None
 
-    def serves(self, rows: RowPass) -> bool:
-        """Whether blocks that were prepared so have what another plan's pass needs."""
+    def serves(self, rows: IndependentRows) -> bool:
+        """Whether blocks that were prepared so have what another problem's pass needs."""
         others = tables_of(rows)
         if self.single:
             return all(table is self.tables.get(factor) for factor, table in others.items())
@@ -121,7 +121,7 @@ class Layout:
         return turned
 
 
-def layout_of(rows: RowPass, sample: Rows | None) -> Layout:
+def layout_of(rows: IndependentRows, sample: Rows | None) -> Layout:
     """Return the layout of blocks for a pass: in float32, whitened by a ``sample``, or in float64 without."""
     tables = tables_of(rows)
     if sample is None:
@@ -129,6 +129,6 @@ def layout_of(rows: RowPass, sample: Rows | None) -> Layout:
     return Layout(tables, whitening_of(list(tables.values()), sample.columns))
 
 
-def tables_of(rows: RowPass) -> dict[LocalFactor, FeatureTable]:
+def tables_of(rows: IndependentRows) -> dict[LocalFactor, FeatureTable]:
     """Return the features of each local factor that has a matrix product."""
     return {factor: rows.compiled.tables[factor] for factor in rows.factors if factor in rows.compiled.tables}

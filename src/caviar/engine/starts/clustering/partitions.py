@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Indexed, Label
-from ...ascent.problem import Plan
+from ...ascent.problem import Problem
 from ...design.keys import ColumnKey
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
@@ -54,21 +54,23 @@ _MOST_RUNS, _PATIENCE = 6, 2
 """Further runs of k-means, and after how many that find nothing new they end."""
 
 
-def location_points(plan: Plan, factor: LocalFactor, sample: Sample) -> Array | None:
+def location_points(problem: Problem, factor: LocalFactor, sample: Sample) -> Array | None:
     """Return the observed values (n, d), in units of their spread, whose location the factor's Categorical chooses."""
     gate = factor.variables[0]
-    if not isinstance(gate, Label) or gate.plates != (plan.binding.data_plate,):
+    if not isinstance(gate, Label) or gate.plates != (problem.bound.data_plate,):
         return None
-    points = [in_units(values, sample.row_weights) for values in _locations(plan, factor, sample)]
+    points = [in_units(values, sample.row_weights) for values in _locations(problem, factor, sample)]
     return np.concatenate(points, axis=1) if points else None
 
 
-def in_original_units(plan: Plan, factor: LocalFactor, sample: Sample, points: Array) -> Array | None:
+def in_original_units(problem: Problem, factor: LocalFactor, sample: Sample, points: Array) -> Array | None:
     """Return location points, in units of their spread, in their original units, up to a common factor.
 
     None if the points are others, such as those in fewer coordinates.
     """
-    halves = [values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(plan, factor, sample)]
+    halves = [
+        values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(problem, factor, sample)
+    ]
     if sum(map(len, halves)) != points.shape[1]:
         return None
     half, own = np.concatenate(halves), np.ptp(points, axis=0) / 2
@@ -77,17 +79,17 @@ def in_original_units(plan: Plan, factor: LocalFactor, sample: Sample, points: A
     return points * spread
 
 
-def _locations(plan: Plan, factor: LocalFactor, sample: Sample) -> Iterator[AnyArray]:
+def _locations(problem: Problem, factor: LocalFactor, sample: Sample) -> Iterator[AnyArray]:
     """Yield the observed values (n, d) of each leaf whose location the factor's Categorical chooses."""
     gate = factor.variables[0]
-    for group in plan.frame.groups:
+    for group in problem.coordinates.groups:
         slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
         if not any(isinstance(slot.expression, Indexed) and slot.index is gate for slot in slots):
             continue
         for leaf in group.variables:
-            if leaf in plan.compiled.sources:
+            if leaf in problem.compiled.sources:
                 # missing entries of a vector hold the means of their columns
-                values = plan.compiled.sources[leaf].values(sample.columns[ColumnKey(leaf.name)])
+                values = problem.compiled.sources[leaf].values(sample.columns[ColumnKey(leaf.name)])
                 yield np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1)
 
 

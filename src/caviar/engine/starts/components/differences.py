@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._typing import Array
 from ....language import Axis, MarkovChain, StickBreaking
-from ...ascent.problem import Plan, statistics_of
+from ...ascent.problem import Problem, statistics_of
 from ...compiled.compiler import GlobalTerm
 from ..factors.prior import own_natural, prior_start
 from .gates import Gate
@@ -21,25 +21,25 @@ _ALIKE = 1e-9
 """Relative difference of two constants that is none."""
 
 
-def differs(plan: Plan, gate: Gate) -> bool:
+def differs(problem: Problem, gate: Gate) -> bool:
     """Whether the categories of a gate, or what they choose, differ in anything that is known."""
-    return _differs_in_weights(plan, gate) or differs_in_components(plan, gate)
+    return _differs_in_weights(problem, gate) or differs_in_components(problem, gate)
 
 
-def _differs_in_weights(plan: Plan, gate: Gate) -> bool:
+def _differs_in_weights(problem: Problem, gate: Gate) -> bool:
     if gate.variable.summed:
-        return differs_in_steps(plan, gate)
+        return differs_in_steps(problem, gate)
     node = gate.variable.slots["probabilities"].node
     if isinstance(node, StickBreaking):
         return True
-    own = Axis(gate.variable, "k") if node not in plan.order else Axis(node, "k")  # type: ignore[arg-type]
-    owner = gate.variable if node not in plan.order else node
-    return _varies(plan, {own}, lambda term: term.owner is owner)
+    own = Axis(gate.variable, "k") if node not in problem.order else Axis(node, "k")  # type: ignore[arg-type]
+    owner = gate.variable if node not in problem.order else node
+    return _varies(problem, {own}, lambda term: term.owner is owner)
 
 
-def differs_in_steps(plan: Plan, gate: Gate) -> bool:
+def differs_in_steps(problem: Problem, gate: Gate) -> bool:
     """Whether the states of a chain differ in what is known of their first probabilities and transitions."""
-    (initial, _), (transition, _) = known_steps(plan, gate)
+    (initial, _), (transition, _) = known_steps(problem, gate)
     off = transition[~np.eye(gate.size, dtype=bool)]
     return any(
         np.ptp(values) > _ALIKE * np.abs(values).max()
@@ -48,36 +48,36 @@ def differs_in_steps(plan: Plan, gate: Gate) -> bool:
     )
 
 
-def known_steps(plan: Plan, gate: Gate) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
+def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
     """Return initial (K,) and transition (K, K) probabilities, or concentrations; and whether they are known."""
     assert isinstance(gate.variable, MarkovChain)
-    q = prior_start(plan)
-    arrays = statistics_of(plan, q)
+    q = prior_start(problem)
+    arrays = statistics_of(problem, q)
     found = []
     for name, shape in (("initial", (gate.size,)), ("transition", (gate.size, gate.size))):
         node: Any = gate.variable.slots[name].node
-        if node in plan.order and node not in plan.binding.known:
-            values = np.broadcast_to(own_natural(plan, node, arrays)[0], shape)
-            found.append((values, False) if node not in plan.point else (np.ones(shape), False))
-        elif node in plan.order:
+        if node in problem.order and node not in problem.bound.known:
+            values = np.broadcast_to(own_natural(problem, node, arrays)[0], shape)
+            found.append((values, False) if node not in problem.point else (np.ones(shape), False))
+        elif node in problem.order:
             found.append((np.exp(q[node].expected_statistics[0]), True))
         else:
-            found.append((np.broadcast_to(plan.binding.values[node], shape), True))
+            found.append((np.broadcast_to(problem.bound.values[node], shape), True))
     return found[0], found[1]
 
 
-def differs_in_components(plan: Plan, gate: Gate) -> bool:
+def differs_in_components(problem: Problem, gate: Gate) -> bool:
     """Whether what the categories of a gate choose differs in anything that is known."""
     chosen = set(gate.chosen)
-    known = plan.binding.known
+    known = problem.bound.known
     if any(chosen & set(variable.plates) for variable in known if variable is not gate.variable):
         return True
-    return _varies(plan, set(gate.axes), lambda term: term.owner is not gate.variable)
+    return _varies(problem, set(gate.axes), lambda term: term.owner is not gate.variable)
 
 
-def _varies(plan: Plan, axes: set[Axis], is_meant: Callable[[GlobalTerm], bool]) -> bool:
+def _varies(problem: Problem, axes: set[Axis], is_meant: Callable[[GlobalTerm], bool]) -> bool:
     """Whether the known part of a term varies along one of these axes."""
-    for term in filter(is_meant, plan.compiled.terms):
+    for term in filter(is_meant, problem.compiled.terms):
         contraction = term.contraction
         for position, axis in enumerate(contraction.constant_axes):
             if axis in axes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...._typing import AnyArray
 from ....language import Axis, Indexed, Label, Plate, Variable
-from ...ascent.problem import Plan
+from ...ascent.problem import Problem
 from ...local.local_factor import LocalFactor
 
 __all__ = ["Gate", "gates_of"]
@@ -39,16 +39,16 @@ class Gate:
         """The axes of terms that its categories run along."""
         return (Axis(self.variable, "k"), *(Axis(plate) for plate in self.chosen))
 
-    def shape(self, plan: Plan, n_rows: int) -> tuple[int, ...]:
+    def shape(self, problem: Problem, n_rows: int) -> tuple[int, ...]:
         """Return the shape of its labels, rows first, for so many rows."""
         others = tuple(
-            plan.binding.sizes[p] for p in self.variable.plates if p is not plan.binding.data_plate
+            problem.bound.sizes[p] for p in self.variable.plates if p is not problem.bound.data_plate
         )
         return others if self.factor is None else (n_rows, *others)
 
-    def known(self, plan: Plan, labels: AnyArray) -> AnyArray:
+    def known(self, problem: Problem, labels: AnyArray) -> AnyArray:
         """Return labels of a global variable with those that came with the data in their places."""
-        own = plan.binding.known.get(self.variable)
+        own = problem.bound.known.get(self.variable)
         if own is None:
             return labels
         labels = labels.copy()
@@ -56,20 +56,21 @@ class Gate:
         return labels
 
 
-def gates_of(plan: Plan) -> tuple[Gate, ...]:
-    """Return the latent labels of a plan, those of the rows first."""
-    by_variable = {variable: factor for factor in plan.factors for variable in factor.variables}
+def gates_of(problem: Problem) -> tuple[Gate, ...]:
+    """Return the latent labels of a problem, those of the rows first."""
+    by_variable = {variable: factor for factor in problem.factors for variable in factor.variables}
     found = [
-        Gate(variable, factor, variable.dimension or 1, tuple(dict.fromkeys(_chosen(plan, variable))))
-        for variable in plan.binding.latent
-        if isinstance(variable, Label) and ((factor := by_variable.get(variable)) or variable in plan.order)
+        Gate(variable, factor, variable.dimension or 1, tuple(dict.fromkeys(_chosen(problem, variable))))
+        for variable in problem.bound.latent
+        if isinstance(variable, Label)
+        and ((factor := by_variable.get(variable)) or variable in problem.order)
     ]
     return tuple(sorted(found, key=lambda gate: gate.factor is None))
 
 
-def _chosen(plan: Plan, gate: Variable) -> Iterator[Plate]:
+def _chosen(problem: Problem, gate: Variable) -> Iterator[Plate]:
     """Yield the plates from which a gate chooses for others; a chain also chooses its own transitions."""
-    for node in plan.binding.nodes:
+    for node in problem.bound.nodes:
         if isinstance(node, Variable) and node is not gate:
             for slot in node.slots.values():
                 if slot.index is gate and isinstance(slot.expression, Indexed):

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
 from ...._typing import AnyArray, Array
-from ...ascent.problem import Plan
+from ...ascent.problem import Problem
 from ...local.chain import ChainFactor
 from ...rows.subsample import Sample
 from .differences import known_steps
@@ -38,7 +38,7 @@ _ALIKE = 1e-9
 
 
 def in_steps(
-    plan: Plan, sample: Sample, gate: Gate, labels: AnyArray, gain: Array, rng: np.random.Generator
+    problem: Problem, sample: Sample, gate: Gate, labels: AnyArray, gain: Array, rng: np.random.Generator
 ) -> AnyArray:
     """Return the state of each cluster, (K,), that gains most.
 
@@ -57,7 +57,7 @@ def in_steps(
     first: Array = np.bincount(labels[starts], minlength=size).astype(np.float64)
     pairs = np.zeros((size, size))
     np.add.at(pairs, (labels[within - 1], labels[within]), 1.0)
-    (initial, is_known), (transition, are_known) = known_steps(plan, gate)
+    (initial, is_known), (transition, are_known) = known_steps(problem, gate)
 
     def total(cluster: AnyArray) -> float:
         """Return the gain where state j has this cluster."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from ...._typing import Array
 from ....language import Variable
-from ...ascent.problem import Plan, statistics_of
+from ...ascent.problem import Problem, statistics_of
 from ...binding.nested import nested_plates
 from ...design.keys import StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.chain import ChainFactor
-from ...local.gated import GatedFactor
+from ...local.gated import SwitchedFactor
 from ...local.missing_vector import VectorFactor
 from ...local.statistics import LocalState
 from ...rows.row_map import Passes
@@ -28,14 +28,14 @@ _NESTED_CONCENTRATION = 30.0
 
 
 def drawn(
-    plan: Plan, q: Mapping[Variable, Any], sample: Sample, passes: Passes, rng: np.random.Generator
+    problem: Problem, q: Mapping[Variable, Any], sample: Sample, passes: Passes, rng: np.random.Generator
 ) -> LocalState:
     """Return local factors that are points, drawn from what they are given globals at their priors."""
     state: LocalState = {}
-    coefficients = plan.rows.coefficients(statistics_of(plan, q))
-    nested = bool(nested_plates(plan.binding.nodes))
-    blocks = list(passes.natural_parameters(plan.rows, sample, coefficients))
-    for factor in plan.factors:
+    coefficients = problem.rows.coefficients(statistics_of(problem, q))
+    nested = bool(nested_plates(problem.bound.nodes))
+    blocks = list(passes.natural_parameters(problem.rows, sample, coefficients))
+    for factor in problem.factors:
         if nested and isinstance(factor, CategoricalFactor):
             state[factor.key] = _near_each_other(factor, sample.n_rows, rng)
             continue
@@ -48,7 +48,7 @@ def drawn(
             continue
         distributions = factor.distributions(natural)
         expected = np.zeros_like(natural)
-        if isinstance(factor, GatedFactor):
+        if isinstance(factor, SwitchedFactor):
             _draw_gated(factor, distributions, expected, rng)
         else:
             (variable,) = factor.variables
@@ -69,7 +69,7 @@ def _near_each_other(factor: CategoricalFactor, n_rows: int, rng: np.random.Gene
 
 
 def _draw_gated(
-    factor: GatedFactor, distributions: Mapping[Variable, Any], expected: Array, rng: np.random.Generator
+    factor: SwitchedFactor, distributions: Mapping[Variable, Any], expected: Array, rng: np.random.Generator
 ) -> None:
     labels = distributions[factor.gate].sample(seed=rng)
     one_hot = factor.gate.statistics_of(labels)[0].T

@@ -9,15 +9,15 @@ import numpy as np
 from ...._errors import ParameterError
 from ....families import Categorical, ExponentialFamily
 from ....language import Variable
-from ...ascent.problem import Plan
-from ...binding.clamped.factor import PartlyKnown
+from ...ascent.problem import Problem
+from ...binding.clamped.factor import ClampedFactor
 from ...binding.clamped.point_mass import PointMass
 
 __all__ = ["refuse_other_factor", "refuse_other_labels"]
 
 
-def refuse_other_factor(plan: Plan, variable: Variable, factor: Any) -> None:
-    """Refuse what is no factor of a global variable of a plan.
+def refuse_other_factor(problem: Problem, variable: Variable, factor: Any) -> None:
+    """Refuse what is no factor of a global variable of a problem.
 
     Another family would give numbers that mean nothing: statistics are told apart by their place.
 
@@ -28,14 +28,14 @@ def refuse_other_factor(plan: Plan, variable: Variable, factor: Any) -> None:
         event shape.
     """
     expected = f"a {variable.family.__name__}"
-    is_factor = isinstance(factor, PointMass | PartlyKnown | ExponentialFamily)
+    is_factor = isinstance(factor, PointMass | ClampedFactor | ExponentialFamily)
     if not is_factor or _family(factor) is not variable.family:
         came = _family(factor).__name__ if is_factor else repr(factor)
         raise ParameterError(
             f"a factor of '{variable.name}' is {expected} of caviar.families, as "
             f"posterior['{variable.name}']; got {came}"
         )
-    plates = tuple(plan.binding.sizes[plate] for plate in variable.plates)
+    plates = tuple(problem.bound.sizes[plate] for plate in variable.plates)
     event = (variable.dimension or 1,) * variable.value_rank
     if variable.family is Categorical and not isinstance(factor, PointMass):
         # its probabilities, where a point has labels
@@ -70,11 +70,11 @@ def refuse_other_labels(name: str, distribution: Any, shape: tuple[int, ...]) ->
         )
 
 
-def _family(factor: PointMass | PartlyKnown | ExponentialFamily) -> type[ExponentialFamily]:
-    return factor.family if isinstance(factor, PointMass | PartlyKnown) else type(factor)
+def _family(factor: PointMass | ClampedFactor | ExponentialFamily) -> type[ExponentialFamily]:
+    return factor.family if isinstance(factor, PointMass | ClampedFactor) else type(factor)
 
 
-def _shape(factor: PointMass | PartlyKnown | ExponentialFamily) -> tuple[int, ...]:
+def _shape(factor: PointMass | ClampedFactor | ExponentialFamily) -> tuple[int, ...]:
     """Return the shape of one value; of the mean of a joint factor."""
     if isinstance(factor, PointMass):
         return np.shape(factor.value[0] if isinstance(factor.value, tuple) else factor.value)

@@ -10,11 +10,11 @@ import numpy as np
 from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
 from ....language import Label, NormalGamma, NormalWishart, Variable
-from ...ascent.problem import Plan, statistics_of
+from ...ascent.problem import Problem, statistics_of
 from ...design.keys import ColumnKey, StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
-from ...local.gated import GatedFactor
+from ...local.gated import SwitchedFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
 from ...rows.row_map import Passes
@@ -27,8 +27,8 @@ class GivenLocals:
 
     Parameters
     ----------
-    plan, q
-        The globals, and the plan they are measured by.
+    problem, q
+        The globals, and the problem they are measured by.
     values
         Variable -> labels (N,), probabilities (N, K), or values (N, ...) of all rows.
     passes
@@ -41,31 +41,31 @@ class GivenLocals:
     """
 
     def __init__(
-        self, plan: Plan, q: Mapping[Variable, Any], values: Mapping[Variable, Any], passes: Passes
+        self, problem: Problem, q: Mapping[Variable, Any], values: Mapping[Variable, Any], passes: Passes
     ) -> None:
-        self._plan = plan
+        self._problem = problem
         self._passes = passes
-        self._coefficients = plan.rows.coefficients(statistics_of(plan, q))
-        self._values = {v: _checked(plan, v, value, passes.source.n_rows) for v, value in values.items()}
-        self.are_all = all(any(v in self._values for v in factor.variables) for factor in plan.factors)
+        self._coefficients = problem.rows.coefficients(statistics_of(problem, q))
+        self._values = {v: _checked(problem, v, value, passes.source.n_rows) for v, value in values.items()}
+        self.are_all = all(any(v in self._values for v in factor.variables) for factor in problem.factors)
         """Whether every local factor has a given value."""
 
     def __call__(self, rows: Rows) -> LocalState:
         """Return expected statistics (E, B) of every local factor, of those that are not given at their optimum."""
         given: LocalState = {}
         for variable, values in self._values.items():
-            factor = next(f for f in self._plan.factors if variable in f.variables)
-            given[factor.key] = _expected(self._plan, factor, variable, values[rows.where], rows)
+            factor = next(f for f in self._problem.factors if variable in f.variables)
+            given[factor.key] = _expected(self._problem, factor, variable, values[rows.where], rows)
         if self.are_all:
             return given
-        found = self._passes.infer(self._plan.rows, rows, self._coefficients, given)
-        for factor in self._plan.factors:
+        found = self._passes.infer(self._problem.rows, rows, self._coefficients, given)
+        for factor in self._problem.factors:
             if factor.key not in given:
                 factor.infer(found[factor.key])
         return {**found, **given}
 
 
-def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArray:
+def _checked(problem: Problem, variable: Variable, value: Any, n_rows: int) -> AnyArray:
     if isinstance(variable, NormalGamma | NormalWishart):
         raise ParameterError(
             f"'{variable.name}', a {type(variable).__name__} with a value for each row, takes no init: its factor "
@@ -83,7 +83,7 @@ def _checked(plan: Plan, variable: Variable, value: Any, n_rows: int) -> AnyArra
         raise ParameterError(f"init of '{variable.name}' has {len(array)} rows; the data have {n_rows}")
     if not np.isfinite(array).all():
         raise ParameterError(f"init of '{variable.name}' must be finite")
-    plates = [plan.binding.sizes[p] for p in variable.plates if p is not plan.binding.data_plate]
+    plates = [problem.bound.sizes[p] for p in variable.plates if p is not problem.bound.data_plate]
     if isinstance(variable, Label):
         _check_categories(variable, array, (n_rows, *plates))
     else:
@@ -106,13 +106,15 @@ def _check_categories(variable: Variable, array: AnyArray, labels: tuple[int, ..
         raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
 
 
-def _expected(plan: Plan, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows) -> Array:
+def _expected(
+    problem: Problem, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows
+) -> Array:
     """Return expected statistics (E, B) of a factor from values of one of its variables."""
     if isinstance(variable, Label):
-        return with_labels(plan, factor, values, rows)
+        return with_labels(problem, factor, values, rows)
     if not isinstance(factor, FamilyFactor):
         raise ModelError(f"init of '{variable.name}' is not possible inside the joint factor '{factor.name}'")
-    reference = plan.frame.of(variable)
+    reference = problem.coordinates.of(variable)
     values = values if reference is None else values - reference
     expected = np.zeros((factor.n_rows, len(values)))
     for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
@@ -120,18 +122,18 @@ def _expected(plan: Plan, factor: LocalFactor, variable: Variable, values: AnyAr
     return expected
 
 
-def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -> Array:
+def with_labels(problem: Problem, factor: LocalFactor, labels: AnyArray, rows: Rows) -> Array:
     """Return expected statistics of a factor whose Categorical is known; see :func:`_seen_below` for the others."""
     gate = factor.variables[0]
     probabilities = gate.statistics_of(labels)[0] if labels.ndim == len(gate.plates) else labels
     one_hot = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
     if isinstance(factor, CategoricalFactor):
         return np.array(one_hot.reshape(factor.n_rows, -1))
-    assert isinstance(factor, GatedFactor)
+    assert isinstance(factor, SwitchedFactor)
     expected = np.zeros((factor.n_rows, len(labels)))
     factor.view(expected, StatisticKey(gate.name, "x"))[...] = one_hot
     for variable in factor.variables[1:]:
-        values = _seen_below(plan, variable, rows)
+        values = _seen_below(problem, variable, rows)
         for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
             view = factor.view(expected, StatisticKey(variable.name, name))
             view[...] = np.moveaxis(statistic, 0, -1)[None] * one_hot.reshape(
@@ -140,17 +142,17 @@ def with_labels(plan: Plan, factor: LocalFactor, labels: AnyArray, rows: Rows) -
     return expected
 
 
-def _seen_below(plan: Plan, variable: Variable, rows: Rows) -> Array:
+def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:
     """Return a value of a gated variable for each row: what its child in the same group shows, or one."""
-    plates = [plate for plate in variable.plates if plate is not plan.binding.data_plate]
+    plates = [plate for plate in variable.plates if plate is not problem.bound.data_plate]
     event = (variable.dimension or 1,) * variable.value_rank
-    shape = (rows.n_rows, *(plan.binding.sizes[plate] for plate in plates), *event)
-    for group in plan.frame.groups:
-        leaves = [v for v in group.variables if v in plan.compiled.sources and variable in v.parents]
+    shape = (rows.n_rows, *(problem.bound.sizes[plate] for plate in plates), *event)
+    for group in problem.coordinates.groups:
+        leaves = [v for v in group.variables if v in problem.compiled.sources and variable in v.parents]
         if variable not in group.variables or not leaves:
             continue
-        values = plan.compiled.sources[leaves[0]].values(rows.columns[ColumnKey(leaves[0].name)])
-        below = [plate for plate in leaves[0].plates if plate is not plan.binding.data_plate]
+        values = problem.compiled.sources[leaves[0]].values(rows.columns[ColumnKey(leaves[0].name)])
+        below = [plate for plate in leaves[0].plates if plate is not problem.bound.data_plate]
         mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
         kept = [plate for plate in below if plate in plates]
         order = [kept.index(plate) for plate in plates]

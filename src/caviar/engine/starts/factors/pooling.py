@@ -14,7 +14,7 @@ from typing import Any
 from ...._errors import ImproperError
 from ...._typing import Array
 from ....language import MultivariateNormal, Normal, Variable
-from ...ascent.problem import Plan
+from ...ascent.problem import Problem
 from .prior import own_natural
 
 __all__ = ["is_pooled", "unpooled"]
@@ -24,31 +24,31 @@ _SHARE = 1e-3
 """Of the population's message that is left, so that groups with few data have a mean."""
 
 
-def is_pooled(plan: Plan, variable: Variable) -> bool:
+def is_pooled(problem: Problem, variable: Variable) -> bool:
     """Whether a variable is a location of groups whose own mean is to be learnt."""
     slots = [slot for slot in variable.slots.values() if slot.name == "mean"]
     return (
         isinstance(variable, Normal | MultivariateNormal)
         and bool(variable.plates)
-        and variable not in plan.point
-        and variable not in plan.binding.known
-        and variable not in plan.binding.beliefs
-        and any(slot.node in plan.order for slot in slots)
+        and variable not in problem.point
+        and variable not in problem.bound.known
+        and variable not in problem.bound.beliefs
+        and any(slot.node in problem.order for slot in slots)
     )
 
 
-def unpooled(plan: Plan, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
+def unpooled(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
     """Return the optimal factor of a global variable; of a pooled one moved to where the data alone have it.
 
     Its width is that of the optimal factor: a group without data is at its prior.
     """
-    if not is_pooled(plan, variable):
-        return plan.update(variable, arrays)
-    natural, factor = plan.update_with_natural(variable, arrays)
-    own = own_natural(plan, variable, arrays)
+    if not is_pooled(problem, variable):
+        return problem.update(variable, arrays)
+    natural, factor = problem.update_with_natural(variable, arrays)
+    own = own_natural(problem, variable, arrays)
     alone = tuple(all_ - (1 - _SHARE) * prior for all_, prior in zip(natural, own, strict=True))
     try:
-        moved = plan.factor(variable, alone)
+        moved = problem.factor(variable, alone)
     except ImproperError:
         return factor
     return factor.translate(moved.mean - factor.mean)

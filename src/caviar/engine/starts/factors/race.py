@@ -36,7 +36,7 @@ class Begun:
     Attributes
     ----------
     start
-        Global factors, and their plan.
+        Global factors, and their problem.
     moment
         Where a race over all rows has brought them, from which an ascent may go on as it is; None if a first pass has
         to be made: after a race over some of the rows, where local factors begin at those of the last pass, or where
@@ -116,13 +116,13 @@ def best_of(
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
     if reached is None:
         return Begun(start)
-    start = reached.state.plan, dict(reached.state.q)
+    start = reached.state.problem, dict(reached.state.q)
     return Begun(start, None if sample.is_part or _depends_on_its_way(reached) else _anew(reached))
 
 
 def _depends_on_its_way(moment: Moment) -> bool:
     """Whether a state is more than its global factors: where its local ones began, or reference points were set."""
-    rows = moment.state.plan.rows
+    rows = moment.state.problem.rows
     return rows.keeps_locals or rows.chain is not None or rows.has_centres
 
 
@@ -240,7 +240,7 @@ class Race:
         missing = best - moment.state.elbo
         if _has_settled(moment):
             return missing <= _UNSETTLED * (_RUN if ample else _BRIEFLY).tol * self._weight
-        if ample and moment.state.plan.point.issuperset(moment.state.plan.order):
+        if ample and moment.state.problem.point.issuperset(moment.state.problem.order):
             return True
         lately = moment.trace[-4:]
         gain = (lately[-1] - lately[0]) / max(len(lately) - 1, 1)
@@ -268,7 +268,7 @@ class Race:
 
 def _n_parameters(moment: Moment) -> int:
     state = moment.state
-    keys = (StatisticKey(v.name, name) for v in state.plan.order for name in v.family.statistics)
+    keys = (StatisticKey(v.name, name) for v in state.problem.order for name in v.family.statistics)
     return sum(np.size(state.arrays[key]) for key in keys)
 
 

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 from ...._errors import ImproperError
 from ...._typing import Array
 from ....language import Variable
-from ...ascent.problem import Plan, statistics_of
+from ...ascent.problem import Problem, statistics_of
 from ...binding.coordinates import refuse_far_priors
 from ...local.categorical import CategoricalFactor
-from ...local.gated import GatedFactor
+from ...local.gated import SwitchedFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
 from ...rows.row_map import Passes
@@ -21,8 +21,8 @@ from .prior import Start
 
 __all__ = ["Swept", "globals_from", "swept"]
 
-Swept: TypeAlias = tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]
-"""A plan, its global factors, and their statistics with the sums over rows."""
+Swept: TypeAlias = tuple[Problem, dict[Variable, Any], dict[Hashable, Array]]
+"""A problem, its global factors, and their statistics with the sums over rows."""
 
 
 _SHARE = 0.05
@@ -33,7 +33,7 @@ _SWEEPS = 2
 
 
 def globals_from(
-    plan: Plan,
+    problem: Problem,
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
@@ -41,12 +41,12 @@ def globals_from(
     fixed: frozenset[Variable],
 ) -> Start:
     """Return the globals that follow from local factors by their own updates, locations first."""
-    plan, q, _ = swept(plan, q, give, source, passes, fixed)
-    return plan, q
+    problem, q, _ = swept(problem, q, give, source, passes, fixed)
+    return problem, q
 
 
 def swept(
-    plan: Plan,
+    problem: Problem,
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
@@ -54,53 +54,55 @@ def swept(
     fixed: frozenset[Variable],
 ) -> Swept:
     """Return the same as :func:`globals_from`, with the sums over rows and the statistics of the globals."""
-    plan, q, arrays = _sums(plan, q, give, source, passes)
-    if _sweep(plan, q, arrays, fixed):
-        return plan, q, arrays
+    problem, q, arrays = _sums(problem, q, give, source, passes)
+    if _sweep(problem, q, arrays, fixed):
+        return problem, q, arrays
     # a component under a flat prior has too few rows for its update: let each have a share of all rows
-    plan, q, arrays = _sums(plan, q, lambda rows: _softened(plan.factors, give(rows)), source, passes)
-    _sweep(plan, q, arrays, fixed)
-    return plan, q, arrays
+    problem, q, arrays = _sums(
+        problem, q, lambda rows: _softened(problem.factors, give(rows)), source, passes
+    )
+    _sweep(problem, q, arrays, fixed)
+    return problem, q, arrays
 
 
 def _sums(
-    plan: Plan,
+    problem: Problem,
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
     passes: Passes,
-) -> tuple[Plan, dict[Variable, Any], dict[Hashable, Array]]:
+) -> tuple[Problem, dict[Variable, Any], dict[Hashable, Array]]:
     """Return expected statistics and sums over rows, measured from each component's own mean where that is far out."""
-    arrays = statistics_of(plan, q)
-    summary = passes.sum_given(plan.rows, source, give, plan.rows.starting_coefficients(arrays))
-    moved, q = plan.centred_on(summary.parts, q)
-    if moved is not plan:
-        plan, arrays = moved, statistics_of(moved, q)
-        summary = passes.sum_given(plan.rows, source, give, plan.rows.starting_coefficients(arrays))
+    arrays = statistics_of(problem, q)
+    summary = passes.sum_given(problem.rows, source, give, problem.rows.starting_coefficients(arrays))
+    moved, q = problem.centred_on(summary.parts, q)
+    if moved is not problem:
+        problem, arrays = moved, statistics_of(moved, q)
+        summary = passes.sum_given(problem.rows, source, give, problem.rows.starting_coefficients(arrays))
     arrays.update(summary.parts)
-    return plan, q, arrays
+    return problem, q, arrays
 
 
 def _sweep(
-    plan: Plan, q: dict[Variable, Any], arrays: dict[Hashable, Array], fixed: frozenset[Variable]
+    problem: Problem, q: dict[Variable, Any], arrays: dict[Hashable, Array], fixed: frozenset[Variable]
 ) -> bool:
     """Update the globals in place, locations first; return whether each had an update inside its family."""
     complete = True
     for number in range(_SWEEPS):
-        for variable in sorted(plan.order, key=_is_no_location):
+        for variable in sorted(problem.order, key=_is_no_location):
             if variable in fixed:
                 continue
             try:
                 q[variable] = (
-                    unpooled(plan, variable, arrays) if not number else plan.update(variable, arrays)
+                    unpooled(problem, variable, arrays) if not number else problem.update(variable, arrays)
                 )
             except ImproperError:
-                if not plan.binding.is_flat(variable):
-                    refuse_far_priors(plan.binding, plan.frame)
+                if not problem.bound.is_flat(variable):
+                    refuse_far_priors(problem.bound, problem.coordinates)
                     raise
                 complete = False
                 continue
-            arrays.update(plan.statistics(variable, q[variable]))
+            arrays.update(problem.statistics(variable, q[variable]))
     return complete
 
 
@@ -111,11 +113,11 @@ def _is_no_location(variable: Variable) -> bool:
 def _softened(factors: Sequence[LocalFactor], state: LocalState) -> LocalState:
     """Return local statistics with a share of each row spread over all categories."""
     for factor in factors:
-        if isinstance(factor, CategoricalFactor | GatedFactor):
+        if isinstance(factor, CategoricalFactor | SwitchedFactor):
             for key, shape in factor.shapes.items():
                 view = factor.view(state[factor.key], key)
                 # the categories are the last axis of a Categorical's own factor, the first of a joint one
-                axis = 0 if isinstance(factor, GatedFactor) else len(shape) - 1
+                axis = 0 if isinstance(factor, SwitchedFactor) else len(shape) - 1
                 everyone = view.sum(axis=axis, keepdims=True) / view.shape[axis]
                 view[...] = (1 - _SHARE) * view + _SHARE * everyone
     return state

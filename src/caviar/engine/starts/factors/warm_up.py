@@ -13,7 +13,7 @@ from typing import Any
 
 from ....language import Variable
 from ...ascent.driver import Result, Settings, ascend
-from ...ascent.problem import Plan
+from ...ascent.problem import Problem
 from ...ascent.status import Status
 from ...binding.nested import outer_variables
 from ...rows.row_map import Passes
@@ -27,19 +27,21 @@ _OUTER = Settings(max_iter=10, tol=0.0)
 _OTHERS = Settings(max_iter=1, tol=0.0)
 
 
-def settled(plan: Plan, q: Mapping[Variable, Any], passes: Passes) -> tuple[Plan, dict[Variable, Any]]:
+def settled(
+    problem: Problem, q: Mapping[Variable, Any], passes: Passes
+) -> tuple[Problem, dict[Variable, Any]]:
     """Return global factors after the first rounds; as they are, where no plates are nested."""
-    outer = outer_variables(plan.binding.nodes, plan.order)
-    others = [variable for variable in plan.order if variable not in outer]
+    outer = outer_variables(problem.bound.nodes, problem.order)
+    others = [variable for variable in problem.order if variable not in outer]
     factors = dict(q)
     if not outer or not others:
-        return plan, factors
-    of_outer, of_others = plan.updating(outer), plan.updating(others)
+        return problem, factors
+    of_outer, of_others = problem.updating(outer), problem.updating(others)
     for _ in range(_ROUNDS):
         kept = {variable: factors[variable] for variable in others}
         found = _uninterrupted(ascend(_OUTER, of_outer, {**kept, **prior_start(of_outer, kept)}, passes))
         factors = dict(_uninterrupted(ascend(_OTHERS, of_others, found.q, passes)).q)
-    return plan, {variable: factors[variable] for variable in plan.order}
+    return problem, {variable: factors[variable] for variable in problem.order}
 
 
 def _uninterrupted(result: Result) -> Result:

@@ -26,8 +26,8 @@ from ...._errors import ImproperError
 from ...._typing import AnyArray, Array
 from ....families._base import safe_log
 from ....language import Axis, Dirichlet, Plate, Variable
-from ...ascent.problem import Plan, statistics_of
-from ...binding.clamped.factor import PartlyKnown
+from ...ascent.problem import Problem, statistics_of
+from ...binding.clamped.factor import ClampedFactor
 from ...binding.clamped.point_mass import PointMass
 from ...design.keys import ColumnKey
 from ..components.differences import differs_in_components
@@ -132,7 +132,7 @@ def _fit(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess],
     """Return how well each cluster (rows) fits each component (columns), besides the steps of a chain, in nats."""
     labels, size = guess[gate.variable], gate.size
     fit = np.zeros((size, size))
-    if differs_in_components(basis.plan, gate):
+    if differs_in_components(basis.problem, gate):
         found = _component_gains(basis, gate, guess, sweep)
         if found is None:
             return None
@@ -151,7 +151,7 @@ def _fit(basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess],
 def _best_order(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> AnyArray:
     """Return the component of each cluster, (K,), in the assignment that fits best."""
     if gate.variable.summed:
-        return in_steps(basis.plan, basis.sample, gate, labels, fit, basis.rng)
+        return in_steps(basis.problem, basis.sample, gate, labels, fit, basis.rng)
     return linear_sum_assignment(fit, maximize=True)[1]
 
 
@@ -182,10 +182,12 @@ def _component_gains(
     return gain if np.isfinite(gain).all() else None
 
 
-def _gains(gate: Gate, plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> Array:
+def _gains(
+    gate: Gate, problem: Problem, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]
+) -> Array:
     """Return the part of the ELBO that belongs to each component: expected log densities, and entropies, shape (K,)."""
     total = np.zeros(gate.size)
-    for term in plan.compiled.terms:
+    for term in problem.compiled.terms:
         if term.owner is gate.variable:
             continue
         for axis in gate.axes:
@@ -196,18 +198,18 @@ def _gains(gate: Gate, plan: Plan, q: Mapping[Variable, Any], arrays: Mapping[Ha
     for variable, factor in q.items():
         plate = next((plate for plate in gate.chosen if plate in variable.batch_plates), None)
         if plate is not None and variable is not gate.variable:
-            total = total + _entropy(plan, variable, factor, plate, arrays)
+            total = total + _entropy(problem, variable, factor, plate, arrays)
     return total
 
 
 def _entropy(
-    plan: Plan, variable: Variable, factor: Any, plate: Plate, arrays: Mapping[Hashable, Array]
+    problem: Problem, variable: Variable, factor: Any, plate: Plate, arrays: Mapping[Hashable, Array]
 ) -> Array | float:
     """Return what the factor of each repetition along a plate adds to the objective by itself."""
     if isinstance(factor, PointMass):
-        own = (contraction.along(Axis(plate), arrays) for contraction in plan.base_terms.get(variable, ()))
+        own = (contraction.along(Axis(plate), arrays) for contraction in problem.base_terms.get(variable, ()))
         return sum((value for value in own if value is not None), 0.0)
-    if isinstance(factor, PartlyKnown):
+    if isinstance(factor, ClampedFactor):
         entropy = factor.laid_out(factor.unknown.entropy_about_base(), 0.0)
     else:
         entropy = factor.entropy_about_base()
@@ -218,9 +220,14 @@ def _entropy(
 def _weight_gains(basis: Basis, gate: Gate, counts: Array) -> Array:
     """Return what the weights of components (columns) gain by clusters of these sizes (rows)."""
     node = gate.variable.slots["probabilities"].node
-    plan = basis.plan
-    if isinstance(node, Dirichlet) and node in plan.order and not node.plates and node not in plan.point:
-        prior = own_natural(plan, node, statistics_of(plan, basis.q))[0]
+    problem = basis.problem
+    if (
+        isinstance(node, Dirichlet)
+        and node in problem.order
+        and not node.plates
+        and node not in problem.point
+    ):
+        prior = own_natural(problem, node, statistics_of(problem, basis.q))[0]
         return gammaln(prior + counts[:, None]) - gammaln(prior)
     return counts[:, None] * _expected_log_weights(basis, gate, node)
 
@@ -229,8 +236,8 @@ def _expected_log_weights(basis: Basis, gate: Gate, node: Any) -> Array:
     """Return the expected log probability of each category under the prior, averaged over plates."""
     if node in basis.q:
         logs = basis.q[node].expected_statistics[0]
-    elif node in basis.plan.binding.values and isinstance(basis.plan.binding.values[node], np.ndarray):
-        logs = safe_log(basis.plan.binding.values[node])
+    elif node in basis.problem.bound.values and isinstance(basis.problem.bound.values[node], np.ndarray):
+        logs = safe_log(basis.problem.bound.values[node])
     else:
         return np.zeros(gate.size)
     return np.broadcast_to(logs, (*np.shape(logs)[:-1], gate.size)).reshape(-1, gate.size).mean(axis=0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Variable
-from ...ascent.problem import Plan
+from ...ascent.problem import Problem
 from ...local.statistics import LocalState
 from ...rows.row_map import Passes
 from ...rows.subsample import Sample
@@ -33,7 +33,7 @@ class Basis:
 
     Attributes
     ----------
-    plan
+    problem
         The model with its data.
     gates
         Its latent labels.
@@ -47,7 +47,7 @@ class Basis:
         Where random numbers come from.
     """
 
-    plan: Plan
+    problem: Problem
     gates: tuple[Gate, ...]
     sample: Sample
     passes: Passes
@@ -56,7 +56,7 @@ class Basis:
 
     @cached_property
     def _clouds(self) -> dict[Gate, list[Cloud]]:
-        return {gate: clouds_of(self.plan, self.sample, gate) for gate in self.gates}
+        return {gate: clouds_of(self.problem, self.sample, gate) for gate in self.gates}
 
     def clouds(self, gate: Gate) -> list[Cloud]:
         """Return the points of a gate that may be clustered."""
@@ -64,11 +64,11 @@ class Basis:
 
     def weights(self, gate: Gate) -> Array:
         """Return the weight of each repetition of a gate."""
-        return weights_of(self.plan, self.sample, gate)
+        return weights_of(self.problem, self.sample, gate)
 
     @cached_property
     def _differing(self) -> frozenset[Gate]:
-        return frozenset(gate for gate in self.gates if differs(self.plan, gate))
+        return frozenset(gate for gate in self.gates if differs(self.problem, gate))
 
     def differs(self, gate: Gate) -> bool:
         """Whether the categories of a gate, or what they choose, differ in anything that is known."""
@@ -77,12 +77,14 @@ class Basis:
     @property
     def has_states(self) -> bool:
         """Whether the labels of the rows are the states of a chain."""
-        return self.plan.chain is not None and any(gate.factor is self.plan.chain for gate in self.gates)
+        return self.problem.chain is not None and any(
+            gate.factor is self.problem.chain for gate in self.gates
+        )
 
     @cached_property
     def shared(self) -> frozenset[Gate]:
         """The gates that choose for the same values as another gate does."""
-        leaves = {gate: set(leaves_below(self.plan.binding, gate.variable)) for gate in self.gates}
+        leaves = {gate: set(leaves_below(self.problem.bound, gate.variable)) for gate in self.gates}
         return frozenset(
             gate
             for gate in self.gates
@@ -97,11 +99,11 @@ class Basis:
             and gate not in self.shared
             and not self.differs(gate)
             and len(self.clouds(gate)) == 1
-            and not is_added(self.plan.binding, gate.variable)
+            and not is_added(self.problem.bound, gate.variable)
             for gate in self.gates
         )
 
     @cached_property
     def draws(self) -> LocalState:
         """Local factors at random: of those that are guessed nothing about."""
-        return drawn(self.plan, self.q, self.sample, self.passes, self.rng)
+        return drawn(self.problem, self.q, self.sample, self.passes, self.rng)

@@ -30,11 +30,11 @@ def at_random(basis: Basis) -> Iterator[Guess]:
     None of an ordinary mixture: clusters of its rows lead at least as far.
     """
     gates = [gate for gate in basis.gates if gate.size > 1]
-    if not gates or (basis.is_plain and basis.plan.chain is None):
+    if not gates or (basis.is_plain and basis.problem.chain is None):
         return
     for _ in range(1 if all(basis.clouds(gate) for gate in gates) else _DRAWS):
         yield {
-            gate.variable: basis.rng.integers(0, gate.size, gate.shape(basis.plan, basis.sample.n_rows))
+            gate.variable: basis.rng.integers(0, gate.size, gate.shape(basis.problem, basis.sample.n_rows))
             for gate in gates
         }
 

@@ -63,7 +63,7 @@ class _Addend:
 
 def by_regression(basis: Basis) -> Iterator[Guess]:
     """Yield the labels of the best clusterwise regressions of each leaf whose predictor the gates of rows stand in."""
-    for leaf in basis.plan.compiled.sources:
+    for leaf in basis.problem.compiled.sources:
         stated = _sum_of(leaf) if isinstance(leaf, Variable) else None
         if isinstance(leaf, Variable) and stated is not None:
             problem = _problem_of(basis, leaf, stated)
@@ -97,7 +97,7 @@ def _sum_of(leaf: Variable) -> _Sum | None:
 
 def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate], list[_Addend], Array] | None:
     """Return the gates of a leaf's sum, what is added up in it, and its values (n, d); None if it is no such."""
-    found = sampled_values(basis.plan, basis.sample, leaf)
+    found = sampled_values(basis.problem, basis.sample, leaf)
     if found is None:
         return None
     values = found[0].reshape(basis.sample.n_rows, -1)
@@ -113,7 +113,7 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
             index = operand.by if isinstance(operand, Indexed) else None
             if index in of_rows:
                 gate = of_rows[index]
-                if number is not None or gate.variable.plates != (basis.plan.binding.data_plate,):
+                if number is not None or gate.variable.plates != (basis.problem.bound.data_plate,):
                     return None
                 if gate not in gates:
                     gates.append(gate)
@@ -134,8 +134,8 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
 
 def _columns_of(basis: Basis, node: Node) -> Array | None:
     """Return a known array of the rows, (n, d)."""
-    source = basis.plan.compiled.sources.get(node)
-    if source is None or source.is_sparse or node.plates != (basis.plan.binding.data_plate,):
+    source = basis.problem.compiled.sources.get(node)
+    if source is None or source.is_sparse or node.plates != (basis.problem.bound.data_plate,):
         return None
     return np.moveaxis(source.values(basis.sample.columns[source.key]), -1, 0).reshape(
         basis.sample.n_rows, -1

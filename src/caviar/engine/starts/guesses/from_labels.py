@@ -21,12 +21,12 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
 
     Gates that are global variables stay at their labels meanwhile.
     """
-    plan, sample = basis.plan, basis.sample
+    problem, sample = basis.problem, basis.sample
     local = {
         gate.factor: guess[gate.variable] for gate in basis.gates if gate.factor and gate.variable in guess
     }
     fixed = {
-        gate.variable: plan.with_known(
+        gate.variable: problem.with_known(
             gate.variable, PointMass.of(gate.variable, np.asarray(guess[gate.variable]))
         )
         for gate in basis.gates
@@ -34,13 +34,13 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
     }
     every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
     state: LocalState = {
-        factor.key: with_labels(plan, factor, labels, every) for factor, labels in local.items()
+        factor.key: with_labels(problem, factor, labels, every) for factor, labels in local.items()
     }
-    if any(factor.key not in state for factor in plan.factors):
+    if any(factor.key not in state for factor in problem.factors):
         state = {**basis.draws, **state}
 
     def give(rows: Rows) -> LocalState:
         return {key: values[:, rows.where].copy() for key, values in state.items()}
 
     q: dict[Variable, Any] = {**basis.q, **fixed}
-    return swept(plan, q, give, sample, basis.passes, frozenset(fixed))
+    return swept(problem, q, give, sample, basis.passes, frozenset(fixed))

@@ -50,7 +50,7 @@ def in_fewer_clusters(basis: Basis) -> Iterator[Guess]:
 
     With points in the place of all globals an empty component is a likelihood given away.
     """
-    if basis.is_plain and basis.plan.point.issuperset(basis.plan.order):
+    if basis.is_plain and basis.problem.point.issuperset(basis.problem.order):
         return
     yield from _together(basis, _fewer)
 
@@ -59,7 +59,7 @@ def one_by_one(basis: Basis) -> Iterator[Guess]:
     """Yield labels of each gate that shares its values with others, which have one category: few labels may do."""
     gates = [gate for gate in basis.gates if gate in basis.shared and gate.size > 1]
     n_rows = basis.sample.n_rows
-    alone = {gate.variable: np.zeros(gate.shape(basis.plan, n_rows), dtype=np.int64) for gate in gates}
+    alone = {gate.variable: np.zeros(gate.shape(basis.problem, n_rows), dtype=np.int64) for gate in gates}
     for gate in gates:
         for cloud in basis.clouds(gate)[:1]:
 
@@ -67,7 +67,7 @@ def one_by_one(basis: Basis) -> Iterator[Guess]:
                 return [partition(points, weights, size, basis.rng)]
 
             (labels,) = by_value(gate, cloud, cluster)
-            yield {**alone, gate.variable: labels.reshape(gate.shape(basis.plan, n_rows))}
+            yield {**alone, gate.variable: labels.reshape(gate.shape(basis.problem, n_rows))}
 
 
 def _together(
@@ -78,7 +78,7 @@ def _together(
     for gate in basis.gates:
         labels = cluster(basis, gate, basis.clouds(gate)) if gate.size > 1 else []
         if labels:
-            shape = gate.shape(basis.plan, basis.sample.n_rows)
+            shape = gate.shape(basis.problem, basis.sample.n_rows)
             found[gate.variable] = [own.reshape(shape) for own in labels]
     for number in range(max(map(len, found.values()), default=0)):
         yield {variable: several[number % len(several)] for variable, several in found.items()}
@@ -118,9 +118,9 @@ def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Genera
 
 def _further(basis: Basis, gate: Gate, cloud: Cloud, found: Sequence[AnyArray]) -> list[AnyArray]:
     """Return labels of more runs of k-means: a likelihood has more local optima than an ELBO, so more compete."""
-    if gate.factor is None or gate.variable.summed or not basis.plan.point.issuperset(basis.plan.order):
+    if gate.factor is None or gate.variable.summed or not basis.problem.point.issuperset(basis.problem.order):
         return []
-    original = in_original_units(basis.plan, gate.factor, basis.sample, cloud.points)
+    original = in_original_units(basis.problem, gate.factor, basis.sample, cloud.points)
     several = [cloud.points] if original is None else [original, cloud.points]
     return further_kmeans(found, several, cloud.weights, gate.size, basis.rng)
 

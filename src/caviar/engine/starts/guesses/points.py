@@ -23,8 +23,8 @@ from ....language import (
     Variable,
 )
 from ....language.roles import one_hot
-from ...ascent.problem import Plan
-from ...binding.bound_model import Binding
+from ...ascent.problem import Problem
+from ...binding.bound_model import BoundModel
 from ...design.keys import ColumnKey
 from ...rows.subsample import Sample
 from ..clustering.partitions import in_units, location_points
@@ -59,7 +59,7 @@ class Cloud:
     weights: Array
 
 
-def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
+def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
     """Return the sets of points of a gate, columns in units of their spread, the most telling first; maybe none.
 
     They are the values whose location it chooses; all values that it has a say in, averaged over plates along which
@@ -68,23 +68,23 @@ def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
     """
     if not gate.variable.plates:
         return []
-    weights, found = weights_of(plan, sample, gate), []
+    weights, found = weights_of(problem, sample, gate), []
     if gate.factor is not None:
-        located = location_points(plan, gate.factor, sample)
+        located = location_points(problem, gate.factor, sample)
         if located is not None:
             found.append(located)
-    leaves = list(leaves_below(plan.binding, gate.variable))
+    leaves = list(leaves_below(problem.bound, gate.variable))
     is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)
     arranged = {
         leaf: values
         for leaf in leaves
         if not is_located or _chooses_width(leaf, gate)
-        if (values := _arranged(plan, sample, gate, leaf)) is not None
+        if (values := _arranged(problem, sample, gate, leaf)) is not None
     }
     if arranged and not is_located:
         found.append(
             _joined(
-                {leaf: _averaged(plan, sample, gate, leaf, own) for leaf, own in arranged.items()}, weights
+                {leaf: _averaged(problem, sample, gate, leaf, own) for leaf, own in arranged.items()}, weights
             )
         )
         found.append(_joined({leaf: _each(leaf, own) for leaf, own in arranged.items()}, weights))
@@ -99,24 +99,26 @@ def clouds_of(plan: Plan, sample: Sample, gate: Gate) -> list[Cloud]:
     return [Cloud(points, weights) for points in distinct]
 
 
-def weights_of(plan: Plan, sample: Sample, gate: Gate) -> Array:
+def weights_of(problem: Problem, sample: Sample, gate: Gate) -> Array:
     """Return the weight of each repetition of a gate."""
-    shape = gate.shape(plan, sample.n_rows)
+    shape = gate.shape(problem, sample.n_rows)
     if gate.factor is None:
         return np.ones(int(np.prod(shape)))
     return np.repeat(sample.row_weights, int(np.prod(shape[1:])))
 
 
-def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, tuple[Plate, ...]] | None:
+def sampled_values(
+    problem: Problem, sample: Sample, leaf: Variable
+) -> tuple[Array, tuple[Plate, ...]] | None:
     """Return the observed values of the sample, NaN where missing, and the plates of their leading axes; or None.
 
     None if there are too many of them to be clustered, so that sparse rows, which are a start's like any others, may be
     filled up.
     """
-    binding = plan.binding
-    source = plan.compiled.sources.get(leaf)
+    bound = problem.bound
+    source = problem.compiled.sources.get(leaf)
     if source is None:
-        values = binding.values[leaf]
+        values = bound.values[leaf]
         if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
             return None
         return np.array(values, dtype=np.float64), leaf.plates
@@ -127,25 +129,25 @@ def sampled_values(plan: Plan, sample: Sample, leaf: Variable) -> tuple[Array, t
     mask = sample.columns.get(ColumnKey(leaf.name).observed)
     if mask is not None:
         values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)
-    assert binding.data_plate is not None
-    return values, (binding.data_plate, *(p for p in leaf.plates if p is not binding.data_plate))
+    assert bound.data_plate is not None
+    return values, (bound.data_plate, *(p for p in leaf.plates if p is not bound.data_plate))
 
 
-def leaves_below(binding: Binding, gate: Variable) -> Iterator[Variable]:
+def leaves_below(bound: BoundModel, gate: Variable) -> Iterator[Variable]:
     """Yield the observed variables that a gate has a say in, of itself or through hidden ones."""
     depends: set[Node] = {gate}
-    for node in reversed(binding.nodes):
+    for node in reversed(bound.nodes):
         if isinstance(node, Variable) and node is not gate and any(p in depends for p in node.parents):
-            if node not in binding.values:
-                if binding.is_local(node):
+            if node not in bound.values:
+                if bound.is_local(node):
                     depends.add(node)
             elif set(gate.plates) <= set(node.plates):
                 yield node
 
 
-def is_added(binding: Binding, gate: Variable) -> bool:
+def is_added(bound: BoundModel, gate: Variable) -> bool:
     """Whether something that a gate has a say in has a sum or product for its mean."""
-    return any(slot.role.adds_up for leaf in leaves_below(binding, gate) for slot in leaf.slots.values())
+    return any(slot.role.adds_up for leaf in leaves_below(bound, gate) for slot in leaf.slots.values())
 
 
 def _is_located(leaf: Variable, gate: Gate) -> bool:
@@ -166,13 +168,13 @@ def _chooses_width(leaf: Variable, gate: Gate) -> bool:
     )
 
 
-def _arranged(plan: Plan, sample: Sample, gate: Gate, leaf: Variable) -> Array | None:
+def _arranged(problem: Problem, sample: Sample, gate: Gate, leaf: Variable) -> Array | None:
     """Return the values of a leaf with the plates of the gate first, (repetitions, other plates..., event...)."""
-    found = sampled_values(plan, sample, leaf)
+    found = sampled_values(problem, sample, leaf)
     if found is None:
         return None
     values, plates = found
-    own = _rows_first(plan, sample, gate)
+    own = _rows_first(problem, sample, gate)
     others = [plate for plate in plates if plate not in own]
     order = [plates.index(plate) for plate in (*own, *others)]
     turned = values.transpose(*order, *range(len(order), values.ndim))
@@ -180,20 +182,20 @@ def _arranged(plan: Plan, sample: Sample, gate: Gate, leaf: Variable) -> Array |
     return turned.reshape(n, *turned.shape[len(own) :])
 
 
-def _rows_first(plan: Plan, sample: Sample, gate: Gate) -> list[Plate]:
-    data = plan.binding.data_plate
+def _rows_first(problem: Problem, sample: Sample, gate: Gate) -> list[Plate]:
+    data = problem.bound.data_plate
     return sorted(gate.variable.plates, key=lambda plate: plate is not data)
 
 
-def _averaged(plan: Plan, sample: Sample, gate: Gate, leaf: Variable, values: Array) -> Array:
+def _averaged(problem: Problem, sample: Sample, gate: Gate, leaf: Variable, values: Array) -> Array:
     """Return the values averaged over the plates along which nothing that the gate chooses varies, (repetitions, d)."""
-    found = sampled_values(plan, sample, leaf)
+    found = sampled_values(problem, sample, leaf)
     assert found is not None
-    own = _rows_first(plan, sample, gate)
+    own = _rows_first(problem, sample, gate)
     others = [plate for plate in found[1] if plate not in own]
     chosen = {
         plate
-        for node in plan.binding.nodes
+        for node in problem.bound.nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
         if slot.index is gate.variable
@@ -204,7 +206,7 @@ def _averaged(plan: Plan, sample: Sample, gate: Gate, leaf: Variable, values: Ar
         if others[axis] in chosen:
             continue
         along = np.ones(values.shape[1 + axis])
-        if others[axis] is plan.binding.data_plate:
+        if others[axis] is problem.bound.data_plate:
             along = sample.row_weights
         weights = along.reshape(-1, *(1,) * (values.ndim - 2 - axis)) * ~np.isnan(values)
         total = np.nansum(weights * np.nan_to_num(values), axis=1 + axis)
