@@ -381,8 +381,8 @@ class FileKeeper:
             raise CheckpointError(f"{self._path} is a damaged checkpoint: {error!r}. {REMEDY}") from error
         if document.get("layout") != _LAYOUT:
             raise CheckpointError(
-                f"{self._path} is a checkpoint of another state of caviar {written_by!s:.40}, which wrote fits in another "
-                f"form. Go on with that one. {REMEDY}"
+                f"{self._path} is a checkpoint of another state of caviar {written_by!s:.40}, which wrote fits in "
+                f"another form. Go on with that one. {REMEDY}"
             )
         if written_by != __version__:
             raise CheckpointError(

@@ -1,7 +1,7 @@
 """The problem: a compiled model with everything the loop asks for.
 
-A row of data goes: rows -> :meth:`IndependentRows.summarize` (local factors at their optimum; sums over rows) -> reduced
-sums -> :meth:`Problem.update` (one global factor at its optimum) -> :class:`Objective`.
+A row of data goes: rows -> :meth:`IndependentRows.summarize` (local factors at their optimum; sums over rows)
+-> reduced sums -> :meth:`Problem.update` (one global factor at its optimum) -> :class:`Objective`.
 """
 
 from __future__ import annotations
