@@ -7,7 +7,7 @@ and invisible outside.
 
 A component that is narrow compared with its distance from that point still loses digits. Where one
 Categorical chooses the location, each of its categories can have a point of its own: the *centres* (see
-``Plan.recentred``).
+``Problem.recentred``).
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class ClampedFactor:
     def __repr__(self) -> str:
         where = ", ".join(str(tuple(int(i) for i in index)) for index in np.argwhere(self.is_known)[:10])
         more = "" if np.count_nonzero(self.is_known) <= 10 else ", ..."
-        return f"PartlyKnown({self.unknown!r}, known at {where}{more}: {self.known.value!r})"
+        return f"ClampedFactor({self.unknown!r}, known at {where}{more}: {self.known.value!r})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Kernels for arrays of any library of the array API: torch, CuPy, array-api-strict.
+"""Backend for arrays of any library of the array API: torch, CuPy, array-api-strict.
 
 Nothing here waits for the device: a block leaves arrays behind, and only the sums of all blocks are read. T is built
 in place, in D/2 products of its rows with the rows before them. Products of a block are summed in strips of
@@ -49,7 +49,7 @@ class ArrayLibrary(Protocol):
 
 
 class ArrayBackend:
-    """Kernels for blocks that a :class:`~caviar.engine.rows.device.layout.Layout` has prepared.
+    """Operations on blocks that a :class:`~caviar.engine.rows.device.layout.Layout` has prepared.
 
     Parameters
     ----------
