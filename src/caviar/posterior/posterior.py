@@ -19,6 +19,7 @@ from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
+from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
     factors_at,
@@ -325,7 +326,8 @@ class Posterior:
             problem, _ = self._evaluator.bind(example())
             self._compiled = GivenGlobals.of(problem, self._factors)
         n_rows = len(next(iter(columns.values())))
-        return self._compiled.local(Passes(ArrayRows(columns, n_rows), Threads()))
+        rows = ArrayRows({ColumnKey(name): values for name, values in columns.items()}, n_rows)
+        return self._compiled.local(Passes(rows, Threads()))
 
     def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from ..._errors import ImproperError
 from ..evaluation.evaluate import factors_at, local_distributions
 from .factors.prior import Start
 from .factors.race import Begun, best_of
@@ -39,7 +40,11 @@ def exchanged(basis: Basis, begun: Begun) -> Begun:
     if not any(basis.differs(gate) and gate.size > 1 and gate.variable.plates for gate in basis.gates):
         return begun
     for _ in range(_ROUNDS):
-        labels = labels_of(basis, begun.start)
+        try:
+            labels = labels_of(basis, begun.start)
+        except ImproperError:
+            # the first pass over all rows says what is wrong with them
+            break
         others = rearranged(basis, labels, from_labels)
         if not others:
             break
