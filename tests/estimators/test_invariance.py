@@ -95,7 +95,8 @@ def test_other_units_give_the_transformed_fit(estimator, factor, shift):
     if is_bayesian:
         assert other.n_iter_ == plain.n_iter_
         np.testing.assert_allclose(other.elbo_trace_ + gain, plain.elbo_trace_, rtol=1e-8)
-    np.testing.assert_allclose(other.weights_, plain.weights_, rtol=1e-6)
+    # a likelihood is flat near its top: weights are told to the root of its digits
+    np.testing.assert_allclose(other.weights_, plain.weights_, rtol=1e-6 if is_bayesian else 1e-5)
     np.testing.assert_allclose((other.means_ - shift) / factor, plain.means_, rtol=1e-6)
     np.testing.assert_allclose(other.covariances_ / factor[:, None] / factor, plain.covariances_, rtol=1e-5)
     log_densities = other.score_samples(FAITHFUL * factor + shift)

@@ -12,6 +12,7 @@ import caviar as cv
 import caviar.models
 from caviar.data import ArrayRows
 from caviar.engine.ascent.problem import statistics_of
+from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows import e_step as row_pass
 from caviar.engine.rows import sequences
 from caviar.engine.starts.factors.prior import prior_draw, prior_start
@@ -196,7 +197,9 @@ def test_sums_kept_by_batch_are_those_of_all_rows():
         kept = passes.summarize(problem.rows, coefficients)
         again = passes.summarize(problem.rows, coefficients, batch=2)
     for other in (kept, again):
-        assert other.entropies[problem.chain] == pytest.approx(whole.entropies[problem.chain], rel=1e-12)
+        assert other.entropies[problem.chain.key] == pytest.approx(
+            whole.entropies[problem.chain.key], rel=1e-12
+        )
         for key, value in whole.parts.items():
             np.testing.assert_allclose(other.parts[key], value, rtol=1e-10, atol=1e-9)
 
@@ -222,7 +225,7 @@ def test_the_work_does_not_grow_with_the_rows():
     """What says where sequences begin is a column of the rows: the factor of a chain has no array of them."""
     for n_rows in (50, 5_000):
         problem, passes = bound(rows("lengths from one to hundreds", n_rows))
-        assert problem.chain.starts.column == "starts"
+        assert problem.chain.starts.column == ColumnKey("starts")
         sizes = [np.size(value) for value in vars(problem.chain).values() if isinstance(value, np.ndarray)]
         assert not [size for size in sizes if size >= n_rows]
         assert isinstance(passes.source, ArrayRows)

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from ..._errors import ImproperError
+from ..design.keys import StatisticKey
 from ..evaluation.evaluate import factors_at, local_distributions
 from .factors.prior import Start
 from .factors.race import Begun, best_of
@@ -79,7 +80,8 @@ def labels_of(basis: Basis, start: Start) -> Guess:
         if not gate.variable.plates:
             continue
         if gate.factor is None:
-            shares = problem.statistics(gate.variable, q[gate.variable])[gate.variable, "x"]
+            key = StatisticKey(gate.variable.name, "x")
+            shares = problem.statistics(gate.variable, q[gate.variable])[key]
         else:
             shares = local[gate.variable.name].probabilities
         found[gate.variable] = np.argmax(shares, axis=-1)
