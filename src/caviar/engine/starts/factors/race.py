@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -262,7 +263,7 @@ class Race:
     @property
     def _n_values(self) -> float:
         """Weight of all rows times the values of each."""
-        values = sum(column.size for column in self.sample.columns.values() if column.dtype.kind in "biuf")
+        values = sum(math.prod(column.shape) for column in self.sample.columns.values() if column.dtype.kind in "biuf")
         return self._weight * max(1.0, values / max(self.sample.n_rows, 1))
 
 
