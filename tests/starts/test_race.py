@@ -19,6 +19,7 @@ class Variable:
     """A global variable whose natural parameters are ``size`` numbers."""
 
     size: int
+    name = "mean"
     family = SimpleNamespace(statistics=("x",))
 
 
@@ -27,7 +28,7 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     variable = Variable(10**9 if passes_are_dear else 1)
     rows = SimpleNamespace(keeps_locals=True)
     problem = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset(), rows=rows)
-    arrays = {(variable, "x"): np.broadcast_to(0.0, variable.size)}
+    arrays = {("mean", "x"): np.broadcast_to(0.0, variable.size)}
 
     def moment(name, stretch):
         elbo = scripts[name][min(stretch, len(scripts[name]) - 1)]

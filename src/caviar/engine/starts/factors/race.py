@@ -263,7 +263,9 @@ class Race:
     @property
     def _n_values(self) -> float:
         """Weight of all rows times the values of each."""
-        values = sum(math.prod(column.shape) for column in self.sample.columns.values() if column.dtype.kind in "biuf")
+        values = sum(
+            math.prod(column.shape) for column in self.sample.columns.values() if column.dtype.kind in "biuf"
+        )
         return self._weight * max(1.0, values / max(self.sample.n_rows, 1))
 
 
