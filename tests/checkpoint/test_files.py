@@ -79,7 +79,8 @@ def test_a_changed_byte_is_refused_or_changes_nothing(standing, undisturbed):
         else:
             # a byte that nothing is read from, as that of a date
             assert_same_bits(found, undisturbed)
-    assert n_refused > 0.9 * number
+    # a zip file of few parts has more bytes of dates and attributes among its own
+    assert n_refused > 0.85 * number
 
 
 @pytest.mark.parametrize("content", [b"", b"x,y\n1,2\n", b"PK\x03\x04" + bytes(50), os.urandom(5000)])
