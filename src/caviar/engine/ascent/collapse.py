@@ -129,7 +129,7 @@ def _sizes(problem: Problem, variable: Variable, leaf: Variable, q: Mapping[Vari
 
 
 def _precisions(slot: Slot) -> list[str]:
-    """Return the statistic of what stands in a slot that is a precision, if any."""
+    """Return the statistic of the precision in a slot, if it is one."""
     if slot.name == "precision":
         return ["x"]
     return ["precision"] if "precision" in slot.role.statistics else []

@@ -140,7 +140,7 @@ def _as_places(where: slice | AnyArray, n_rows: int) -> AnyArray:
 
 
 def _is_known(term: GlobalTerm) -> bool:
-    """Whether no latent variable stands in a term, but at most one of the rows."""
+    """Whether a term has no latent variable, or one of the rows."""
     return all(isinstance(key, SumKey) and len(key.local) <= 1 for key in term.contraction.keys)
 
 

@@ -44,7 +44,7 @@ class BoundModel:
     gaps
         Of observed vectors that are missing in part, which entries were observed.
     beliefs
-        Of global variables, factors of an earlier fit that stand in the place of their priors.
+        Of global variables, factors of an earlier fit, used instead of their priors.
     """
 
     nodes: tuple[Node, ...]

@@ -195,7 +195,7 @@ def coordinates_of(bound: BoundModel) -> Coordinates:
 
 
 def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
-    """Return the sets of variables that location slots connect, but those of which one also stands in a predictor.
+    """Return the sets of variables that location slots connect, but those of which one is also in a predictor.
 
     What is multiplied, or added to something else, cannot be measured from another point, nor can the states of a
     chain, which multiply their transition. Known values of rows are

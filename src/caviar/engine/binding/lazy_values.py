@@ -1,7 +1,7 @@
 """Values that are read in blocks: looked over once, and what follows from a block is computed from it.
 
-What stands for the missing entries, and which entries were observed, is no array of all rows: both are computed from
-each block that is read, as NaN says there.
+The values in place of missing entries, and which entries were observed, are no array of all rows: both are computed
+from each block that is read, as NaN says there.
 """
 
 from __future__ import annotations

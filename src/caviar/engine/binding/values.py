@@ -98,7 +98,7 @@ def _as_numbers(node: Node, value: Any) -> AnyArray:
 
 
 def value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
-    """Return the number of event axes of each node's values; for Data, that of the slots it stands in."""
+    """Return the number of event axes of each node's values; for Data, that of the slots it fills."""
     variables = [node for node in nodes if isinstance(node, Variable)]
     ranks: dict[Node, int] = {node: node.value_rank for node in variables}
     if not any(isinstance(node, Data) for node in nodes):
@@ -107,7 +107,7 @@ def value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
         for slot in node.slots.values():
             if isinstance(slot.node, Data) and ranks.setdefault(slot.node, slot.role.rank) != slot.role.rank:
                 raise PlateError(
-                    f"'{slot.node.name}' stands for values of different rank; declare a Data for each"
+                    f"'{slot.node.name}' is used for values of different rank; declare a Data for each"
                 )
             if isinstance(slot.index, Data):
                 ranks.setdefault(slot.index, 0)

@@ -188,7 +188,7 @@ class _Compiler:
         self.users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]] = {}
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
-        """Compile the terms of a variable's density; an operand that stands in several is looked at once."""
+        """Compile the terms of a variable's density; an operand of several terms is looked at once."""
         if owner in self.bound.beliefs:
             return self._believed(owner, self.bound.beliefs[owner])
         return self._compiled(owner, (*terms_of(owner), *_base_terms(owner, self.bound)))

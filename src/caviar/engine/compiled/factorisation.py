@@ -62,7 +62,7 @@ def local_factors(
 
 
 def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
-    """Whether a hidden variable of the row stands in the density of a leaf."""
+    """Whether the density of a leaf has a hidden variable of the row."""
     return any(operand.node in latent for term in terms if term.owner is leaf for operand in term.operands)
 
 

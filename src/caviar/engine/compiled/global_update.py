@@ -20,7 +20,7 @@ __all__ = ["GlobalUpdate", "possible", "updates_of"]
 def updates_of(
     variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
 ) -> dict[Variable, GlobalUpdate]:
-    """Return the compiled update of each global variable, from the terms that it stands in."""
+    """Return the compiled update of each global variable, from the terms that have it."""
     uses: dict[Variable, list[tuple[int, GlobalTerm, int]]] = {variable: [] for variable in variables}
     by_name = {variable.name: own for variable, own in uses.items()}
     for number, term in enumerate(terms):

@@ -24,7 +24,7 @@ def missing_patterns_of(compiled: Compiled, bound: BoundModel) -> dict[LocalFact
     Raises
     ------
     DataError
-        If other hidden values of the row than one Categorical stand in the density of such a leaf.
+        If the density of such a leaf has other hidden values of the row than one Categorical.
     """
     found: dict[LocalFactor, list[MissingPatterns]] = {}
     for leaf, gaps in bound.gaps.items():
@@ -62,6 +62,6 @@ def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:
     raise DataError(
         f"'{leaf.name}', a {type(leaf).__name__}, has a missing value (NaN) in row {row}, where the rest of the vector "
         f"is observed. Its missing entries can be integrated out where its mean and precision depend on global "
-        f"variables and at most one Categorical of the row; here something else of the row stands in its density. "
+        f"variables and at most one Categorical of the row; here its density has something else of the row. "
         f"State the columns as numbers, Normal(..., plates=(obs, column)), or drop or impute such rows"
     )

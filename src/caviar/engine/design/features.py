@@ -43,11 +43,11 @@ class Source:
     reference
         Reference point subtracted from it, shape ``shape``, or None.
     has_missing
-        Whether entries are missing; which were observed stands in the block beside the values.
+        Whether entries are missing; the block says which were observed, beside the values.
     is_sparse
         Whether a block holds its rows as a sparse matrix.
     has_gaps
-        Whether vectors are missing in part; which entries were observed stands in the block too.
+        Whether vectors are missing in part; the block says which entries were observed.
     """
 
     node: Node

@@ -1,6 +1,6 @@
 """Labels: one-hot statistics with many categories, which are looked up and tallied instead of multiplied out.
 
-A word of a vocabulary, the document a word stands in: one-hot, such a statistic is a row of V numbers, V - 1 of
+A word of a vocabulary, the document of a word: one-hot, such a statistic is a row of V numbers, V - 1 of
 them zero. The product W @ T with its columns is a choice of columns of W, and U @ T' a tally of U by label. No
 array of rows x V exists, and the cost of a pass does not depend on V.
 """

@@ -155,7 +155,7 @@ class GivenGlobals:
 
 
 def _means_of_slots(problem: Problem, variable: Variable, q: Mapping[Variable, Any]) -> dict[str, Array]:
-    """Return the expectation of what stands in each slot of a variable that global factors or known values tell."""
+    """Return the expectation of each slot of a variable that global factors or known values tell."""
     values, found = problem.bound.values, {}
     for name, slot in variable.slots.items():
         if problem.bound.is_local(slot.node):
@@ -239,7 +239,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _inverse(places: slice | AnyArray) -> AnyArray | None:
-    """Return where each of the user's rows stands in a source; None if the source has them in their order."""
+    """Return where each of the user's rows is in a source; None if the source has them in their order."""
     return None if isinstance(places, slice) else np.argsort(places)
 
 

@@ -124,7 +124,7 @@ def log_predictive(bound: BoundModel, measure: Callable[[Variable | None, int | 
     Raises
     ------
     ModelError
-        If it has no closed form; the message says what stands in the way.
+        If it has no closed form; the message says why.
     """
     gate = _gate(bound)
     categories = [None] if gate is None else range(gate.dimension or 1)

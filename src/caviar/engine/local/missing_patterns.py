@@ -72,7 +72,7 @@ class MissingPatterns:
         self._columns = self._columns_in(table)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return its state without what was observed of each row, which stands in the rows themselves."""
+        """Return its state without what was observed of each row, which the rows have themselves."""
         return {**vars(self), "gaps": replace(self.gaps, seen=self.gaps.seen[:0])}
 
     def _columns_in(self, table: FeatureTable) -> slice:

@@ -247,8 +247,8 @@ class Passes:
     ) -> Any:
         """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
 
-        States after the last observation of their sequence are forecast, from the expectations of what stands in the
-        slots of the chain.
+        States after the last observation of their sequence are forecast, from the expectations of the slots of
+        the chain.
         """
         natural = np.empty((chain.n_rows, self.source.n_rows))
         starts, counted = np.empty((2, self.source.n_rows), dtype=bool)

@@ -84,7 +84,7 @@ class Incremental:
 class Stochastic:
     r"""Update the globals from one small batch of rows after another: natural-gradient steps of falling size.
 
-    A batch that holds the share s of all rows stands for all of them: with its sums divided by s, the update of each
+    A batch that holds the share s of all rows is taken for all of them: with its sums divided by s, the update of each
     global has the natural parameter :math:`\hat\eta`, and step t goes a part of the way,
 
     .. math:: \eta \leftarrow (1 - \rho_t)\,\eta + \rho_t\,\hat\eta, \qquad \rho_t = (t + \tau)^{-\kappa},

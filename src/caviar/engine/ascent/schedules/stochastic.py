@@ -44,7 +44,7 @@ def wander(
 ) -> Result:
     """Return where natural-gradient steps lead from these global factors; their objective is that of a last full pass.
 
-    The first natural parameters are those of an update from the subsample, which stands for all rows. Distributions
+    The first natural parameters are those of an update from the subsample, which is taken for all rows. Distributions
     that a user gave stay as they are until the first step.
     """
     executor = passes.executor.host

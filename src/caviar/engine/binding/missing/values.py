@@ -128,7 +128,7 @@ def refuse_partial(node: Node, place: AnyArray) -> NoReturn:
 
 
 def is_location(node: Node) -> bool:
-    """Whether a node is a variable whose values move with what stands in one of its slots, as with a mean."""
+    """Whether a node is a variable whose values move with the node in one of its slots, as with a mean."""
     return isinstance(node, Variable) and any(slot.role.moves for slot in node.slots.values())
 
 
