@@ -144,9 +144,12 @@ def _same(rows: Any, kept: Any) -> bool:
 
 def problems_of(mixture: Any, rows: Any):
     """Yield what is wrong with a fit."""
-    for name in ("elbo_", "elbo_trace_", "weights_", "means_", "covariances_", "precisions_"):
-        if not np.all(np.isfinite(getattr(mixture, name))):
-            yield f"{name} is not finite"
+    names = ("elbo_", "elbo_trace_", "weights_", "means_", "covariances_", "precisions_")
+    infinite = [name for name in names if not np.all(np.isfinite(getattr(mixture, name)))]
+    if infinite:
+        # nothing more can be asked of such a fit
+        yield f"{', '.join(infinite)} is not finite"
+        return
     if abs(mixture.weights_.sum() - 1) > 1e-9 or np.any(mixture.weights_ < 0):
         yield f"weights_ sum to {mixture.weights_.sum()}"
     yield from _falls(mixture, rows)
@@ -177,7 +180,7 @@ def _cancelled(mixture: Any, rows: Any) -> float:
     away = np.abs(X - X.mean(axis=0))
     precisions = np.abs(_precision_matrices(mixture, X.shape[1]))
     with np.errstate(over="ignore"):
-        # the largest precision of all components stands for that of each row
+        # of each row, the largest precision of all components
         sizes = np.einsum("ni,ij,nj->", away, precisions.max(axis=0), away)
     return float(np.nan_to_num(sizes, nan=0.0, posinf=0.0))
 
