@@ -14,9 +14,9 @@ from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import Compiled, compile_terms
 from .compiled.factorisation import local_factors
-from .compiled.missing_patterns_of import missing_patterns_of
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
+from .rows.missing_patterns_of import missing_patterns_of
 from .rows.recentring import recentrings_of
 from .topics.compile import compile_documents, document_factors
 from .topics.e_step import TopicRows
@@ -53,7 +53,7 @@ def _derived(bound: BoundModel, coordinates: Coordinates, factors: Sequence[Loca
     compiled = compile_terms(bound, coordinates, factors)
     recentrings = recentrings_of(factors, bound, coordinates, compiled)
     centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
-    rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound))
+    rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound, centres))
     return CompiledRows(compiled, rows, recentrings)
 
 

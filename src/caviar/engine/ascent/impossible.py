@@ -23,7 +23,6 @@ from ..design.backend import Workspace
 from ..design.keys import ColumnKey, StatisticKey, SumKey
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, Rows
-from ..rows.by_row import sums_by_row
 from ..rows.e_step import IndependentRows
 from ..rows.tasks import RowSource, rows_at
 from .elbo import ZEROS_BY_ROUNDING
@@ -70,14 +69,14 @@ def refuse_impossible(problem: Problem, source: RowSource) -> None:
             raise DataError(_why(problem.rows, [term for term in terms if term.contraction.keys], row, place))
 
 
-def known_zeros(problem: Problem) -> tuple[Coefficients, Arrays] | None:
+def known_zeros(problem: Problem) -> tuple[Coefficients, Coefficients] | None:
     """Return what :func:`zeros_by_row` needs to count zeros that depend on the rows alone; None without any."""
     terms = [term for term in problem.compiled.zero_terms if term.contraction.keys and _is_known(term)]
     return _coefficients(problem.rows, terms) if terms and isinstance(problem.rows, IndependentRows) else None
 
 
 def zeros_by_row(
-    row_pass: IndependentRows, zeros: Coefficients, static: Arrays, rows: Rows, scratch: Workspace
+    row_pass: IndependentRows, zeros: Coefficients, static: Coefficients, rows: Rows, scratch: Workspace
 ) -> Array:
     """Return how many known probabilities of zero each row meets at the least, shape (B,).
 
@@ -88,7 +87,7 @@ def zeros_by_row(
     static
         Those of the sums that no local variable enters.
     """
-    met = sums_by_row(row_pass, static, rows, scratch)
+    met = row_pass.static_by_row(static, rows, scratch)
     for factor in row_pass.factors:
         if factor.label is not None:
             met = met + _fewest(factor, row_pass.zeros_of(factor, zeros, rows, scratch), rows)
@@ -111,7 +110,7 @@ class _Look:
 
     rows: IndependentRows
     zeros: Coefficients
-    static: Arrays
+    static: Coefficients
     scratch: Workspace = field(default_factory=Workspace)
 
     @property
@@ -144,7 +143,9 @@ def _is_known(term: GlobalTerm) -> bool:
     return all(isinstance(key, SumKey) and len(key.local) <= 1 for key in term.contraction.keys)
 
 
-def _coefficients(row_pass: IndependentRows, terms: Iterable[GlobalTerm]) -> tuple[Coefficients, Arrays]:
+def _coefficients(
+    row_pass: IndependentRows, terms: Iterable[GlobalTerm]
+) -> tuple[Coefficients, Coefficients]:
     """Return the coefficients of terms of known values, for local variables and for the sums without any."""
     parts: Arrays = {}
     for term in terms:
@@ -152,7 +153,7 @@ def _coefficients(row_pass: IndependentRows, terms: Iterable[GlobalTerm]) -> tup
         part = row_pass.compiled.parts[key]
         value = np.broadcast_to(term.contraction.derivative(0)({}), part.shape)
         parts[key] = parts[key] + value if key in parts else value
-    return Coefficients(row_pass.matrices(parts), parts), parts
+    return Coefficients(row_pass.matrices(parts), parts), row_pass.static_coefficients(parts)
 
 
 def _why(row_pass: IndependentRows, terms: Sequence[GlobalTerm], row: Rows, place: int) -> str:
@@ -168,7 +169,7 @@ def _why(row_pass: IndependentRows, terms: Sequence[GlobalTerm], row: Rows, plac
     said = []
     for owner in dict.fromkeys(term.owner for term in terms):
         zeros, static = _coefficients(row_pass, [term for term in terms if term.owner is owner])
-        meets = sums_by_row(row_pass, static, row, scratch)[0] > ZEROS_BY_ROUNDING or any(
+        meets = row_pass.static_by_row(static, row, scratch)[0] > ZEROS_BY_ROUNDING or any(
             row_pass.zeros_of(factor, zeros, row, scratch).max() > ZEROS_BY_ROUNDING for factor in ruled_out
         )
         if meets and owner in row_pass.compiled.sources:

@@ -37,46 +37,15 @@ from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import known_statistic, role_of
 from ..binding.missing.values import OBSERVED
+from ..design.contraction import Contraction, Derivative, Factor
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.gated import SwitchedFactor
 from ..local.local_factor import LocalFactor
 from ..local.missing_vector import WHOLE
-from .contraction import Contraction, Derivative, Factor
+from ..local.parts import LocalTerm, Part
 
-__all__ = ["Compiled", "GlobalTerm", "LocalTerm", "Part", "compile_terms", "is_of"]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """What a term needs of the rows: a sum over the data plate.
-
-    Attributes
-    ----------
-    key
-        What the sum, and its coefficient, are found by.
-    shape
-        Of the sum.
-    factor
-        The local factor whose matrix product yields it; None for a part without local variables.
-    stat
-        The statistic of that factor, as its key.
-    feature
-        The feature that the statistic is multiplied with; None if the part is not fused.
-    """
-
-    key: SumKey
-    shape: tuple[int, ...]
-    factor: LocalFactor | None
-    stat: StatisticKey | None
-    feature: Feature | None
-
-    @property
-    def rows(self) -> slice:
-        """Rows of the factor's matrix product that yield it."""
-        if self.factor is None or self.stat is None:
-            return slice(0, 1)
-        return self.factor.rows[self.stat]
+__all__ = ["Compiled", "GlobalTerm", "compile_terms", "is_of"]
 
 
 class GlobalTerm(NamedTuple):
@@ -105,32 +74,6 @@ class GlobalTerm(NamedTuple):
         if self.whole is not None and is_of(self.contraction.keys[position], self.owner):
             return self.whole
         return self.contraction
-
-
-@dataclass(frozen=True, eq=False)
-class LocalTerm:
-    """The local side of a term that is not fused: sums over rows and messages to local factors.
-
-    Attributes
-    ----------
-    part
-        Its sum.
-    contraction
-        Coefficient of the part x local statistics x data, over all axes with the data plate.
-    features
-        The known values among its operands, as features.
-    is_static
-        Whether no local variable takes part, so that the sum never changes.
-    sparse
-        Rows of a sparse matrix that are left out of a static contraction, which then has their number instead of the
-        last axis of the part; or None.
-    """
-
-    part: Part
-    contraction: Contraction
-    features: tuple[Feature, ...]
-    is_static: bool
-    sparse: Feature | None = None
 
 
 @dataclass(frozen=True, eq=False)

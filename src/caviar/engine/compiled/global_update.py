@@ -9,10 +9,10 @@ import numpy as np
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import BoundModel
+from ..design.contraction import Derivative
 from ..design.keys import StatisticKey
 from ..local.local_factor import excluded_labels
 from .compiler import GlobalTerm
-from .contraction import Derivative
 
 __all__ = ["GlobalUpdate", "possible", "updates_of"]
 

@@ -1,6 +1,6 @@
 """Missing entries given those observed, for all rows that lack the same ones at once.
 
-See :mod:`~caviar.engine.local.missing_patterns`.
+See :mod:`~caviar.engine.rows.terms.missing_patterns`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from ..ascent.state import begin, ready
 from ..binding.clamped.point_mass import PointMass
 from ..design.backend import Workspace
 from ..local.statistics import Arrays
-from ..rows.by_row import sums_by_row
 from ..rows.e_step import IndependentRows
 from ..rows.row_map import Passes
 from ..rows.tasks import blocks_of, rows_at
@@ -82,12 +81,13 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], passes: Pas
     q = _points(problem, values)
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q))
     assert isinstance(problem.rows, IndependentRows)
-    static, scratch, source = _static_coefficients(problem, arrays), Workspace(), passes.source
+    static = problem.rows.static_coefficients(_static_coefficients(problem, arrays))
+    scratch, source = Workspace(), passes.source
     zeros = known_zeros(problem)
     found = []
     for bounds in blocks_of(problem.rows, source):
         rows = rows_at(source, bounds, every=True)
-        total = sums_by_row(problem.rows, static, rows, scratch)
+        total = problem.rows.static_by_row(static, rows, scratch)
         found_natural = problem.rows.infer(rows, coefficients, scratch)
         for factor in problem.factors:
             gain, seen = factor.infer(found_natural[factor.key]).log_partition, factor.seen(rows.columns)

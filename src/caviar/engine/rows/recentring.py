@@ -2,7 +2,7 @@
 
 With locations measured from a common point the quadratic form of component k loses about ``eps * (m_k -
 ref)' <Lambda_k> (m_k - ref)``. Where that exceeds ``TOLERATED_LOSS`` the component gets features of its
-own, measured from its own mean; see :class:`~caviar.engine.design.centred.Centres`.
+own, measured from its own mean; see :class:`~caviar.engine.rows.terms.centred.Centres`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from ..._typing import AnyArray, Array
 from ...language import Axis, Constant, Indexed, Plate, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates, Group
-from ..compiled.compiler import Compiled, Part
-from ..design.centred import Centres
+from ..compiled.compiler import Compiled
 from ..design.features import Feature
 from ..local.categorical import CategoricalFactor
 from ..local.local_factor import LocalFactor
+from ..local.parts import Part
 from ..local.statistics import Coefficients
+from .terms.centred import Centres
 
 __all__ = ["TOLERATED_LOSS", "Recentring", "recentrings_of"]
 
@@ -70,7 +71,8 @@ class Recentring:
         self._axes = coordinates.groups[number].axes
         self._known = bound.values.get(leaves[0].slots["mean"].node)
         displaced = coordinates.centres.get(number)
-        self.centres = Centres(leaves, compiled.tables[factor], None if displaced is None else displaced[1])
+        offsets = None if displaced is None else displaced[1]
+        self.centres = Centres(factor.key, leaves, compiled.tables[factor], offsets)
 
     def worst_loss(
         self, coordinates: Coordinates, q: Mapping[Variable, Any], coefficients: Coefficients

@@ -9,8 +9,8 @@ from ..._typing import Array
 from ..design.backend import Workspace
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
-from ..local.missing_patterns import MissingPatterns
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
+from .terms.missing_patterns import MissingPatterns
 
 __all__ = ["RowModel"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from ...language import Axis, nodes_above, terms_of
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
-from ..compiled.compiler import Compiled, GlobalTerm, Part, compile_terms
-from ..compiled.contraction import Contraction, Factor
+from ..compiled.compiler import Compiled, GlobalTerm, compile_terms
+from ..design.contraction import Contraction, Factor
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.categorical import CategoricalFactor
 from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor
+from ..local.parts import Part
 from .lowering import BoundDocuments
 
 __all__ = ["compile_documents", "document_factors"]

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..._typing import Array
-from ..compiled.compiler import Part
 from ..design.backend import Workspace
 from ..design.keys import ColumnKey, StatisticKey
 from ..local.local_factor import LocalFactor
-from ..local.missing_patterns import MissingPatterns
+from ..local.parts import Part
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
+from ..rows.terms.missing_patterns import MissingPatterns
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 

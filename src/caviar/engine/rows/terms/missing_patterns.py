@@ -22,17 +22,17 @@ from typing import cast
 
 import numpy as np
 
-from ..._errors import ImproperError
-from ..._typing import Array
-from ...language import Variable
-from ..binding.missing.entries import Gaps
-from ..design.backend import Workspace
-from ..design.centred import Centres
-from ..design.conditionals import Conditionals, given_observed, patterns
-from ..design.features import FeatureTable
-from ..design.keys import ColumnKey
-from .local_factor import LocalFactor
-from .statistics import Coefficients, Rows
+from ...._errors import ImproperError
+from ...._typing import Array
+from ....language import Variable
+from ...binding.missing.entries import Gaps
+from ...design.conditionals import Conditionals, given_observed, patterns
+from ...design.features import FeatureTable
+from ...design.keys import ColumnKey, FactorKey
+from ...local.local_factor import LocalFactor
+from ...local.statistics import Coefficients, Rows, Sums
+from .centred import Centres
+from .row_term import BlockWork, RowTerm
 
 __all__ = ["MissingPatterns"]
 
@@ -42,7 +42,7 @@ _LARGEST_BLOCK = 4_000_000
 _FEWEST_ROWS = 64
 
 
-class MissingPatterns:
+class MissingPatterns(RowTerm):
     """A leaf of vectors missing in part, among the features of a local factor.
 
     Parameters
@@ -57,10 +57,20 @@ class MissingPatterns:
         Rows of the factor that hold the probabilities of its categories.
     table
         The features of the factor.
+    centres
+        Those of the factor's categories.
     """
 
+    is_linear = False
+
     def __init__(
-        self, leaf: Variable, gaps: Gaps, factor: LocalFactor, rows: slice, table: FeatureTable
+        self,
+        leaf: Variable,
+        gaps: Gaps,
+        factor: LocalFactor,
+        rows: slice,
+        table: FeatureTable,
+        centres: Sequence[Centres] = (),
     ) -> None:
         self.leaf = leaf
         self.gaps = gaps
@@ -69,7 +79,9 @@ class MissingPatterns:
         self._n_categories = rows.stop - rows.start
         own = [f for f in table.features if f.source is not None and f.source.node is leaf]
         self._value, self._square = (next(f for f in own if f.statistic == s) for s in ("x", "xx"))
+        self._table = table
         self._columns = self._columns_in(table)
+        self._centres = next((own for own in centres if own.is_used and own.holds(leaf)), None)
 
     def __getstate__(self) -> dict[str, object]:
         """Return its state without what was observed of each row, which the rows have themselves."""
@@ -87,69 +99,54 @@ class MissingPatterns:
         size = self._value.n_rows
         return max(_FEWEST_ROWS, _LARGEST_BLOCK // (self._n_categories * size * size))
 
-    def add_natural(
-        self,
-        coefficients: Coefficients,
-        rows: Rows,
-        features: Array,
-        centres: Sequence[Centres],
-        natural: Array,
-        scratch: Workspace,
-    ) -> None:
+    @property
+    def targets(self) -> tuple[FactorKey, ...]:
+        return (self.factor.key,)
+
+    def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
         """Add to the natural parameters (E, B) of a block the gain of integrating out the missing entries."""
-        own = natural[self._rows]
-        conditionals = self._conditionals(coefficients, rows, scratch)
+        own, conditionals = natural[self._rows], self._conditionals(work)
         if conditionals:
-            for categories, values in self._views(rows, features, centres, scratch):
+            for categories, values in self._views(work):
                 for several in conditionals:
                     several.of(categories).add_gain(values[: self._value.n_rows], own[categories])
 
-    def add_sums(
-        self,
-        coefficients: Coefficients,
-        rows: Rows,
-        features: Array,
-        centres: Sequence[Centres],
-        expected: Array,
-        total: Array,
-        scratch: Workspace,
-    ) -> float:
-        """Add to sums over a block (E, F) the moments of the missing entries; return their entropy, summed."""
-        own, entropy = expected[self._rows], 0.0
-        sums = total[self._rows, self._columns]
+    def backward(self, work: BlockWork, sums: Sums) -> None:
+        """Add to the sums over a block the moments of the missing entries, and their entropy."""
+        key, entropy = self.factor.key, 0.0
+        own, total = work.weighted(key)[self._rows], sums.fused[key][self._rows, self._columns]
         size, (i, j) = self._value.n_rows, self._square.pairs
-        conditionals = self._conditionals(coefficients, rows, scratch)
+        conditionals = self._conditionals(work)
         if conditionals:
-            for categories, values in self._views(rows, features, centres, scratch):
+            for categories, values in self._views(work):
                 for several in conditionals:
                     found = several.of(categories).moments(own[categories], values, self._square)
-                    sums[categories, :size] += found[0]
-                    sums[categories, size:] += found[1][:, i, j]
+                    total[categories, :size] += found[0]
+                    total[categories, size:] += found[1][:, i, j]
                     entropy += found[2]
-        return entropy
+        # a log-partition has it already
+        if key not in sums.log_partition:
+            sums.entropy[key] = sums.entropy.get(key, 0.0) + entropy
 
-    def _views(
-        self, rows: Rows, features: Array, centres: Sequence[Centres], scratch: Workspace
-    ) -> Iterator[tuple[slice, Array]]:
+    def _views(self, work: BlockWork) -> Iterator[tuple[slice, Array]]:
         """Yield x and its products for categories that have one reference point, valid until the next."""
-        common = features[self._columns]
-        mine = next((own for own in centres if own.holds(self.leaf)), None)
-        if mine is None:
+        common = work.features(self._table)[self._columns]
+        if self._centres is None:
             yield slice(0, self._n_categories), common
             return
         for category in range(self._n_categories):
-            found = mine.own_features(category, rows.columns, rows.n_rows, scratch)
+            found = self._centres.own_features(category, work.rows.columns, work.rows.n_rows, work.scratch)
             values = common if found is None else found[1][self._columns_in(found[0])]
             yield slice(category, category + 1), values
 
-    def _conditionals(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> list[Conditionals]:
+    def _conditionals(self, work: BlockWork) -> list[Conditionals]:
         """Return the conditionals of a block's patterns; those of the thread's last block are kept."""
         return cast(
             list[Conditionals],
-            scratch.kept(
+            work.scratch.kept(
                 (self.leaf, "conditionals"),
-                (coefficients, rows),
-                lambda: list(self._made(coefficients, rows)),
+                (work.coefficients, work.rows),
+                lambda: list(self._made(work.coefficients, work.rows)),
             ),
         )
 

@@ -12,20 +12,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..._typing import AnyArray, Array
-from ...language import Variable
-from ..design.keys import ColumnKey
-from .backend import Workspace
-from .features import Feature, FeatureTable
+from ...._typing import AnyArray, Array
+from ....language import Variable
+from ...design.backend import Workspace
+from ...design.features import Feature, FeatureTable
+from ...design.keys import ColumnKey, FactorKey
+from ...local.statistics import Coefficients, Sums
+from .row_term import BlockWork, RowTerm
 
 __all__ = ["Centres"]
 
 
-class Centres:
+class Centres(RowTerm):
     """The centres of the categories of one local Categorical in one group of locations.
 
     Parameters
     ----------
+    key
+        Of the Categorical's factor.
     leaves
         The observed variables of the group.
     table
@@ -34,7 +38,10 @@ class Centres:
         Of each category's point from the common one, shape (K, point shape...); None where all are at that.
     """
 
-    def __init__(self, leaves: Sequence[Variable], table: FeatureTable, offsets: Array | None) -> None:
+    def __init__(
+        self, key: FactorKey, leaves: Sequence[Variable], table: FeatureTable, offsets: Array | None
+    ) -> None:
+        self._key = key
         self._leaves = tuple(leaves)
         self._table = table
         self._own: dict[int, tuple[FeatureTable, list[tuple[slice, slice]]]] = {}
@@ -75,21 +82,23 @@ class Centres:
                 masked[k, columns] = 0.0
         return masked
 
-    def add_natural(
-        self, matrix: Array, columns: Mapping[ColumnKey, AnyArray], natural: Array, scratch: Workspace
-    ) -> None:
-        """Add to the natural parameters (K, B) what the own features provide."""
+    @property
+    def targets(self) -> tuple[FactorKey, ...]:
+        return (self._key,)
+
+    def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
+        """Add to the natural parameters (K, B) what the own features of the categories provide."""
+        matrix = coefficients.matrices[target]
         for k, (table, runs) in self._own.items():
-            features = self._fill(table, columns, natural.shape[1], scratch)
+            features = self._fill(table, work.rows.columns, work.rows.n_rows, work.scratch)
             for own, common in runs:
                 natural[k, ...] += matrix[k, common] @ features[own, ...]
 
-    def replace_sums(
-        self, expected: Array, columns: Mapping[ColumnKey, AnyArray], total: Array, scratch: Workspace
-    ) -> None:
-        """Overwrite sums (K, F) of the categories with own features by sums of these."""
+    def backward(self, work: BlockWork, sums: Sums) -> None:
+        """Overwrite the sums (K, F) of the categories with own features by sums of these."""
+        expected, total = work.weighted(self._key), sums.fused[self._key]
         for k, (table, runs) in self._own.items():
-            features = self._fill(table, columns, expected.shape[1], scratch)
+            features = self._fill(table, work.rows.columns, work.rows.n_rows, work.scratch)
             for own, common in runs:
                 total[k, common] = expected[k, ...] @ features[own, ...].T
 

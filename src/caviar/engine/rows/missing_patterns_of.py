@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -10,15 +11,18 @@ from ..._errors import DataError
 from ...language import Label, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.missing.entries import Gaps
+from ..compiled.compiler import Compiled
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
-from ..local.missing_patterns import MissingPatterns
-from .compiler import Compiled
+from .terms.centred import Centres
+from .terms.missing_patterns import MissingPatterns
 
 __all__ = ["missing_patterns_of"]
 
 
-def missing_patterns_of(compiled: Compiled, bound: BoundModel) -> dict[LocalFactor, list[MissingPatterns]]:
+def missing_patterns_of(
+    compiled: Compiled, bound: BoundModel, centres: Mapping[LocalFactor, Sequence[Centres]]
+) -> dict[LocalFactor, list[MissingPatterns]]:
     """Return the leaves of vectors missing in part, by the local factor whose features they are.
 
     Raises
@@ -38,13 +42,14 @@ def missing_patterns_of(compiled: Compiled, bound: BoundModel) -> dict[LocalFact
         unfused = any(
             feature.source is not None and feature.source.node is leaf
             for term in compiled.local_terms
-            for feature in (*term.features, *([] if term.sparse is None else [term.sparse]))
+            for feature in (*term.features, *([] if term.look_up is None else [term.look_up]))
         )
         factor, stat = next(iter(stats), (None, None))
         if len(stats) != 1 or unfused or factor is None or stat is None or not _is_choice(factor, stat, leaf):
             _refuse(leaf, gaps)
         table = compiled.tables[factor]
-        found.setdefault(factor, []).append(MissingPatterns(leaf, gaps, factor, factor.rows[stat], table))
+        own = MissingPatterns(leaf, gaps, factor, factor.rows[stat], table, centres.get(factor, ()))
+        found.setdefault(factor, []).append(own)
     return found
 
 

@@ -1,0 +1,82 @@
+"""Where the coefficients and sums of one local factor lie in its matrix W, and the sums in U T'."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+
+import numpy as np
+
+from ...._typing import Array
+from ...design.features import Feature, FeatureTable
+from ...design.keys import FactorKey
+from ...local.local_factor import LocalFactor
+from ...local.parts import Part
+from ...local.statistics import Arrays
+
+__all__ = ["MatrixLayout"]
+
+
+class MatrixLayout:
+    """The matrix of one local factor, (E, F): E statistics by F features; E is 1 where no local variable enters.
+
+    Parameters
+    ----------
+    factor
+        The local factor; None for what no local variable enters.
+    table
+        Its features.
+    parts
+        The sums over rows, those of other factors among them.
+
+    Attributes
+    ----------
+    table
+        Its features.
+    n_statistics
+        E.
+    n_product
+        Leading statistics that meet features of the data. Those after them, as the second moments of the factors of a
+        linear model, meet the number 1 alone.
+    constant
+        Place of the number 1 among the features, or None.
+    """
+
+    def __init__(self, factor: LocalFactor | None, table: FeatureTable, parts: Iterable[Part]) -> None:
+        self.key: FactorKey = "" if factor is None else factor.key
+        self.table = table
+        self.n_statistics = 1 if factor is None else factor.n_rows
+        self._entries: list[tuple[Part, Feature, slice]] = [
+            (part, part.feature, table.columns[part.feature.key])
+            for part in parts
+            if part.feature is not None and part.factor is factor
+        ]
+        self.constant = next(
+            (
+                place.start
+                for feature, place in zip(table.features, table.slices, strict=True)
+                if feature.source is None
+            ),
+            None,
+        )
+        if factor is None or self.constant is None:
+            self.n_product = self.n_statistics
+        else:
+            meeting = (part.rows.stop for part, feature, _ in self._entries if feature.source is not None)
+            self.n_product = max(meeting, default=0)
+
+    def packed(self, coefficients: Mapping[Hashable, Array]) -> Array:
+        """Return the matrix of the coefficients by key of their sum, zero where there are none."""
+        matrix = np.zeros((self.n_statistics, self.table.n_rows))
+        for part, feature, columns in self._entries:
+            value = coefficients.get(part.key)
+            if value is not None:
+                full = value if value.shape == part.shape else np.broadcast_to(value, part.shape)
+                matrix[part.rows, columns] = feature.pack(full.reshape(-1, *feature.shape))
+        return matrix
+
+    def unpacked(self, sums: Array) -> Arrays:
+        """Return the sums of such a matrix by key, each in its own shape."""
+        return {
+            part.key: feature.unpack(sums[part.rows, columns]).reshape(part.shape)
+            for part, feature, columns in self._entries
+        }

@@ -1,0 +1,113 @@
+r"""What a row term is asked, and the block of rows that it works on.
+
+The terms of a row are summed twice: with the statistic of a local factor taken out they are its natural parameters
+(``forward``), and with the coefficient taken out they are sums over rows (``backward``),
+
+.. math:: \eta_{n} = \sum_t W_t T_t(x_n), \qquad S_t = \sum_n \langle u_n \rangle T_t(x_n)'
+
+A new kind of known values, or of what meets them, is a class with these two methods.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ...._typing import Array
+from ...design.backend import Workspace
+from ...design.features import Feature, FeatureTable
+from ...design.keys import FactorKey
+from ...local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
+
+__all__ = ["BlockWork", "RowTerm"]
+
+
+class BlockWork:
+    """A block of rows at work: what its terms share.
+
+    Parameters
+    ----------
+    rows
+        The block.
+    coefficients
+        What the rows need of the globals.
+    scratch
+        Buffers of this thread, and the operations on them.
+    state
+        Expected statistics (E, B) of the local factors that are inferred already.
+
+    Attributes
+    ----------
+    state
+        The same, with each factor from its inference on.
+    counted
+        The statistics that count in the sums, zero where a repetition does not; known once all factors are inferred.
+    rest
+        Local factor -> sums of its trailing statistics, where its inference makes them; see
+        :class:`~caviar.engine.rows.inference.SharedPrecision`.
+    """
+
+    def __init__(
+        self, rows: Rows, coefficients: Coefficients, scratch: Workspace, state: LocalState | None = None
+    ) -> None:
+        self.rows = rows
+        self.coefficients = coefficients
+        self.scratch = scratch
+        self.state: LocalState = {} if state is None else dict(state)
+        self.counted: LocalState = {}
+        self.rest: dict[FactorKey, Array] = {}
+        self._tables: dict[int, Array] = {}
+        self._known: Arrays = {}
+        self._weighted: LocalState = {}
+
+    def features(self, table: FeatureTable) -> Array:
+        """Return the dense features T of the block, (F, B): written once, in the scratch."""
+        found = self._tables.get(id(table))
+        if found is None:
+            found = self.scratch.array((table, "features"), (table.n_dense, self.rows.n_rows))
+            self.scratch.backend.fill(table, self.rows.columns, found, self.scratch)
+            self._tables[id(table)] = found
+        return found
+
+    def known(self, features: Sequence[Feature]) -> Arrays:
+        """Return features by key, unpacked: (shape..., B)."""
+        for feature in features:
+            if feature.key not in self._known:
+                self._known[feature.key] = feature.of_block(self.rows.columns, self.rows.n_rows)
+        return self._known
+
+    def weigh(self, *, in_place: bool) -> None:
+        """Multiply the statistics that count by the weights of the rows, for the terms that are linear in them."""
+        weights = self.rows.weights
+        for key, expected in self.counted.items():
+            if weights is None:
+                self._weighted[key] = expected
+            elif in_place:
+                expected *= weights
+                self._weighted[key] = expected
+            else:
+                self._weighted[key] = expected * weights
+
+    def weighted(self, key: FactorKey) -> Array:
+        """Return the statistics (E, B) of a factor that count, times the weights of the rows."""
+        return self._weighted[key]
+
+
+class RowTerm(ABC):
+    """Some of the terms of a row, all with the same local factors."""
+
+    is_linear = True
+    """Whether what it says to a local factor is linear in the coefficients."""
+
+    @property
+    @abstractmethod
+    def targets(self) -> tuple[FactorKey, ...]:
+        """The local factors that it speaks to; ``("",)`` of what no local variable enters."""
+
+    @abstractmethod
+    def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
+        """Add the terms with the target's statistics taken out to its natural parameters (E, B)."""
+
+    @abstractmethod
+    def backward(self, work: BlockWork, sums: Sums) -> None:
+        """Add the terms with the coefficients taken out, summed over the rows; called once a block."""
