@@ -38,7 +38,6 @@ FOLDERS_OF_LIKE_MODULES = {
 }
 
 LONG_FILES = {
-    "engine/compiled/compiler.py": 364,
     "fitting/model.py": 410,
 }
 

@@ -14,6 +14,7 @@ from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import Compiled, compile_terms
 from .compiled.factorisation import local_factors
+from .compiled.labels_that_meet import with_joined_labels
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
 from .rows.missing_patterns_of import missing_patterns_of
@@ -46,6 +47,7 @@ def assemble(
     if isinstance(bound, BoundDocuments):
         return Problem(bound, coordinates, document_factors(bound), order, point, _documents)
     terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
+    bound = with_joined_labels(bound, terms)
     return Problem(bound, coordinates, local_factors(bound, terms, joint), order, point, _derived)
 
 

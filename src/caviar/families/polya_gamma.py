@@ -11,8 +11,14 @@ from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.bregman import NEAR, near_divergence
 from caviar.numerics.cached import cached_property
-from caviar.numerics.polya_gamma import draw_polya_gamma, tanh_excess
+from caviar.numerics.polya_gamma import draw_polya_gamma, small_divergence, tanh_excess
 
+_FAR = 300.0
+"""Half tilts from here on have the hyperbolic tangent 1."""
+_TINY = 1e-100
+"""Tilts below have the mean 1/4; their squares are no normal numbers."""
+_NEAR_ZERO = 0.5
+"""Half tilts up to here have their entropy from a series."""
 _ROUNDING = 1e-3
 """A natural parameter above zero by no more than this is taken for zero that was rounded."""
 
@@ -106,15 +112,24 @@ class PolyaGamma(ExponentialFamily):
         return (self.mean,)
 
     @cached_property
+    def _square(self) -> Array:
+        """Square of sinh(tilt / 4), from which cosh and tanh of half the tilt follow; of a tilt up to ``_FAR``."""
+        root = np.sinh(0.5 * np.minimum(self._half, _FAR))
+        return root * root
+
+    @cached_property
     def log_partition(self) -> Array:
         """Minus log cosh(tilt / 2)."""
-        return -_log_cosh(self._half)
+        # cosh u - 1 = 2 sinh^2(u / 2)
+        near = -np.log1p(2.0 * self._square)
+        return near if self._half.max(initial=0.0) < _FAR else np.minimum(near, np.log(2.0) - self._half)
 
     @cached_property
     def mean(self) -> Array:
         """Ratio tanh(tilt / 2) / (2 tilt); 1/4 at tilt 0."""
-        half = np.where(self.tilt > 0, self._half, 1.0)
-        return np.where(self.tilt > 0, np.tanh(half) / (4.0 * half), 0.25)
+        square = self._square
+        tanh = 2.0 * np.sqrt(square * (1.0 + square)) / (1.0 + 2.0 * square)
+        return np.divide(tanh, 2.0 * self.tilt, out=np.full_like(tanh, 0.25), where=self.tilt > _TINY)
 
     @property
     def variance(self) -> Array:
@@ -128,7 +143,11 @@ class PolyaGamma(ExponentialFamily):
 
     def entropy(self) -> Array:
         r"""Return the entropy about PG(1, 0), :math:`\tfrac c4 \tanh\tfrac c2 - \log\cosh\tfrac c2 \le 0`."""
-        return -self._divergence(type(self)(np.zeros(())))
+        # the two terms of the first are alike where the tilt is small
+        entropy = np.atleast_1d(self.log_partition - self.natural[0] * self.mean)
+        near = np.atleast_1d(self._half < _NEAR_ZERO)
+        entropy[near] = -small_divergence(np.atleast_1d(self._half)[near])
+        return entropy.reshape(np.shape(self.tilt))
 
     def entropy_about_base(self) -> Array:
         """Return the entropy, which is about the base measure."""
@@ -160,12 +179,3 @@ class PolyaGamma(ExponentialFamily):
         """Return draws of shape size + batch, exact for every tilt."""
         rng = np.random.default_rng(seed)
         return draw_polya_gamma(np.broadcast_to(self.tilt, draw_shape(size, self.batch_shape)), rng)
-
-
-def _log_cosh(x: Array) -> Array:
-    """Return log cosh of numbers that are not negative, accurate relative to itself."""
-    small = np.minimum(x, 1.0)
-    large = np.maximum(x, 1.0)
-    # cosh x - 1 = 2 sinh^2(x / 2)
-    below = np.log1p(2.0 * np.sinh(0.5 * small) ** 2)
-    return np.where(x < 1.0, below, large + np.log1p(np.exp(-2.0 * large)) - np.log(2.0))

@@ -236,7 +236,7 @@ class Model:
         if prior is not None:
             problem = problem.believing(self._beliefs(prior, problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
-        passes = Passes(rows_of(bound), as_executor(executor))
+        passes = Passes(rows_of(problem.bound), as_executor(executor))
         passes.check(problem.rows)
         refuse_impossible(problem, passes.source)
         schedule = as_schedule(schedule)
@@ -496,7 +496,7 @@ class _Evaluator:
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
-        return problem, Passes(rows_of(bound), Threads())
+        return problem, Passes(rows_of(problem.bound), Threads())
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
         """Return the problem for data with every global a point mass, and its passes."""
@@ -553,12 +553,12 @@ def rows_of(bound: BoundModel) -> ArrayRows:
         return ArrayRows({}, 0, None)
     if isinstance(bound, BoundDocuments):
         return ArrayRows({ColumnKey(bound.pattern.word.name): bound.counts}, bound.n_rows, bound.row_weights)
-    known = [
-        (node, ColumnKey(node.name), value) for node, value in (*bound.values.items(), *bound.labels.items())
-    ]
+    values = (*bound.values.items(), *bound.labels.items())
+    known = [(node, ColumnKey(node.name), value) for node, value in values]
     masks = (*bound.masks.items(), *bound.seen.items())
     known += [(node, ColumnKey(node.name).observed, mask) for node, mask in masks]
     known += [(node, ColumnKey(node.name).entries, own.seen) for node, own in bound.gaps.items()]
+    known += [(node, ColumnKey(node.name), node.positions) for node in bound.joined.values()]
     columns = {
         key: _rows_first(value, node.plates.index(bound.data_plate))
         for node, key, value in known

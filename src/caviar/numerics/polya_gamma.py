@@ -8,24 +8,29 @@ z = c / 2, four times a PG(1, c) number has the density :math:`\cosh(z) e^{-z^2 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import bernoulli, expit, log_ndtr
 
 from .._typing import AnyArray, Array
 
-__all__ = ["draw_polya_gamma", "tanh_excess"]
+__all__ = ["draw_polya_gamma", "small_divergence", "tanh_excess"]
 
 _CUT = 0.64
 """Where the two forms of the coefficients a_n meet; with it a proposal is kept with probability 0.9992 or more."""
 
 _SERIES_BELOW = 0.5
 _N_TERMS = 22
-_SERIES = tuple(
-    -(2 * k - 2) * 4.0**k * (4.0**k - 1.0) * float(number) / math.factorial(2 * k)
+_TANH = tuple(
+    4.0**k * (4.0**k - 1.0) * float(number) / math.factorial(2 * k)
     for k, number in enumerate(bernoulli(2 * _N_TERMS)[2::2], start=1)
 )
-"""Coefficients of u^(2k - 1) in tanh u - u / cosh^2 u, from those of tanh: each times 1 - (2k - 1)."""
+"""Coefficients of u^(2k - 1) in tanh u, k = 1, 2, ..."""
+_EXCESS = tuple(-(2 * k - 2) * own for k, own in enumerate(_TANH, start=1))
+"""Those in tanh u - u / cosh^2 u: each times 1 - (2k - 1)."""
+_DIVERGENCE = tuple((1 / (2 * k) - 1 / 2) * own for k, own in enumerate(_TANH, start=1))
+"""Those of u^(2k) in log cosh u - (u / 2) tanh u: the integral of tanh, less half of it."""
 
 
 def tanh_excess(u: Array) -> Array:
@@ -39,14 +44,33 @@ def tanh_excess(u: Array) -> Array:
     array([0.666667, 0.666667, 0.102841])
     """
     square = np.minimum(u, _SERIES_BELOW) ** 2
-    series = np.zeros(np.shape(u))
-    for coefficient in reversed(_SERIES[1:]):
-        series = series * square + coefficient
+    series = _sum_of(_EXCESS[1:], square)
     large = np.maximum(u, _SERIES_BELOW)
     # 1 / cosh^2 u without overflow
     decay = np.exp(-2.0 * large)
     direct = (np.tanh(large) - 4.0 * large * decay / (1.0 + decay) ** 2) / large**3
     return np.where(u < _SERIES_BELOW, series, direct)
+
+
+def small_divergence(u: Array) -> Array:
+    r"""Return :math:`\log\cosh u - \tfrac u2 \tanh u`, the divergence of PG(1, 2u) from PG(1, 0), of u up to 1/2.
+
+    Examples
+    --------
+    >>> small_divergence(np.array([0.0, 1e-3, 0.5])) * [1, 12e12, 1]
+    array([0.        , 0.99999933, 0.00458572])
+    """
+    square = u * u
+    return square * square * _sum_of(_DIVERGENCE[1:], square)
+
+
+def _sum_of(coefficients: Sequence[float], x: Array) -> Array:
+    """Return a power series."""
+    total = np.full(np.shape(x), coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total *= x
+        total += coefficient
+    return total
 
 
 def draw_polya_gamma(tilt: Array, rng: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Node, Plate, Variable
 from .clamped.factor import Clamped
+from .joined_labels import JoinedLabels
 from .missing.entries import Gaps
 
 __all__ = ["BoundModel"]
@@ -45,6 +46,8 @@ class BoundModel:
         Of observed vectors that are missing in part, which entries were observed.
     beliefs
         Of global variables, factors of an earlier fit, used instead of their priors.
+    joined
+        Known labels that meet in a term -> which combination of them each row has.
     """
 
     nodes: tuple[Node, ...]
@@ -58,6 +61,7 @@ class BoundModel:
     gaps: Mapping[Variable, Gaps] = field(default_factory=dict)
     known: Mapping[Variable, Clamped] = field(default_factory=dict)
     beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
+    joined: Mapping[frozenset[Node], JoinedLabels] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:

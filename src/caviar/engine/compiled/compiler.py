@@ -13,18 +13,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..._typing import Array
 from ...language import (
     Axis,
-    Categorical,
     Constant,
-    Data,
     Label,
     Node,
     Operand,
-    Plate,
     Term,
     Variable,
     base_terms_of,
@@ -35,15 +31,15 @@ from ...language import (
 from ...lazy.block_map import map_blocks
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import known_statistic, role_of
+from ..binding.known_statistics import known_statistic
 from ..binding.missing.values import OBSERVED
-from ..design.contraction import Contraction, Derivative, Factor
-from ..design.features import CONSTANT, Feature, FeatureTable, Source
-from ..design.keys import FeatureKey, StatisticKey, SumKey
-from ..local.gated import SwitchedFactor
+from ..design.contraction import Contraction, Derivative, Factor, Gather
+from ..design.features import FeatureTable, Source
+from ..design.keys import FeatureKey, StatisticKey
 from ..local.local_factor import LocalFactor
-from ..local.missing_vector import WHOLE
 from ..local.parts import LocalTerm, Part
+from .labels_that_meet import is_label_of_rows
+from .sums_over_rows import SumsOverRows, key_of
 
 __all__ = ["Compiled", "GlobalTerm", "compile_terms", "is_of"]
 
@@ -120,15 +116,7 @@ class _Compiler:
         self.bound = bound
         self.coordinates = coordinates
         self.data_axis = None if bound.data_plate is None else Axis(bound.data_plate)
-        self.factor_of: dict[Node, LocalFactor] = {
-            variable: factor for factor in factors for variable in factor.variables
-        }
-        self.sources: dict[Node, Source] = {}
-        self.features: dict[FeatureKey, Feature] = {}
-        self.parts: dict[Hashable, Part] = {}
-        self.local_terms: list[LocalTerm] = []
-        self.used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}
-        self.users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]] = {}
+        self.sums = SumsOverRows(bound, coordinates, factors)
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
         """Compile the terms of a variable's density; an operand of several terms is looked at once."""
@@ -188,14 +176,38 @@ class _Compiler:
                 return GlobalTerm(term.owner, whole)
             counted = Contraction(term.coefficient, factors, [*known, seen], term.axes, self.bound.size)
             return GlobalTerm(term.owner, counted, whole)
-        part = self._part(term, rows, locals_, [*[f.axes for f in factors], *[own for _, own in known]])
-        axes = self._off_rows(term.axes)
+        axes, gather = self.sums.off_rows(term.axes), None
+        joined = self._joined(rows, locals_)
+        others = [*[f.axes for f in factors], *[own for _, own in known]]
+        if joined is not None:
+            rows, gather = joined
+            others = [gather.axes(own) for own in others]
+            axes = gather.axes(axes)
+        part = self.sums.part(term, rows, locals_, others)
         if axes and (rows or locals_):
             # what is summed over inside a part is not summed over again
             summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
             axes = tuple([axis for axis in axes if axis not in summed])
         factors.append(part)
-        return GlobalTerm(term.owner, Contraction(term.coefficient, factors, known, axes, self.bound.size))
+        contraction = Contraction(term.coefficient, factors, known, axes, self.bound.size, gather)
+        return GlobalTerm(term.owner, contraction)
+
+    def _joined(self, rows: list[Operand], locals_: list[Operand]) -> tuple[list[Operand], Gather] | None:
+        """Return the known sides of a term with its labels as one, and how other operands are looked up by these.
+
+        None of a term with fewer than two labels, or with labels that choose for more than globals.
+        """
+        labels = [operand for operand in rows if is_label_of_rows(operand, self.bound)]
+        joined = self.bound.joined.get(frozenset(operand.node for operand in labels))
+        if joined is None or len(labels) != len(joined.labels):
+            return None
+        rest = [operand for operand in rows if operand not in labels]
+        chosen = {operand.axes[-1]: joined.labels[operand.node] for operand in labels}
+        if any(axis in chosen for operand in (*rest, *locals_) for axis in operand.axes):
+            return None
+        assert self.data_axis is not None
+        gather = Gather(Axis(joined.combinations), chosen)
+        return [*rest, Operand(joined, "one_hot", (self.data_axis, gather.axis))], gather
 
     def _seen_global(self, owner: Variable) -> tuple[Array, tuple[Axis, ...]] | None:
         """Return 1 for each repetition of a global variable that counts and 0 for the others; None if all do."""
@@ -227,173 +239,9 @@ class _Compiler:
             if is_known:
                 known = known_statistic(self.bound, self.coordinates, owner, operand)
             else:
-                factor = Factor(_key_of(operand), operand.axes)
+                factor = Factor(key_of(operand), operand.axes)
         side = sides[id(operand)] = _Side(is_known, factor, known)
         return side
-
-    def _source(self, owner: Variable, operand: Operand) -> Source:
-        node = operand.node
-        if node not in self.sources:
-            if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.bound.seen:
-                row_axis, seen = self._row_axis(node), self.bound.seen[node].shape
-                shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
-                return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
-            values, row_axis = self.bound.values[node], self._row_axis(node)
-            shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
-            reference = None
-            if isinstance(node, Variable):
-                reference = self.coordinates.of(node)
-            elif operand.slot is not None and operand.slot.role.moves:
-                moved = self.coordinates.of_known(owner, operand.slot)
-                own = self._off_rows(operand.axes[: len(node.plates)])
-                reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            has_gaps = node in self.bound.gaps
-            has_missing = has_gaps or node in self.bound.masks
-            self.sources[node] = Source(node, shape, reference, has_missing, issparse(values), has_gaps)
-        return self.sources[node]
-
-    def _row_axis(self, node: Node) -> int:
-        assert self.bound.data_plate is not None
-        return node.plates.index(self.bound.data_plate)
-
-    def _feature(self, owner: Variable, operand: Operand | None, summed: tuple[int, ...] = ()) -> Feature:
-        if operand is None:
-            return self.features.setdefault(CONSTANT.key, CONSTANT)
-        node = operand.node
-        role = None if isinstance(node, Variable) else role_of(self.bound, operand)
-        name = "" if role is None else role.name
-        known = self.features.get(FeatureKey(node.name, operand.statistic, name, summed))
-        if known is not None:
-            return known
-        source, n_labels = self._source(owner, operand), self._n_labels(operand)
-        feature = Feature(source, operand.statistic, role, n_labels, summed)
-        return self.features.setdefault(feature.key, feature)
-
-    def _n_labels(self, operand: Operand) -> int | None:
-        """Return the number of categories of an operand that is the one-hot of labels, else None."""
-        node = operand.node
-        is_labels = isinstance(node, Categorical) and operand.statistic == "x"
-        if is_labels or (isinstance(node, Data) and operand.slot is None):
-            return self.bound.size(operand.axes[-1])
-        return None
-
-    def _off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
-        return tuple([axis for axis in axes if axis is not self.data_axis])
-
-    def _local_operands(
-        self, owner: Variable, locals_: list[Operand]
-    ) -> list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]]:
-        """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
-        if owner in self.factor_of and owner in self.bound.values:
-            # a vector missing in part that nothing of its row gates
-            return [(self.factor_of[owner], StatisticKey(owner.name, WHOLE), ())]
-        if not locals_:
-            return []
-        by_factor: dict[LocalFactor, list[Operand]] = {}
-        for operand in locals_:
-            by_factor.setdefault(self.factor_of[operand.node], []).append(operand)
-        found = []
-        for factor, operands in by_factor.items():
-            if not isinstance(factor, SwitchedFactor):
-                (operand,) = operands
-                found.append((factor, _key_of(operand), self._off_rows(operand.axes)))
-                continue
-            gated = [op for op in operands if op.node is not factor.gate]
-            operand = gated[0] if gated else operands[0]
-            own = self._off_rows(operand.axes)
-            # a gated variable's statistic comes times the one-hot of the gate; summed over, where the term has no gate
-            axes = (factor.category, *own) if gated else own
-            found.append((factor, _key_of(operand), axes))
-        return found
-
-    def _part(
-        self,
-        term: Term,
-        rows: list[Operand],
-        locals_: list[Operand],
-        others: list[tuple[Axis, ...]],
-    ) -> Factor:
-        """Return the part of a term whose other operands have these axes."""
-        local = self._local_operands(term.owner, locals_)
-        if len(local) <= 1 and len(rows) <= 1:
-            factor, stat, stat_axes = local[0] if local else (None, None, ())
-            row_axes = self._off_rows(rows[0].axes) if rows else ()
-            if not any(axis in stat_axes for axis in row_axes):
-                summed = self._summed(rows[0], row_axes, others) if row_axes else ()
-                if summed:
-                    row_axes = tuple([axis for place, axis in enumerate(row_axes) if place not in summed])
-                return self._fused(
-                    term, rows[0] if rows else None, factor, stat, stat_axes + row_axes, summed
-                )
-        return self._unfused(term, rows, local, set().union(*others))
-
-    def _summed(
-        self, row: Operand, axes: tuple[Axis, ...], others: list[tuple[Axis, ...]]
-    ) -> tuple[int, ...]:
-        """Return the axes of a row's statistic that nothing else of the term has: by place."""
-        if self._n_labels(row) is not None or issparse(self.bound.values.get(row.node)):
-            return ()
-        return tuple(
-            place
-            for place, axis in enumerate(axes)
-            if isinstance(axis.of, Plate) and axes.count(axis) == 1 and not any(axis in own for own in others)
-        )
-
-    def _fused(
-        self,
-        term: Term,
-        row: Operand | None,
-        factor: LocalFactor | None,
-        stat: StatisticKey | None,
-        axes: tuple[Axis, ...],
-        summed: tuple[int, ...],
-    ) -> Factor:
-        feature = self._feature(term.owner, row, summed)
-        self.users.setdefault((factor, feature.key), set()).add(term.owner)
-        key = SumKey(() if stat is None else (stat,), feature.key)
-        part = self.parts.get(key)
-        if part is None:
-            self.used.setdefault(factor, {})[feature.key] = feature
-            own = () if factor is None or stat is None else factor.shapes[stat]
-            part = self.parts[key] = Part(key, own + feature.shape, factor, stat, feature)
-        return Factor(part.key, axes)
-
-    def _unfused(
-        self,
-        term: Term,
-        rows: list[Operand],
-        local: list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]],
-        elsewhere: set[Axis],
-    ) -> Factor:
-        assert self.data_axis is not None
-        factors = [Factor(stat, (*axes, self.data_axis)) for _, stat, axes in local]
-        by_key: dict[Hashable, Feature] = {}
-        for operand in rows:
-            feature = self._feature(term.owner, operand)
-            by_key[feature.key] = feature
-            factors.append(Factor(feature.key, (*self._off_rows(operand.axes), self.data_axis)))
-        sparse = None if local else _sparse_apart(factors, by_key, elsewhere)
-        if sparse is not None:
-            # its axis last
-            factors = [*(factor for factor in factors if factor is not sparse), sparse]
-        inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
-        kept = tuple(axis for axis in inside if axis in elsewhere)
-        # as many as there are already, so that no other sum has this number
-        key = SumKey(tuple(stat for _, stat, _ in local), None, 1 + len(self.local_terms))
-        part = Part(key, tuple(self.bound.size(axis) for axis in kept), None, None, None)
-        self.parts[key] = part
-        whole = Factor(key, kept)
-        if sparse is None:
-            contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.bound.size)
-            self.local_terms.append(LocalTerm(part, contraction, tuple(by_key.values()), not local))
-            return whole
-        of_rows = Factor(key, (*kept[:-1], self.data_axis))
-        summed = [axis for axis in inside if axis != kept[-1]]
-        contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.bound.size)
-        inside_keys = {factor.key for factor in factors[:-1]}
-        others = tuple(feature for key, feature in by_key.items() if key in inside_keys)
-        self.local_terms.append(LocalTerm(part, contraction, others, True, by_key[sparse.key]))
-        return whole
 
 
 def is_of(key: Hashable, variable: Variable) -> bool:
@@ -401,36 +249,11 @@ def is_of(key: Hashable, variable: Variable) -> bool:
     return isinstance(key, StatisticKey) and key.variable == variable.name
 
 
-def _key_of(operand: Operand) -> StatisticKey:
-    return StatisticKey(operand.node.name, operand.statistic)
-
-
 def _is_choice(term: Term, operand: Operand) -> bool:
     """Whether an operand is the label by which a term chooses, of a Categorical or known."""
     if operand.slot is not None or operand.node is term.owner:
         return False
     return operand.statistic == "one_hot" or (operand.statistic == "x" and isinstance(operand.node, Label))
-
-
-def _sparse_apart(
-    factors: Sequence[Factor], features: Mapping[Hashable, Feature], elsewhere: set[Axis]
-) -> Factor | None:
-    """Return a sparse factor among the known sides of a term whose columns stand in no other of them."""
-    for factor in factors:
-        if features[factor.key].is_sparse:
-            others = {axis for other in factors if other is not factor for axis in other.axes}
-            if factor.axes[0] in elsewhere - others:
-                return factor
-    return None
-
-
-def _over(wanted: Sequence[Axis], reference: Array, axes: Sequence[Axis]) -> Array:
-    """Return a reference over the wanted plate axes; it is the same all along those of its own that are left out."""
-    kept = reference[tuple(slice(None) if axis in wanted else 0 for axis in axes)]
-    present = [axis for axis in axes if axis in wanted]
-    order = [present.index(axis) for axis in wanted if axis in present]
-    turned = kept.transpose(*order, *range(len(order), kept.ndim))
-    return turned[tuple(slice(None) if axis in present else None for axis in wanted)]
 
 
 def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> Compiled:
@@ -442,14 +265,14 @@ def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence
     zero_terms = tuple(
         term for node in bound.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
     )
-    tables = {factor: FeatureTable(_ordered(used)) for factor, used in compiler.used.items()}
+    sums = compiler.sums
     return Compiled(
         terms,
-        compiler.parts,
-        tuple(compiler.local_terms),
-        tables,
-        {node: source for node, source in compiler.sources.items() if node in bound.values},
-        compiler.users,
+        sums.parts,
+        tuple(sums.local_terms),
+        sums.tables,
+        {node: source for node, source in sums.sources.items() if node in bound.values},
+        sums.users,
         zero_terms,
     )
 
@@ -477,16 +300,3 @@ class _AnyOf:
 
     def __call__(self, block: Array) -> bool:
         return bool(self.function(np.asarray(block, dtype=np.float64)).any())
-
-
-def _ordered(used: Mapping[FeatureKey, Feature]) -> list[Feature]:
-    """Return the features with each value before its squares, the constant first, those tallied last."""
-    return sorted(
-        used.values(),
-        key=lambda f: (
-            f.is_tallied,
-            f.source is not None,
-            "" if f.source is None else f.source.node.name,
-            f.statistic,
-        ),
-    )

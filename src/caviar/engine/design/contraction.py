@@ -6,18 +6,20 @@ the others: no automatic differentiation is needed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from copy import copy
+from dataclasses import dataclass
 from string import ascii_letters
 from typing import NamedTuple
 
 import numpy as np
 
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ...language import Axis
 from ...numerics.cached import cached_property
 
-__all__ = ["Contraction", "Factor"]
+__all__ = ["Contraction", "Factor", "Gather"]
 
 
 class Factor(NamedTuple):
@@ -25,6 +27,53 @@ class Factor(NamedTuple):
 
     key: Hashable
     axes: tuple[Axis, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Gather:
+    """Labels by which operands are looked up: an entry for each combination of labels that occurs.
+
+    Attributes
+    ----------
+    axis
+        Of the combinations.
+    labels
+        Axis that is looked up -> its label in each combination, (C,).
+    """
+
+    axis: Axis
+    labels: Mapping[Axis, AnyArray]
+
+    def axes(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
+        """Return axes with that of the combinations, as the last, in the place of those that are looked up."""
+        kept = tuple([axis for axis in axes if axis not in self.labels])
+        return kept if len(kept) == len(axes) else (*kept, self.axis)
+
+    def take(self, array: Array, axes: Sequence[Axis]) -> Array:
+        """Return an array over such axes, looked up."""
+        places = [place for place, axis in enumerate(axes) if axis in self.labels]
+        if not places:
+            return array
+        if array.ndim == 1:
+            return array.take(self.labels[axes[0]], mode="clip")
+        sizes = [array.shape[place] for place in places]
+        last = np.moveaxis(array, places, range(-len(places), 0))
+        labels = (self.labels[axes[place]] for place in places)
+        # along an axis of length one all are the same
+        return last[(..., *(own if n > 1 else 0 * own for own, n in zip(labels, sizes, strict=True)))]
+
+    def put(self, looked_up: Array, axes: Sequence[Axis], size: Callable[[Axis], int]) -> Array:
+        """Return the sums of what was looked up, (..., C), by label: an array over ``axes``."""
+        places = [place for place, axis in enumerate(axes) if axis in self.labels]
+        own = [axes[place] for place in places]
+        shape = tuple(size(axis) for axis in own)
+        labels = [self.labels[axis] for axis in own]
+        where = labels[0] if len(labels) == 1 else np.ravel_multi_index(labels, shape)
+        rows = looked_up.reshape(-1, looked_up.shape[-1])
+        total = np.empty((len(rows), math.prod(shape)))
+        for row, values in enumerate(rows):
+            total[row] = np.bincount(where, values, minlength=total.shape[1])
+        return np.moveaxis(total.reshape(*looked_up.shape[:-1], *shape), range(-len(places), 0), places)
 
 
 class Contraction:
@@ -42,6 +91,8 @@ class Contraction:
         Every axis that is summed over, each once. Those that no operand has multiply the coefficient by their size.
     size
         Returns the size of an axis.
+    gather
+        Labels by which operands are looked up, or None. ``axes`` have that of the combinations in the place of theirs.
     """
 
     def __init__(
@@ -51,10 +102,16 @@ class Contraction:
         constants: Sequence[tuple[Array, tuple[Axis, ...]]],
         axes: Sequence[Axis],
         size: Callable[[Axis], int],
+        gather: Gather | None = None,
     ) -> None:
         self.factors = tuple(factors)
         self.keys = [factor.key for factor in factors]
         self.size = size
+        self.gather = gather
+        if gather is not None:
+            constants = [(gather.take(array, own), gather.axes(own)) for array, own in constants]
+            factors = [Factor(factor.key, gather.axes(factor.axes)) for factor in factors]
+        self._looked_up = tuple(factors)
         arrays = [constant for constant in constants if constant[1]]
         of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
         if axes or arrays or of_factors:
@@ -98,13 +155,22 @@ class Contraction:
 
     @cached_property
     def _value_spec(self) -> str:
-        return self._spec(self.factors, ())
+        return self._spec(self._looked_up, ())
 
     def _spec(self, factors: Sequence[Factor], out: Sequence[Axis]) -> str:
         operands = [self._spell(factor.axes) for factor in factors]
         if self.constant_axes:
             operands.append(self._spell(self.constant_axes))
         return ",".join(operands) + "->" + self._spell(out)
+
+    def _arrays(self, positions: Sequence[int], arrays: Mapping[Hashable, Array]) -> list[Array]:
+        """Return the arrays of some operands, looked up by label where they are."""
+        if self.gather is None:
+            return [arrays[self.keys[position]] for position in positions]
+        return [
+            self.gather.take(arrays[self.keys[position]], self.factors[position].axes)
+            for position in positions
+        ]
 
     def _product(self, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
         """Return the constant times numbers, of a contraction that is scalar."""
@@ -128,7 +194,7 @@ class Contraction:
         """Return the contraction over all axes."""
         if self.is_scalar:
             return self._product(self.keys, arrays)
-        return float(self._contract(self._value_spec, [arrays[key] for key in self.keys]))
+        return float(self._contract(self._value_spec, self._arrays(range(len(self.keys)), arrays)))
 
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the sum of the sizes of all products that :meth:`value` adds up: its rounding goes with them."""
@@ -151,9 +217,10 @@ class Contraction:
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
         """Return the contraction over all axes but one, along which it is kept; None if no operand has that one."""
-        if axis not in self.constant_axes and all(axis not in factor.axes for factor in self.factors):
+        if axis not in self.constant_axes and all(axis not in factor.axes for factor in self._looked_up):
             return None
-        return self._contract(self._spec(self.factors, (axis,)), [arrays[key] for key in self.keys])
+        every = self._arrays(range(len(self.keys)), arrays)
+        return self._contract(self._spec(self._looked_up, (axis,)), every)
 
     def derivative(self, position: int) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``."""
@@ -168,8 +235,10 @@ class Derivative:
         self._keys = contraction.keys[:position] + contraction.keys[position + 1 :]
         if contraction.is_scalar:
             return
-        target = contraction.factors[position]
-        others = [f for i, f in enumerate(contraction.factors) if i != position]
+        self._target = contraction.factors[position]
+        target = contraction._looked_up[position]
+        self._others = [i for i in range(len(contraction.keys)) if i != position]
+        others = [contraction._looked_up[i] for i in self._others]
         present = {axis for factor in others for axis in factor.axes} | set(contraction.constant_axes)
         axes = tuple(dict.fromkeys(target.axes))
         self._spec = contraction._spec(others, [axis for axis in axes if axis in present])
@@ -184,9 +253,12 @@ class Derivative:
         """Return the derivative, with length-one axes where it does not vary."""
         if self._contraction.is_scalar:
             return np.float64(self._contraction._product(self._keys, arrays))  # type: ignore[return-value]
-        result = self._contraction._contract(self._spec, [arrays[key] for key in self._keys])
+        result = self._contraction._contract(self._spec, self._contraction._arrays(self._others, arrays))
         if not self._is_full:
             result = result[self._expand]
+        gather = self._contraction.gather
+        if gather is not None and any(axis in gather.labels for axis in self._target.axes):
+            result = gather.put(result, self._target.axes, self._contraction.size)
         if self._repeated is None:
             return result
         # of a trace, the sum over a repeated axis: zero off the diagonal

@@ -27,12 +27,12 @@ _TALLIED_BYTES = 16 << 20
 def block_rows(n_statistics: int, n_features: int, n_categories: int = 0) -> int:
     """Return the rows of a block for E local statistics and F features: a function of the model only.
 
-    Sums by label are made anew for each block, so a block has about as many rows as there are ``n_categories``, as far
-    as that does not cost much memory.
+    Sums by label are made anew for each block, so a block has about half as many rows as there are ``n_categories``, as
+    far as that does not cost much memory.
     """
     if n_categories:
         most = _TALLIED_BYTES // (8 * _STRIP * (n_statistics + n_features))
-        strips = max(min(max(n_categories // _STRIP, _MOST_STRIPS), most), _FEWEST_STRIPS)
+        strips = max(min(max(n_categories // 2 // _STRIP, _MOST_STRIPS), most), _FEWEST_STRIPS)
         return _STRIP * (strips if strips % 2 else strips - 1)
     # products are made in strips where those are small; a block that fills the cache costs fewer calls
     rows = _BLOCK_BYTES // (8 * (n_statistics + n_features))

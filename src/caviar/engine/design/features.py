@@ -345,5 +345,7 @@ class FeatureTable:
             elif feature.is_sum_of_squares and source.key in done:
                 values = done[source.key].reshape(-1, out.shape[-1])
                 np.einsum("ib,ib->b", values, values, out=out[0])
+            elif feature.n_labels and not source.shape and not source.has_missing:
+                np.copyto(out, block[source.key] == np.arange(feature.n_labels)[:, None])
             else:
                 out[...] = feature.of_block(block, out.shape[-1]).reshape(out.shape)

@@ -77,7 +77,7 @@ class _Labels(LookUp):
     def _labels(self, columns: Mapping[ColumnKey, AnyArray]) -> tuple[AnyArray, AnyArray | None]:
         """Return a block's labels, shape (G, B), and which were observed, or None if all were."""
         rows = columns[self.source.key]
-        labels = rows.reshape(len(rows), -1).T.astype(np.intp)
+        labels = rows.reshape(len(rows), -1).T.astype(np.intp, copy=False)
         if not self.source.has_missing:
             return labels, None
         return labels, columns[self.source.mask_key].reshape(len(rows), -1).T

@@ -224,6 +224,7 @@ def _part(bound: BoundModel, rows: slice) -> BoundModel:
         values={node: of(node, value) for node, value in bound.values.items()},
         masks={node: of(node, value) for node, value in bound.masks.items()},
         sizes={**bound.sizes, plate: n_rows},
+        joined={},
     )
 
 

@@ -42,12 +42,15 @@ class LocalFactor(ABC):
         Whether some of its repetitions have no observation below them, and must count nothing.
     label
         The Categorical among them, or None.
+    category
+        The axis of its categories, where it switches the other variables; None of other factors.
     certain
         Priors so certain that their terms lose digits: entropies are minus the divergence from them, and their terms
         are 0 in the objective. See :func:`~caviar.engine.compiled.stated_priors.certain_priors`.
     """
 
     label: Variable | None = None
+    category: Axis | None = None
 
     def __init__(
         self,

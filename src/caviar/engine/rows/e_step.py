@@ -119,9 +119,11 @@ class IndependentRows:
     @property
     def block_rows(self) -> int:
         """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
+        tables = self.compiled.tables.items()
+        n_categories = max((table.n_rows - table.n_dense for _, table in tables), default=0)
         sizes = [
-            block_rows(1 if factor is None else factor.n_rows, table.n_dense, table.n_rows - table.n_dense)
-            for factor, table in self.compiled.tables.items()
+            block_rows(1 if factor is None else factor.n_rows, table.n_dense, n_categories)
+            for factor, table in tables
         ]
         sizes += [own.block_rows for several in self.partial.values() for own in several]
         wide = [feature.n_rows for feature in self._contracted_features() if feature.is_sparse]

@@ -1,0 +1,273 @@
+"""The side of the rows: sums over the data plate that terms need, and the features they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..._typing import Array
+from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
+from ..binding.bound_model import BoundModel
+from ..binding.coordinates import Coordinates
+from ..binding.joined_labels import JoinedLabels
+from ..binding.known_statistics import role_of
+from ..binding.missing.values import OBSERVED
+from ..design.contraction import Contraction, Factor
+from ..design.features import CONSTANT, Feature, FeatureTable, Source
+from ..design.keys import FeatureKey, StatisticKey, SumKey
+from ..local.local_factor import LocalFactor
+from ..local.missing_vector import WHOLE
+from ..local.parts import LocalTerm, Part
+
+__all__ = ["SumsOverRows", "key_of"]
+
+
+class SumsOverRows:
+    """The sums over the data plate that terms need, found one after another.
+
+    Parameters
+    ----------
+    bound, coordinates
+        The model with its data, and the points that locations are measured from.
+    factors
+        Its local factors.
+
+    Attributes
+    ----------
+    parts
+        The sums by key.
+    local_terms
+        Those that are contracted on their own.
+    sources
+        The known arrays along the data plate.
+    users
+        (local factor or None, key of a feature) -> the variables in whose terms the feature stands there.
+    """
+
+    def __init__(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> None:
+        self.bound = bound
+        self.coordinates = coordinates
+        self.data_axis = None if bound.data_plate is None else Axis(bound.data_plate)
+        self.parts: dict[Hashable, Part] = {}
+        self.local_terms: list[LocalTerm] = []
+        self.sources: dict[Node, Source] = {}
+        self.users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]] = {}
+        self._factor_of: dict[Node, LocalFactor] = {
+            variable: factor for factor in factors for variable in factor.variables
+        }
+        self._features: dict[FeatureKey, Feature] = {}
+        self._used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}
+
+    @property
+    def tables(self) -> dict[LocalFactor | None, FeatureTable]:
+        """Local factor -> features of its matrix product; None -> those of the sums without local variables."""
+        return {factor: FeatureTable(_ordered(used)) for factor, used in self._used.items()}
+
+    def part(
+        self,
+        term: Term,
+        rows: list[Operand],
+        locals_: list[Operand],
+        others: list[tuple[Axis, ...]],
+    ) -> Factor:
+        """Return the part of a term whose other operands have these axes."""
+        local = self._local_operands(term.owner, locals_)
+        if len(local) <= 1 and len(rows) <= 1:
+            factor, stat, stat_axes = local[0] if local else (None, None, ())
+            row_axes = self.off_rows(rows[0].axes) if rows else ()
+            if not any(axis in stat_axes for axis in row_axes):
+                summed = self._summed(rows[0], row_axes, others) if row_axes else ()
+                if summed:
+                    row_axes = tuple([axis for place, axis in enumerate(row_axes) if place not in summed])
+                return self._fused(
+                    term, rows[0] if rows else None, factor, stat, stat_axes + row_axes, summed
+                )
+        return self._unfused(term, rows, local, set().union(*others))
+
+    def _source(self, owner: Variable, operand: Operand) -> Source:
+        node = operand.node
+        if node not in self.sources:
+            if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.bound.seen:
+                row_axis, seen = self._row_axis(node), self.bound.seen[node].shape
+                shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
+                return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
+            if isinstance(node, JoinedLabels):
+                return self.sources.setdefault(node, Source(node, (), None))
+            values, row_axis = self.bound.values[node], self._row_axis(node)
+            shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
+            reference = None
+            if isinstance(node, Variable):
+                reference = self.coordinates.of(node)
+            elif operand.slot is not None and operand.slot.role.moves:
+                moved = self.coordinates.of_known(owner, operand.slot)
+                own = self.off_rows(operand.axes[: len(node.plates)])
+                reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
+            has_gaps = node in self.bound.gaps
+            has_missing = has_gaps or node in self.bound.masks
+            self.sources[node] = Source(node, shape, reference, has_missing, issparse(values), has_gaps)
+        return self.sources[node]
+
+    def _row_axis(self, node: Node) -> int:
+        assert self.bound.data_plate is not None
+        return node.plates.index(self.bound.data_plate)
+
+    def _feature(self, owner: Variable, operand: Operand | None, summed: tuple[int, ...] = ()) -> Feature:
+        if operand is None:
+            return self._features.setdefault(CONSTANT.key, CONSTANT)
+        node = operand.node
+        role = None if isinstance(node, Variable) else role_of(self.bound, operand)
+        name = "" if role is None else role.name
+        known = self._features.get(FeatureKey(node.name, operand.statistic, name, summed))
+        if known is not None:
+            return known
+        source, n_labels = self._source(owner, operand), self._n_labels(operand)
+        feature = Feature(source, operand.statistic, role, n_labels, summed)
+        return self._features.setdefault(feature.key, feature)
+
+    def _n_labels(self, operand: Operand) -> int | None:
+        """Return the number of categories of an operand that is the one-hot of labels, else None."""
+        node = operand.node
+        is_labels = isinstance(node, Categorical) and operand.statistic == "x"
+        if is_labels or (isinstance(node, Data) and operand.slot is None):
+            return self.bound.size(operand.axes[-1])
+        return None
+
+    def off_rows(self, axes: Sequence[Axis]) -> tuple[Axis, ...]:
+        """Return axes without the data plate."""
+        return tuple([axis for axis in axes if axis is not self.data_axis])
+
+    def _local_operands(
+        self, owner: Variable, locals_: list[Operand]
+    ) -> list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]]:
+        """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
+        if owner in self._factor_of and owner in self.bound.values:
+            # a vector missing in part that nothing of its row gates
+            return [(self._factor_of[owner], StatisticKey(owner.name, WHOLE), ())]
+        if not locals_:
+            return []
+        by_factor: dict[LocalFactor, list[Operand]] = {}
+        for operand in locals_:
+            by_factor.setdefault(self._factor_of[operand.node], []).append(operand)
+        found = []
+        for factor, operands in by_factor.items():
+            if factor.category is None:
+                (operand,) = operands
+                found.append((factor, key_of(operand), self.off_rows(operand.axes)))
+                continue
+            gated = [op for op in operands if op.node is not factor.label]
+            operand = gated[0] if gated else operands[0]
+            own = self.off_rows(operand.axes)
+            # a gated variable's statistic comes times the one-hot of the gate; summed over, where the term has no gate
+            axes = (factor.category, *own) if gated else own
+            found.append((factor, key_of(operand), axes))
+        return found
+
+    def _summed(
+        self, row: Operand, axes: tuple[Axis, ...], others: list[tuple[Axis, ...]]
+    ) -> tuple[int, ...]:
+        """Return the axes of a row's statistic that nothing else of the term has: by place."""
+        if self._n_labels(row) is not None or issparse(self.bound.values.get(row.node)):
+            return ()
+        return tuple(
+            place
+            for place, axis in enumerate(axes)
+            if isinstance(axis.of, Plate) and axes.count(axis) == 1 and not any(axis in own for own in others)
+        )
+
+    def _fused(
+        self,
+        term: Term,
+        row: Operand | None,
+        factor: LocalFactor | None,
+        stat: StatisticKey | None,
+        axes: tuple[Axis, ...],
+        summed: tuple[int, ...],
+    ) -> Factor:
+        feature = self._feature(term.owner, row, summed)
+        self.users.setdefault((factor, feature.key), set()).add(term.owner)
+        key = SumKey(() if stat is None else (stat,), feature.key)
+        part = self.parts.get(key)
+        if part is None:
+            self._used.setdefault(factor, {})[feature.key] = feature
+            own = () if factor is None or stat is None else factor.shapes[stat]
+            part = self.parts[key] = Part(key, own + feature.shape, factor, stat, feature)
+        return Factor(part.key, axes)
+
+    def _unfused(
+        self,
+        term: Term,
+        rows: list[Operand],
+        local: list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]],
+        elsewhere: set[Axis],
+    ) -> Factor:
+        assert self.data_axis is not None
+        factors = [Factor(stat, (*axes, self.data_axis)) for _, stat, axes in local]
+        by_key: dict[Hashable, Feature] = {}
+        for operand in rows:
+            feature = self._feature(term.owner, operand)
+            by_key[feature.key] = feature
+            factors.append(Factor(feature.key, (*self.off_rows(operand.axes), self.data_axis)))
+        looked_up = _looked_up_apart(factors, by_key, elsewhere)
+        if looked_up is not None:
+            # its axis last
+            factors = [*(factor for factor in factors if factor is not looked_up), looked_up]
+        inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
+        kept = tuple(axis for axis in inside if axis in elsewhere)
+        # as many as there are already, so that no other sum has this number
+        key = SumKey(tuple(stat for _, stat, _ in local), None, 1 + len(self.local_terms))
+        part = Part(key, tuple(self.bound.size(axis) for axis in kept), None, None, None)
+        self.parts[key] = part
+        whole = Factor(key, kept)
+        if looked_up is None:
+            contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.bound.size)
+            self.local_terms.append(LocalTerm(part, contraction, tuple(by_key.values()), not local))
+            return whole
+        of_rows = Factor(key, (*kept[:-1], self.data_axis))
+        summed = [axis for axis in inside if axis != kept[-1]]
+        contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.bound.size)
+        inside_keys = {factor.key for factor in factors[:-1]}
+        others = tuple(feature for key, feature in by_key.items() if key in inside_keys)
+        self.local_terms.append(LocalTerm(part, contraction, others, not local, by_key[looked_up.key]))
+        return whole
+
+
+def key_of(operand: Operand) -> StatisticKey:
+    """Return what the expected statistic of an operand is found by."""
+    return StatisticKey(operand.node.name, operand.statistic)
+
+
+def _looked_up_apart(
+    factors: Sequence[Factor], features: Mapping[Hashable, Feature], elsewhere: set[Axis]
+) -> Factor | None:
+    """Return what is looked up among the sides of a term of the rows: its columns stand in no other of them."""
+    for factor in factors:
+        feature = features.get(factor.key)
+        if feature is not None and (feature.is_sparse or (feature.n_labels and len(factor.axes) == 2)):
+            others = {axis for other in factors if other is not factor for axis in other.axes}
+            if factor.axes[0] in elsewhere - others:
+                return factor
+    return None
+
+
+def _over(wanted: Sequence[Axis], reference: Array, axes: Sequence[Axis]) -> Array:
+    """Return a reference over the wanted plate axes; it is the same all along those of its own that are left out."""
+    kept = reference[tuple(slice(None) if axis in wanted else 0 for axis in axes)]
+    present = [axis for axis in axes if axis in wanted]
+    order = [present.index(axis) for axis in wanted if axis in present]
+    turned = kept.transpose(*order, *range(len(order), kept.ndim))
+    return turned[tuple(slice(None) if axis in present else None for axis in wanted)]
+
+
+def _ordered(used: Mapping[FeatureKey, Feature]) -> list[Feature]:
+    """Return the features with each value before its squares, the constant first, those tallied last."""
+    return sorted(
+        used.values(),
+        key=lambda f: (
+            f.is_tallied,
+            f.source is not None,
+            "" if f.source is None else f.source.node.name,
+            f.statistic,
+        ),
+    )
