@@ -13,7 +13,7 @@ from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.ascent.status import Status
 from caviar.engine.rows.device.device_pass import DevicePass
 from caviar.engine.rows.device.layout import layout_of
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import Precision, RowMap
 from caviar.engine.rows.tasks import InferBlocks, rows_at
 from caviar.execution.array_libraries import library_of
 from device.devices import hard, reached, strict, sums
@@ -64,9 +64,8 @@ def start(kind, form="full", n_iter=1):
 def rough_sums(problem, q, source, device):
     """Return the sums of a pass that need not be exact."""
     with device.session():
-        passes = Passes(source, device)
-        assert passes.is_rough
-        return passes.summarize(problem.rows, problem.rows.coefficients(statistics_of(problem, q)))
+        rows = RowMap(problem.rows, source, device, Precision.SINGLE)
+        return rows.summary(problem.rows.coefficients(statistics_of(problem, q)))
 
 
 def single_block(problem, q, source):
@@ -183,15 +182,15 @@ def test_a_fall_in_float32_is_asked_again_in_float64():
 def test_what_goes_wrong_in_float32_is_asked_again_in_float64(goes_wrong, monkeypatch):
     step, rough = loop._step, []
 
-    def failing(state, passes, memory, change):
-        if rough or passes.is_rough:
+    def failing(state, memory, change):
+        if rough or state.rows.is_single:
             # after the trials of starts, which are in float64
-            rough.append(passes.is_rough)
+            rough.append(state.rows.is_single)
         if len(rough) != 3:
-            return step(state, passes, memory, change)
+            return step(state, memory, change)
         if goes_wrong == "improper":
             raise cv.ImproperError("a parameter left its domain")
-        return (*step(state, passes, memory, change)[:2], Status.FELL)
+        return (*step(state, memory, change)[:2], Status.FELL)
 
     data = CASES["joint"].draw(np.random.default_rng(3), 2000)
     here = CASES["joint"].fit(data)

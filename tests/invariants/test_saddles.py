@@ -265,9 +265,9 @@ def test_of_many_rows_some_are_looked_at(schedule, monkeypatch):
     model = cv.models.gaussian_mixture(1, 3)
     sizes = []
 
-    def counted(response: Any, state: Any, passes: Any) -> None:
-        prepare(response, state, passes)
-        sizes.append(response._passes.source.n_rows)
+    def counted(response: Any, state: Any) -> None:
+        prepare(response, state)
+        sizes.append(response._rows.source.n_rows)
 
     prepare = saddles._Response.__init__
     monkeypatch.setattr(saddles._Response, "__init__", counted)

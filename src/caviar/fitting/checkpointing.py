@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedules.schedule import Schedule
 from ..engine.checkpoint.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
 from ..engine.checkpoint.states import plain_moment, plain_result, restored_moment, restored_result
-from ..engine.rows.row_map import Passes
+from ..engine.rows.row_map import RowMap
 from ..engine.starts.restarts import Ends
 from ..language import Node
 from ..numerics.blas import arithmetic
@@ -36,7 +37,7 @@ log = logging.getLogger("caviar.checkpoint")
 _LARGEST_SHARE = 0.05
 """Of the time, that writing takes; then checkpoints are written less often than they were asked for."""
 
-_LAYOUT = 2
+_LAYOUT = 3
 """What a checkpoint holds and under which keys: another number where that changes."""
 
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
@@ -341,7 +342,7 @@ class FileKeeper:
         Of what is kept; what is there is gone on from.
     belongs
         What tells this fit from others, in words and fingerprints.
-    problem
+    problem, rows
         Of its model and data.
     seed
         Of the starts, or None: then that of the file, or a new one, which the file keeps.
@@ -354,7 +355,9 @@ class FileKeeper:
         If it cannot be written.
     """
 
-    def __init__(self, place: Place, belongs: Mapping[str, Any], problem: Problem, seed: Any) -> None:
+    def __init__(
+        self, place: Place, belongs: Mapping[str, Any], problem: Problem, rows: RowMap, seed: Any
+    ) -> None:
         self._place, self._path, self._belongs = place, place.path, dict(belongs)
         self.ends = Ends()
         self.moment: Moment | Walk | None = None
@@ -368,7 +371,7 @@ class FileKeeper:
             place.begin(self._document)
             self._is_written = True
         else:
-            self._go_on(document, problem)
+            self._go_on(document, problem, rows)
 
     def _matched(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a checkpoint if it belongs to this fit."""
@@ -414,7 +417,7 @@ class FileKeeper:
                 stacklevel=2,
             )
 
-    def _go_on(self, document: Mapping[str, Any], problem: Problem) -> None:
+    def _go_on(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> None:
         try:
             ends, best = document["ends"], document["ends"]["best"]
             self.ends = Ends(
@@ -425,7 +428,7 @@ class FileKeeper:
                 tuple(np.asarray(trace, dtype=np.float64) for trace in ends.get("traces", ())),
             )
             if document["moment"] is not None:
-                self.moment = restored_moment(document["moment"], problem)
+                self.moment = restored_moment(document["moment"], problem, rows)
         except _MISFITS as error:
             raise CheckpointError(
                 f"{self._path} is a damaged checkpoint: {type(error).__name__}: {error}. {REMEDY}"
@@ -483,6 +486,7 @@ def keeper_of(
     every: float,
     belongs: Mapping[str, Any],
     problem: Problem,
+    rows: RowMap,
     seed: Any,
 ) -> Keeper:
     """Return what keeps where a fit stands: a file at ``path``, the place of one of several fits, or nothing.
@@ -498,7 +502,7 @@ def keeper_of(
     if path is None:
         return NoKeeper(seed)
     place = path if isinstance(path, _PlaceOfOne) else OneFit(path, every)
-    return FileKeeper(place, belongs, problem, seed)
+    return FileKeeper(place, belongs, problem, rows, seed)
 
 
 def check_seconds(every: float) -> None:
@@ -525,7 +529,7 @@ def flushing(keeper: Keeper) -> Iterator[None]:
 def fingerprints(
     nodes: Sequence[Node],
     problem: Problem,
-    passes: Passes,
+    passes: RowMap,
     init: Any,
     seed: Any,
     settings: Settings,
@@ -570,9 +574,7 @@ def _described_seed(seed: Any) -> str | int | None:
 
 
 def _fresh_entropy() -> int:
-    entropy = np.random.SeedSequence().entropy
-    assert isinstance(entropy, int)
-    return entropy
+    return secrets.randbits(128)
 
 
 def _difference(name: str, theirs: Any, ours: Any) -> str:

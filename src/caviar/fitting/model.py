@@ -28,7 +28,7 @@ from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.design.keys import ColumnKey
 from ..engine.rows.executor import Executor
-from ..engine.rows.row_map import Passes
+from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
 from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
@@ -236,8 +236,8 @@ class Model:
         if prior is not None:
             problem = problem.believing(self._beliefs(prior, problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
-        passes = Passes(rows_of(bound), as_executor(executor))
-        passes.check(problem.rows)
+        passes = RowMap(problem.rows, rows_of(bound), as_executor(executor))
+        passes.executor.check(problem.rows)
         refuse_impossible(problem, passes.source)
         schedule = as_schedule(schedule)
         settings = Settings(
@@ -255,7 +255,7 @@ class Model:
             "order": None if order is None else list(order),
         }
         with terminating(checkpoint):
-            keeper = keeper_of(checkpoint, checkpoint_every, belongs, problem, seed)
+            keeper = keeper_of(checkpoint, checkpoint_every, belongs, problem, passes, seed)
             ends = self._restarts(problem, passes, init, keeper, settings, progress, schedule)
         best = ends.best
         assert best is not None
@@ -281,7 +281,7 @@ class Model:
             self._marks(passes, prior),
         )
 
-    def _marks(self, passes: Passes, prior: Posterior | None) -> RowMarks | None:
+    def _marks(self, passes: RowMap, prior: Posterior | None) -> RowMarks | None:
         """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
         found = marks_of(self._row_names, passes.source)
         if prior is None or found is None:
@@ -403,7 +403,7 @@ class Model:
     def _restarts(
         self,
         problem: Problem,
-        passes: Passes,
+        passes: RowMap,
         init: str | Mapping[str, Any],
         keeper: Keeper,
         settings: Settings,
@@ -413,7 +413,7 @@ class Model:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
         ends = keeper.ends
         with passes.executor.session(), reporter(progress) as callback, flushing(keeper):
-            passes.reach()
+            passes.executor.reach()
             for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
@@ -442,7 +442,7 @@ class Model:
     def _ascend(
         self,
         problem: Problem,
-        passes: Passes,
+        passes: RowMap,
         init: str | Mapping[str, Any],
         seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
@@ -458,7 +458,7 @@ class Model:
 
         by_steps = schedule if isinstance(schedule, Stochastic) else None
         if isinstance(moment, Walk) and by_steps is not None:
-            return wander_on(settings, by_steps, moment, passes, rng)
+            return wander_on(settings, by_steps, moment, rng)
         if isinstance(moment, Moment):
             return ascend(settings, moment.state.problem, moment.state.q, passes, moment)
         if isinstance(init, Mapping):
@@ -468,10 +468,10 @@ class Model:
         elif isinstance(init, str) and init == "auto":
             begun = from_data(problem)
             problem, q = begun.start
-            is_exact = by_steps is None and not (settings.n_batches or passes.is_rough)
+            is_exact = by_steps is None and not (settings.n_batches or passes.executor.is_single)
             if begun.moment is not None and is_exact:
-                memory = begun.moment.memory if settings.moves_further else None
-                return ascend(settings, problem, q, passes, replace(begun.moment, memory=memory))
+                raced = begun.moment.over(passes, moves=settings.moves_further)
+                return ascend(settings, problem, q, passes, raced)
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         if by_steps is not None and problem.factors:
@@ -490,15 +490,15 @@ class _Evaluator:
     data_plate: Plate | None = None
     prior: Beliefs | None = None
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and its passes."""
         bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
-        return problem, Passes(rows_of(bound), Threads())
+        return problem, RowMap(problem.rows, rows_of(bound), Threads())
 
-    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for data with every global a point mass, and its passes."""
         names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
         return replace(self, point=tuple(names)).bind(data, sample_weight)
@@ -543,7 +543,7 @@ def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
     return _MAX_PASSES if isinstance(schedule, Stochastic) else _MAX_ITER
 
 
-def _sample(passes: Passes) -> Sample:
+def _sample(passes: RowMap) -> Sample:
     return sample_of(passes.source) if passes.source.n_rows else Sample({}, np.empty(0))
 
 

@@ -14,7 +14,7 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
 from ..binding.coordinates import refuse_far_priors
-from ..rows.row_map import Passes
+from ..rows.row_map import Precision, RowMap
 from .acceleration import Memory
 from .beliefs import beliefs_of_points
 from .collapse import has_collapsed
@@ -134,54 +134,38 @@ class Settings:
 
 
 def ascend(
-    settings: Settings, problem: Problem, q: Factors, passes: Passes, resumed: Moment | None = None
+    settings: Settings, problem: Problem, q: Factors, rows: RowMap, resumed: Moment | None = None
 ) -> Result:
     """Return where coordinate ascent ends from these global factors, or from where an earlier one stood.
 
     The objective is computed after every single update, so that one which lowers it is caught and named; a
     fall never counts as convergence. The returned factors are those of the returned objective.
     """
-    moment = (
-        first_moment(settings, problem, q, passes) if resumed is None else _resumed(settings, resumed, passes)
-    )
-    moment = _iterations(settings, moment, passes)
+    moment = first_moment(settings, problem, q, rows) if resumed is None else resumed
+    moment = further(settings, moment)
     if moment.status is Status.INTERRUPTED:
-        return _result(moment, passes, Status.INTERRUPTED)
+        return _result(moment, Status.INTERRUPTED)
     try:
-        return _ended(settings, moment, passes)
+        return _ended(settings, moment)
     except KeyboardInterrupt:
-        return _result(_refined(settings, moment, passes), passes, Status.INTERRUPTED)
+        return _result(_refined(settings, moment), Status.INTERRUPTED)
 
 
-def further(settings: Settings, moment: Moment, passes: Passes) -> Moment:
+def further(settings: Settings, moment: Moment) -> Moment:
     """Return the moment after the last iteration of an ascent that goes on from an earlier one.
 
     Its status is None where more iterations may follow.
     """
-    return _iterations(settings, _resumed(settings, moment, passes), passes)
-
-
-def _resumed(settings: Settings, moment: Moment, passes: Passes) -> Moment:
-    """Have the passes go on from a moment; return it."""
-    passes.forget()
-    passes.memoize(settings.n_batches)
-    passes.go_on(moment.state.problem.rows, moment.kept)
-    # whether the earlier one was in float32 still is not known
-    passes.refine()
-    return moment
-
-
-def _iterations(settings: Settings, moment: Moment, passes: Passes) -> Moment:
-    """Return the moment after the last iteration."""
-    per_row = passes.source.total_weight if moment.state.problem.bound.data_plate is not None else 1.0
+    bound, rows = moment.state.problem.bound, moment.state.rows
+    per_row = rows.source.total_weight if bound.data_plate is not None else 1.0
     trace = moment.trace
     try:
         record(settings, moment)
         while moment.status is None and moment.n_iter < settings.max_iter:
-            after, memory, visits, stopped = _iterated(settings, moment, passes)
-            if passes.is_rough and (after is None or stopped is not None):
+            after, memory, visits, stopped = _iterated(settings, moment)
+            if moment.state.rows.is_single and (after is None or stopped is not None):
                 # in float32; what it means is asked again in float64
-                moment = _refined(settings, moment, passes)
+                moment = _refined(settings, moment)
                 trace = moment.trace
                 continue
             if after is None:
@@ -191,20 +175,19 @@ def _iterations(settings: Settings, moment: Moment, passes: Passes) -> Moment:
             change = (after.elbo - moment.state.elbo) / per_row
             trace.append(after.elbo)
             memory, settled = _judged(settings, memory, change)
-            if settled is not None and passes.settle(after.problem.rows):
-                # local factors that begin anew stop short of their optimum alike in each pass
-                settled = None
+            if settled is not None:
+                # local factors that restart from scratch stop short of their optimum alike in each pass
+                settled = None if after.restarts_cold else settled
+                after = replace(after, is_fresh=False)
             why = stopped or settled
-            moment = Moment(
-                after, trace, len(trace) - 1, change, memory, passes.kept(), visits, why, moment.saddles
-            )
-            if passes.is_rough and change < settings.tol:
+            moment = Moment(after, trace, len(trace) - 1, change, memory, visits, why, moment.saddles)
+            if after.rows.is_single and change < settings.tol:
                 # sums in float32 are as far as they lead: the end of a fit is in float64
-                moment = _refined(settings, moment, passes)
+                moment = _refined(settings, moment)
                 trace = moment.trace
             if moment.status is Status.CONVERGED:
                 settled = moment
-                moment = _away_from_saddle(settings, settled, passes, settings.tol * per_row)
+                moment = _away_from_saddle(settings, settled, settings.tol * per_row)
                 trace = moment.trace
                 if moment.n_iter > settled.n_iter:
                     change = (moment.state.elbo - settled.state.elbo) / per_row
@@ -214,17 +197,17 @@ def _iterations(settings: Settings, moment: Moment, passes: Passes) -> Moment:
                 record(settings, moment)
         return moment
     except KeyboardInterrupt:
-        return replace(_refined(settings, moment, passes), status=Status.INTERRUPTED)
+        return replace(_refined(settings, moment), status=Status.INTERRUPTED)
 
 
-def _away_from_saddle(settings: Settings, moment: Moment, passes: Passes, least: float) -> Moment:
+def _away_from_saddle(settings: Settings, moment: Moment, least: float) -> Moment:
     """Return the moment after one more iteration, away from the saddle point that a fit has settled at.
 
     It is the moment as it is where there is none, and one that has not settled where no iteration is left.
     """
     if moment.saddles >= settings.most_saddles:
         return moment
-    found = beyond_saddle(moment.state, passes, least, moment.saddles)
+    found = beyond_saddle(moment.state, least, moment.saddles)
     if found is None:
         return moment
     if moment.n_iter >= settings.max_iter:
@@ -238,44 +221,42 @@ def _away_from_saddle(settings: Settings, moment: Moment, passes: Passes, least:
         moment.n_iter + 1,
         np.inf,
         Memory() if settings.moves_further else None,
-        passes.kept(),
         saddles=moment.saddles + 1,
     )
 
 
-def _ended(settings: Settings, moment: Moment, passes: Passes) -> Result:
+def _ended(settings: Settings, moment: Moment) -> Result:
     """Return the result after the last iteration; local factors that are those of earlier visits get their optimum."""
     status = moment.status or Status.MAX_ITER
-    moment = _refined(settings, moment, passes)
+    moment = _refined(settings, moment)
     if not settings.n_batches or status not in (Status.CONVERGED, Status.MAX_ITER, Status.STOPPED):
-        return _result(moment, passes, status)
-    state = with_optimal_locals(moment.state, passes)
-    return _result(replace(moment, state=state, objectives=[*moment.trace[:-1], state.elbo]), passes, status)
+        return _result(moment, status)
+    state = with_optimal_locals(moment.state)
+    return _result(replace(moment, state=state, objectives=[*moment.trace[:-1], state.elbo]), status)
 
 
-def _result(moment: Moment, passes: Passes, status: Status) -> Result:
+def _result(moment: Moment, status: Status) -> Result:
     """Return the result that a moment is: the globals were updated once an iteration, or once for each batch in it."""
-    n_updates = moment.n_iter * max(1, passes.n_batches(moment.state.problem.rows))
+    n_updates = moment.n_iter * max(1, moment.state.rows.n_batches_made)
     return result_of(moment.state, moment.trace, status, n_updates)
 
 
-def _refined(settings: Settings, moment: Moment, passes: Passes) -> Moment:
+def _refined(settings: Settings, moment: Moment) -> Moment:
     """Return the moment with the rows in float64, where the trace then ends; as it is if they are that already."""
-    if not passes.refine():
+    if not moment.state.rows.is_single:
         return moment
-    state = with_optimal_locals(moment.state, passes)
+    state = with_optimal_locals(replace(moment.state, rows=moment.state.rows.in_double()))
     memory = Memory() if settings.moves_further else None
     trace = [*moment.trace[:-1], state.elbo]
-    return Moment(state, trace, moment.n_iter, np.inf, memory, passes.kept(), saddles=moment.saddles)
+    return Moment(state, trace, moment.n_iter, np.inf, memory, saddles=moment.saddles)
 
 
-def first_moment(settings: Settings, problem: Problem, q: Factors, passes: Passes) -> Moment:
+def first_moment(settings: Settings, problem: Problem, q: Factors, rows: RowMap) -> Moment:
     """Return the moment before the first iteration: after a pass with the global factors of a start."""
-    passes.forget()
-    passes.memoize(settings.n_batches)
-    state = begin(problem, q, passes)
+    precision = Precision.SINGLE if rows.executor.is_single else Precision.DOUBLE
+    state = begin(problem, q, replace(rows, precision=precision, n_batches=settings.n_batches))
     memory = Memory() if settings.moves_further else None
-    return Moment(state, [state.elbo], 0, np.inf, memory, passes.kept())
+    return Moment(state, [state.elbo], 0, np.inf, memory)
 
 
 def _judged(settings: Settings, memory: Memory | None, change: float) -> tuple[Memory | None, Status | None]:
@@ -336,36 +317,35 @@ def _lost(state: State) -> tuple[str, float]:
 
 
 def _iterated(
-    settings: Settings, moment: Moment, passes: Passes
+    settings: Settings, moment: Moment
 ) -> tuple[State | None, Memory | None, Visits, Status | None]:
     """Return the state after an iteration, None if it is not finite, what is remembered, and the reason to stop."""
     try:
         if settings.n_batches:
-            after, visits, stopped = _step_by_batches(settings, moment, passes)
+            after, visits, stopped = _step_by_batches(settings, moment)
             return after, None, visits, stopped
-        after, memory, stopped = _step(moment.state, passes, moment.memory, moment.change)
+        after, memory, stopped = _step(moment.state, moment.memory, moment.change)
     except ImproperError:
-        if not passes.is_rough:
+        if not moment.state.rows.is_single:
             raise
         return None, None, moment.visits, None
     return after, memory, moment.visits, stopped
 
 
-def _step_by_batches(
-    settings: Settings, moment: Moment, passes: Passes
-) -> tuple[State | None, Visits, Status | None]:
+def _step_by_batches(settings: Settings, moment: Moment) -> tuple[State | None, Visits, Status | None]:
     """Return the state after a visit to each batch, None if it is not finite, the visits, and the reason to stop."""
     state, now, last_time = moment.state, moment.visits.now, dict(moment.visits.last_time)
 
     def visit(state: State, batch: int) -> tuple[State, None]:
         nonlocal now
-        before, earlier = now or updated(state, passes), last_time.get(batch)
+        before, half = (state, now) if now is not None else updated(state)
+        earlier = last_time.get(batch)
         if settings.accelerate:
-            last_time[batch] = Visit(before.after.problem, before.after.natural)
-        now = advance_by_batch(before, passes, batch, earlier)
-        return now.after, None
+            last_time[batch] = Visit(before.problem, before.natural)
+        after, now = advance_by_batch(before, half, batch, earlier)
+        return after, None
 
-    for batch in range(passes.n_batches(state.problem.rows)):
+    for batch in range(state.rows.n_batches_made):
         after, _, stopped = _checked(state, lambda state, batch=batch: visit(state, batch))
         if after is None or stopped is not None:
             return after, Visits(now, last_time), stopped
@@ -374,10 +354,10 @@ def _step_by_batches(
 
 
 def _step(
-    state: State, passes: Passes, memory: Memory | None, change: float
+    state: State, memory: Memory | None, change: float
 ) -> tuple[State | None, Memory | None, Status | None]:
     """Return the next state, None if it has no finite numbers, the memory, and the reason to stop, if there is one."""
-    return _checked(state, lambda state: advance(state, passes, memory, change))
+    return _checked(state, lambda state: advance(state, memory, change))
 
 
 def _checked(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..._typing import Statistics
 from ...language import Variable
-from ..rows.row_map import Kept
+from ..rows.row_map import RowMap
 from .acceleration import Memory
 from .problem import Factors, Problem
-from .state import State, Updated, Visit
+from .state import HalfStep, State, Visit
 from .status import Status
 
 __all__ = ["Moment", "Visits", "Walk"]
@@ -24,12 +24,12 @@ class Visits:
     Attributes
     ----------
     now
-        The state with its globals updated; None before the first visit.
+        What a look at the rows needs of the state, whose globals are updated; None before the first visit.
     last_time
         Number of a batch -> the last visit to it, where moves beyond the updates are tried.
     """
 
-    now: Updated | None = None
+    now: HalfStep | None = None
     last_time: Mapping[int, Visit] = field(default_factory=dict)
 
 
@@ -50,8 +50,6 @@ class Moment:
         By how much the last iteration raised the objective, in nats a row.
     memory
         Of the moves beyond the updates; None where the next sweep is a plain one.
-    kept
-        What the passes over the rows keep for the next one.
     visits
         Of the incremental schedule to its batches.
     status
@@ -65,10 +63,14 @@ class Moment:
     n_iter: int
     change: float
     memory: Memory | None
-    kept: Kept
     visits: Visits = field(default_factory=Visits)
     status: Status | None = None
     saddles: int = 0
+
+    def over(self, rows: RowMap, *, moves: bool) -> Moment:
+        """Return the same over the same rows of another source, with or without the memory of the moves."""
+        state = replace(self.state, rows=rows.at(self.state.problem.rows))
+        return replace(self, state=state, memory=self.memory if moves else None)
 
     @property
     def trace(self) -> list[float]:
@@ -84,8 +86,10 @@ class Walk:
     ----------
     problem, q
         The global factors, and the problem whose reference points they are measured from.
+    rows
+        The map over the rows.
     natural
-        The natural parameters that they were made of.
+        The natural parameters that the factors were made of.
     objectives
         Estimates of the objective: of the start, and of each pass that is over. Others may follow, and are none of this
         walk's.
@@ -104,6 +108,7 @@ class Walk:
     """
 
     problem: Problem
+    rows: RowMap
     q: Factors
     natural: Mapping[Variable, Statistics]
     objectives: Sequence[float]

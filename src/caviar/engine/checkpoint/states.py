@@ -22,10 +22,11 @@ from ..ascent.driver import Result
 from ..ascent.elbo import Objective
 from ..ascent.moment import Moment, Visits, Walk
 from ..ascent.problem import Problem
-from ..ascent.state import State, Updated, Visit
+from ..ascent.state import HalfStep, State, Visit
 from ..ascent.status import Status
 from ..local.statistics import LocalState, Sums
-from ..rows.row_map import Kept
+from ..rows.row_map import RowMap
+from ..rows.sums_by_batch import SumsByBatch
 from .plain_values import plain, restored
 
 __all__ = ["plain_moment", "plain_result", "restored_moment", "restored_result"]
@@ -76,23 +77,24 @@ def _plain_moment(moment: Moment) -> dict[str, Any]:
         "trace": np.array(moment.trace),
         "change": float(moment.change),
         "memory": None if moment.memory is None else _plain_memory(moment.memory),
-        "carried": [[number, _plain_blocks(own)] for number, own in moment.kept.carried.items()],
-        "batches": [_plain_sums(sums) for sums in moment.kept.batches],
-        "anew": moment.kept.anew,
+        "carried": [[number, _plain_blocks(own)] for number, own in state.warm.items()],
+        "batches": [] if state.by_batch is None else [_plain_sums(sums) for sums in state.by_batch.batches],
+        "n_batches": state.rows.n_batches,
+        "anew": state.is_fresh,
         "visits": _plain_visits(moment.visits, state.problem),
         "status": None if moment.status is None else moment.status.value,
         "saddles": moment.saddles,
     }
 
 
-def restored_moment(document: Mapping[str, Any], problem: Problem) -> Moment | Walk:
+def restored_moment(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> Moment | Walk:
     """Return where a fit stood, which plain values hold.
 
     Parameters
     ----------
     document
         What :func:`plain_moment` returned.
-    problem
+    problem, rows
         Of the same model and data.
 
     Raises
@@ -100,31 +102,33 @@ def restored_moment(document: Mapping[str, Any], problem: Problem) -> Moment | W
     ValueError, LookupError, TypeError, AttributeError
         If it holds none.
     """
-    return (_walk_of if "random_state" in document else _moment_of)(document, problem)
+    return (_walk_of if "random_state" in document else _moment_of)(document, problem, rows)
 
 
-def _moment_of(document: Mapping[str, Any], problem: Problem) -> Moment:
+def _moment_of(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> Moment:
     problem = _in_frame(document, problem)
     own = {key: float(value) for key, value in _by_key(document["own"]).items()}
     state = State(
         problem,
+        replace(rows.at(problem.rows), n_batches=int(document["n_batches"])),
         _factors_of(document, problem),
         _arrays_of_state(document["arrays"], problem),
         Objective.of(problem, restored(document["values"]), own),
         str(document["fell_at"]),
         _by_variable(document["natural"], problem),
+        {int(number): _blocks_of(own) for number, own in document["carried"]},
+        _by_batch([_sums_of(sums) for sums in document["batches"]]),
+        bool(document["anew"]),
     )
     trace = [float(value) for value in document["trace"]]
     if trace[-1] != state.elbo:
         raise ValueError("the objective is not that of the factors")
-    carried = {int(number): _blocks_of(own) for number, own in document["carried"]}
     return Moment(
         state,
         trace,
         len(trace) - 1,
         float(document["change"]),
         None if document["memory"] is None else _memory_of(document["memory"]),
-        Kept(carried, tuple(_sums_of(sums) for sums in document["batches"]), bool(document["anew"])),
         _visits_of(document["visits"], state),
         None if document["status"] is None else Status(document["status"]),
         int(document["saddles"]),
@@ -141,20 +145,23 @@ def _plain_visits(visits: Visits, problem: Problem) -> dict[str, Any]:
     ]
     if now is None:
         return {"now": None, "last_time": last_time}
-    before = now.before.objective
-    document = {"values": plain(before.values), "own": _plain_by_key(before.own), "slack": float(now.slack)}
+    document = {
+        "values": plain(now.before.values),
+        "own": _plain_by_key(now.before.own),
+        "slack": float(now.slack),
+    }
     return {"now": document, "last_time": last_time}
 
 
 def _visits_of(document: Mapping[str, Any], state: State) -> Visits:
-    """Return the visits to batches; of the state before the last update only its objective is ever asked."""
+    """Return the visits to batches."""
     problem, found, now = state.problem, document["now"], None
     if found is not None:
         own = {key: float(value) for key, value in _by_key(found["own"]).items()}
-        before = replace(state, objective=Objective.of(problem, restored(found["values"]), own))
+        before = Objective.of(problem, restored(found["values"]), own)
         coefficients = problem.rows.coefficients(state.arrays)
         loss = problem.worst_loss(state.q, coefficients)
-        now = Updated(before, state, coefficients, loss, float(found["slack"]))
+        now = HalfStep(before, coefficients, loss, float(found["slack"]))
     last_time = {
         int(number): Visit(problem, _by_variable(natural, problem))
         for number, natural in document["last_time"]
@@ -181,11 +188,12 @@ def _plain_walk(walk: Walk) -> dict[str, Any]:
     }
 
 
-def _walk_of(document: Mapping[str, Any], problem: Problem) -> Walk:
+def _walk_of(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> Walk:
     problem = _in_frame(document, problem)
     trace = [float(value) for value in document["trace"]]
     return Walk(
         problem,
+        rows.at(problem.rows),
         _factors_of(document, problem),
         _by_variable(document["natural"], problem),
         trace,
@@ -286,6 +294,14 @@ def _memory_of(document: Mapping[str, Any]) -> Memory:
     pairs = tuple(made(Pair, parts) for parts in document["pairs"])
     place, move = made(Place, document["place"]), made(Move, document["move"])
     return Memory(**{**document, "place": place, "move": move, "pairs": pairs})
+
+
+def _by_batch(batches: list[Sums]) -> SumsByBatch | None:
+    found = SumsByBatch.of(len(batches)) if batches else None
+    for number, sums in enumerate(batches):
+        assert found is not None
+        found = found.replaced(number, sums)
+    return found
 
 
 def _plain_blocks(blocks: Any) -> list[Any]:

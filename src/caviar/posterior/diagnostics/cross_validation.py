@@ -14,7 +14,7 @@ from ...engine.ascent.driver import Result, Settings, ascend
 from ...engine.ascent.problem import Problem
 from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.evaluate import in_frame
-from ...engine.rows.row_map import Passes
+from ...engine.rows.row_map import RowMap
 
 __all__ = ["Left", "results_without"]
 
@@ -38,7 +38,7 @@ def _folds_of(n_rows: int, n_folds: int, rng: np.random.Generator) -> list[AnyAr
 
 
 def results_without(
-    bind: Callable[[Array], tuple[Problem, Passes]],
+    bind: Callable[[Array], tuple[Problem, RowMap]],
     problem: Problem,
     factors: Mapping[str, Any],
     weights: Array,

@@ -11,7 +11,7 @@ import numpy as np
 from ...._errors import ImproperError
 from ....language import Variable
 from ...binding.coordinates import refuse_far_priors
-from ...rows.row_map import Passes
+from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
 from ...rows.tasks import Chunk
 from ..collapse import has_collapsed
@@ -37,7 +37,7 @@ def wander(
     schedule: Stochastic,
     problem: Problem,
     q: Factors,
-    passes: Passes,
+    rows: RowMap,
     sample: Sample,
     rng: np.random.Generator,
     given: Collection[Variable] = (),
@@ -47,15 +47,13 @@ def wander(
     The first natural parameters are those of an update from the subsample, which is taken for all rows. Distributions
     that a user gave stay as they are until the first step.
     """
-    executor = passes.executor.host
-    settled = Passes(sample, executor) if problem.chain is None else passes
-    passes.forget()
-    passes.memoize(0)
-    began = begin(problem, q, settled)
+    few = RowMap(problem.rows, sample, rows.executor.host)
+    began = begin(problem, q, few if problem.chain is None else rows)
     start = updated_globals(began)
     kept = {v: factor for v, factor in began.q.items() if v in given and hasattr(factor, "natural")}
     walk = Walk(
         start.problem,
+        rows.at(start.problem.rows),
         {**start.q, **kept},
         {**start.natural, **{v: factor.natural for v, factor in kept.items()}},
         [began.elbo if kept else start.elbo],
@@ -64,35 +62,29 @@ def wander(
         change=np.inf,
         random_state=rng.bit_generator.state,
     )
-    return wander_on(settings, schedule, walk, passes, rng)
+    return wander_on(settings, schedule, walk, rng)
 
 
-def wander_on(
-    settings: Settings, schedule: Stochastic, walk: Walk, passes: Passes, rng: np.random.Generator
-) -> Result:
+def wander_on(settings: Settings, schedule: Stochastic, walk: Walk, rng: np.random.Generator) -> Result:
     """Return where natural-gradient steps lead from where an earlier walk stood."""
-    passes.forget()
-    # a step is as exact as the last pass
-    passes.refine()
-    passes.memoize(0)
     status = None
     rng.bit_generator.state = walk.random_state
     trace = walk.trace
     try:
         record(settings, walk)
         while walk.status is None and walk.n_iter < settings.max_iter:
-            problem, batches = walk.problem, _batches(walk.problem, passes, schedule, rng)
-            weights = np.array([passes.weight(chunks) for chunks in batches])
+            problem, batches = walk.problem, _batches(walk.rows, schedule, rng)
+            weights = np.array([walk.rows.weight(chunks) for chunks in batches])
             for number in range(len(walk.estimates), len(batches)):
                 # steps in proportion to what batches weigh: so all rows count alike in the end
                 rate = min(1.0, schedule.rate(walk.step + 1) * weights[number] / weights.mean())
-                walk = _step(walk, passes, batches[number], rate)
+                walk = _step(walk, batches[number], rate)
                 if walk.problem is problem:
                     # from other reference points the rows may fall into other batches
                     record(settings, walk)
-            estimate = float(np.array(walk.estimates) @ weights / passes.source.total_weight)
+            estimate = float(np.array(walk.estimates) @ weights / walk.rows.source.total_weight)
             trace.append(estimate)
-            walk = _after_pass(settings, walk, trace, passes, rng)
+            walk = _after_pass(settings, walk, trace, rng)
             record(settings, walk)
             if tell(settings, walk.n_iter, estimate, walk.change):
                 walk = replace(walk, status=walk.status or Status.STOPPED)
@@ -105,17 +97,15 @@ def wander_on(
             raise
         log.info("collapsed: %s", error)
         status = Status.COLLAPSED
-    state = begin(walk.problem, walk.q, passes)
+    state = begin(walk.problem, walk.q, walk.rows)
     if has_collapsed(state.problem, state.q, state.arrays):
         status = Status.COLLAPSED
     return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER, walk.step)
 
 
-def _after_pass(
-    settings: Settings, walk: Walk, trace: list[float], passes: Passes, rng: np.random.Generator
-) -> Walk:
+def _after_pass(settings: Settings, walk: Walk, trace: list[float], rng: np.random.Generator) -> Walk:
     """Return the walk at the beginning of the next pass; its status tells whether there needs to be one."""
-    change = (trace[-1] - trace[-2]) / passes.source.total_weight
+    change = (trace[-1] - trace[-2]) / walk.rows.source.total_weight
     return replace(
         walk,
         objectives=trace,
@@ -127,16 +117,14 @@ def _after_pass(
     )
 
 
-def _batches(
-    problem: Problem, passes: Passes, schedule: Stochastic, rng: np.random.Generator
-) -> list[list[Chunk]]:
+def _batches(rows: RowMap, schedule: Stochastic, rng: np.random.Generator) -> list[list[Chunk]]:
     """Return the chunks of each batch of a pass over all rows.
 
     Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
     """
-    blocks = passes.blocks(problem.rows, schedule.batch_rows)
+    blocks = rows.blocks(schedule.batch_rows)
     size = max(stop - start for start, stop in blocks)
-    together = max(1, passes.source.rows_together // size)
+    together = max(1, rows.source.rows_together // size)
     groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
     order = [groups[i][j] for i in rng.permutation(len(groups)) for j in rng.permutation(len(groups[i]))]
     length = max(1, round(schedule.batch_rows / size))
@@ -144,7 +132,7 @@ def _batches(
     return [
         [Chunk(number, tuple(piece)) for number, piece in enumerate(_pieces(own))]
         for own in batches
-        if passes.weight([Chunk(0, tuple(own))]) > 0
+        if rows.weight([Chunk(0, tuple(own))]) > 0
     ]
 
 
@@ -152,14 +140,15 @@ def _pieces(blocks: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]
     return [blocks[start : start + _BLOCKS_A_CHUNK] for start in range(0, len(blocks), _BLOCKS_A_CHUNK)]
 
 
-def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
+def _step(walk: Walk, chunks: list[Chunk], rate: float) -> Walk:
     """Return where a step from one batch leads, with what the batch says of the objective before it."""
     natural = walk.natural
     problem, q, arrays, coefficients = ready(walk.problem, walk.q, statistics_of(walk.problem, walk.q))
     if problem is not walk.problem:
         # other reference points: points, which have no natural parameters of their own, take those of this batch whole
         natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
-    summary = passes.summarize_share(problem.rows, coefficients, chunks)
+    rows = walk.rows.at(problem.rows)
+    summary = rows.summarize_share(coefficients, chunks)
     arrays.update(summary.parts)
     estimate = Objective(problem).set_all(q, arrays, summary)
     q, natural = dict(q), dict(natural)
@@ -170,4 +159,5 @@ def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
         q[variable] = problem.factor(variable, natural[variable])
         arrays.update(problem.statistics(variable, q[variable]))
     estimates = (*walk.estimates, estimate)
-    return replace(walk, problem=problem, q=q, natural=natural, step=walk.step + 1, estimates=estimates)
+    step = walk.step + 1
+    return replace(walk, problem=problem, rows=rows, q=q, natural=natural, step=step, estimates=estimates)

@@ -17,7 +17,7 @@ from ...ascent.driver import Settings, first_moment, further
 from ...ascent.moment import Moment
 from ...ascent.status import Status
 from ...design.keys import StatisticKey
-from ...rows.row_map import Passes
+from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
 from .prior import Start
 
@@ -91,7 +91,7 @@ _TO_THE_END = Settings(max_iter=200, tol=1e-4, accelerate=True)
 
 
 def best_of(
-    starts: Sequence[Callable[[], Start]], sample: Sample, passes: Passes, behind: float = np.inf
+    starts: Sequence[Callable[[], Start]], sample: Sample, passes: RowMap, behind: float = np.inf
 ) -> Begun:
     """Return the start that leads to the highest objective within a race over the sample.
 
@@ -160,7 +160,7 @@ class Race:
     (AISTATS 2016), for halving with equal rounds.
     """
 
-    passes: Passes
+    passes: RowMap
     sample: Sample
     behind: float
 
@@ -186,7 +186,7 @@ class Race:
             with warnings.catch_warnings():
                 # what falls by rounding is left out here, and no fit of the user's
                 warnings.simplefilter("ignore", FallingElboWarning)
-                reached = further(settings, moment, self.passes)
+                reached = further(settings, moment)
         except ImproperError as error:
             log.info("start left out: %s", error)
             return None

@@ -16,7 +16,7 @@ from ...ascent.driver import Result, Settings, ascend
 from ...ascent.problem import Problem
 from ...ascent.status import Status
 from ...binding.nested import outer_variables
-from ...rows.row_map import Passes
+from ...rows.row_map import RowMap
 from .prior import prior_start
 
 __all__ = ["settled"]
@@ -28,7 +28,7 @@ _OTHERS = Settings(max_iter=1, tol=0.0)
 
 
 def settled(
-    problem: Problem, q: Mapping[Variable, Any], passes: Passes
+    problem: Problem, q: Mapping[Variable, Any], passes: RowMap
 ) -> tuple[Problem, dict[Variable, Any]]:
     """Return global factors after the first rounds; as they are, where no plates are nested."""
     outer = outer_variables(problem.bound.nodes, problem.order)
