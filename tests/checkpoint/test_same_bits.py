@@ -9,6 +9,7 @@ from invariants.registry import CASES
 from scipy.sparse import csr_array
 
 import caviar as cv
+from caviar.engine.checkpoint.states import States
 from caviar.models.maximum_likelihood_mixture import POINT
 from checkpoint.comparing import Breaking, Broken, after, assert_same_bits, broken_off_until_done
 
@@ -103,14 +104,10 @@ def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_reference_points_that_moved_are_kept(schedule, tmp_path, monkeypatch):
-    from caviar.fitting import checkpointing
-
     moved = []
-    real = checkpointing.plain_moment
+    plain = States.plain
     monkeypatch.setattr(
-        checkpointing,
-        "plain_moment",
-        lambda moment: moved.append(bool(real(moment)["centres"])) or real(moment),
+        States, "plain", lambda *state: moved.append(bool(plain(*state)["centres"])) or plain(*state)
     )
     data = {"x": far_clusters(np.random.default_rng(6), 2000)}
     model = cv.models.normal_wishart_mixture(2, 3, mean_precision=1e-12, inverse_scale=1e-6)

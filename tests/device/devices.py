@@ -5,7 +5,7 @@ import numpy as np
 import caviar as cv
 from caviar.engine.ascent.driver import Settings
 from caviar.engine.ascent.problem import statistics_of
-from caviar.engine.ascent.schedules.schedule import Batch
+from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import RowMap
 from caviar.execution import Threads
@@ -25,7 +25,7 @@ def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     passes = RowMap(problem.rows, rows_of(problem.bound), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with passes.executor.session():
-        result = model._ascend(problem, passes, init, np.random.SeedSequence(0), settings, Batch(), None)
+        result = model._ascend(problem, passes, init, np.random.SeedSequence(0), settings, Batch(None), None)
     return result.problem, result.q, passes
 
 

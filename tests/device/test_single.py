@@ -1,6 +1,7 @@
 """Blocks in float32: no responsibility off by more than 1e-4, or in float64; and float64 at the end of a fit."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ from invariants.registry import CASES
 from numpy.testing import assert_allclose
 
 import caviar as cv
-from caviar.engine.ascent import driver as loop
 from caviar.engine.ascent.problem import statistics_of
+from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.ascent.status import Status
 from caviar.engine.rows.device.device_pass import DevicePass
 from caviar.engine.rows.device.layout import layout_of
@@ -180,21 +181,21 @@ def test_a_fall_in_float32_is_asked_again_in_float64():
 
 @pytest.mark.parametrize("goes_wrong", ["improper", "fell"])
 def test_what_goes_wrong_in_float32_is_asked_again_in_float64(goes_wrong, monkeypatch):
-    step, rough = loop._step, []
+    step, rough = Batch.step, []
 
-    def failing(state, memory, change):
+    def failing(schedule, state):
         if rough or state.rows.is_single:
             # after the trials of starts, which are in float64
             rough.append(state.rows.is_single)
         if len(rough) != 3:
-            return step(state, memory, change)
+            return step(schedule, state)
         if goes_wrong == "improper":
             raise cv.ImproperError("a parameter left its domain")
-        return (*step(state, memory, change)[:2], Status.FELL)
+        return replace(step(schedule, state), status=Status.FELL)
 
     data = CASES["joint"].draw(np.random.default_rng(3), 2000)
     here = CASES["joint"].fit(data)
-    monkeypatch.setattr(loop, "_step", failing)
+    monkeypatch.setattr(Batch, "step", failing)
     there = CASES["joint"].fit(data, executor=strict(dtype="float32"))
     assert rough[:4] == [True, True, True, False]
     assert there.status is here.status is Status.CONVERGED

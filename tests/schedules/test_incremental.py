@@ -5,8 +5,9 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine.ascent import driver as loop
-from caviar.engine.ascent.schedules.schedule import as_schedule, n_batches_of
+from caviar.engine.ascent.schedules import incremental
+from caviar.engine.ascent.schedules.batch import Batch
+from caviar.engine.assemble import as_schedule
 from caviar.engine.local.statistics import Sums
 from caviar.engine.rows.sums_by_batch import SumsByBatch
 
@@ -24,7 +25,7 @@ def three_clusters(n=N_ROWS, d=2, seed=0):
 def elbos(monkeypatch):
     """Objectives after each batch of a fit."""
     found = []
-    step = loop.advance_by_batch
+    step = incremental.advance_by_batch
 
     def recorded(state, *arguments):
         found.append(state.elbo)
@@ -32,8 +33,14 @@ def elbos(monkeypatch):
         found.append(after.elbo)
         return after, half
 
-    monkeypatch.setattr(loop, "advance_by_batch", recorded)
+    monkeypatch.setattr(incremental, "advance_by_batch", recorded)
     return found
+
+
+def n_batches_of(stated, problem, n_rows, *, accelerate):
+    """Return after how many batches of the rows the globals are updated; 0 for once a pass."""
+    schedule = stated.resolved(problem, n_rows, accelerate=accelerate)
+    return 0 if isinstance(schedule, Batch) else schedule.n_batches
 
 
 @pytest.mark.thinned(4)

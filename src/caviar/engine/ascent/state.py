@@ -1,4 +1,4 @@
-"""States of the loop: global factors with the local factors at their optimum, and the plain step between two.
+"""States of a fit: global factors with the local factors at their optimum, and the plain step between two.
 
 A state is a value: all that a look at the rows leaves for the next one is a field of it. A step that is refused leaves
 the state before as it was.
@@ -7,8 +7,8 @@ the state before as it was.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,26 +20,29 @@ from ..local.statistics import Coefficients
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import COLD, Look, RowMap, Warm
 from ..rows.sums_by_batch import SumsByBatch
-from . import acceleration
-from .acceleration import Memory, Place, accepted, proposal, refused, seen
 from .elbo import Objective
 from .problem import Factors, Problem, statistics_of
+from .status import Status
 
 __all__ = [
     "ROUNDING",
+    "AscentState",
+    "FitState",
     "HalfStep",
     "Naturals",
-    "State",
-    "Visit",
     "advance",
-    "advance_by_batch",
+    "after_look",
     "apart",
     "at_natural",
     "begin",
     "expected_of",
+    "extended",
+    "iterated",
     "joined",
     "ready",
-    "updated",
+    "retold",
+    "update_locals",
+    "updated_from",
     "updated_globals",
     "with_optimal_locals",
 ]
@@ -48,16 +51,13 @@ __all__ = [
 Naturals: TypeAlias = Mapping[Variable, Statistics]
 """Natural parameters of each global factor, also of one that is a point: those that it was made of."""
 
-_AHEAD = 0.45
-"""Share of the way of the last pass that globals are carried on for the local factors of a batch; see the design."""
-
 ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
 
 
-@dataclass(frozen=True)
-class State:
-    """Global factors, with the local factors at their optimum, and the objective of the two.
+@dataclass(frozen=True, kw_only=True)
+class FitState:
+    """Where a fit is between two steps: from here it goes on to the same bits. Schedules extend it.
 
     Attributes
     ----------
@@ -65,15 +65,51 @@ class State:
         The global factors, and the problem whose reference points they are measured from.
     rows
         The map over the rows: where they are, and with which digits they are summed.
+    natural
+        Global variable -> the natural parameters that its factor was made of, also where that is a point; empty if
+        they are not known, or were measured from other reference points.
+    trace
+        Objective at the start and after each iteration.
+    change
+        By how much the last iteration raised the objective, in nats a row.
+    status
+        Why no step follows; None if one may.
+    n_updates
+        Times that the globals were updated.
+    """
+
+    problem: Problem
+    rows: RowMap
+    q: Factors
+    natural: Naturals = field(default_factory=dict)
+    trace: tuple[float, ...]
+    change: float = np.inf
+    status: Status | None = None
+    n_updates: int = 0
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations that are over."""
+        return len(self.trace) - 1
+
+    @property
+    def per_row(self) -> float:
+        """What changes of the objective are told by: the weight of all rows, or 1 where there are none."""
+        return self.rows.source.total_weight if self.problem.bound.data_plate is not None else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AscentState(FitState):
+    """Global factors with the local factors at their optimum, and the objective of the two.
+
+    Attributes
+    ----------
     arrays
         Expected statistics of the globals, and sums over the rows.
     objective
         Of both, term by term.
     fell_at
         Which update lowered the objective, and by how much, if any did.
-    natural
-        Global variable -> the natural parameters that its factor was made of, also where that is a point; empty if
-        they are not known, or were measured from other reference points.
     warm
         Local factors of the last look at the rows, where the next one starts from them.
     by_batch
@@ -81,18 +117,17 @@ class State:
     is_fresh
         Whether local factors restart from scratch in each look, as far as the row model wants it and as long as that
         raises the objective.
+    saddles
+        Saddle points that were left behind.
     """
 
-    problem: Problem
-    rows: RowMap
-    q: Factors
     arrays: Mapping[Hashable, Array]
     objective: Objective
     fell_at: str = ""
-    natural: Naturals = field(default_factory=dict)
     warm: Warm = field(default_factory=dict)
     by_batch: SumsByBatch | None = None
     is_fresh: bool = True
+    saddles: int = 0
 
     @property
     def elbo(self) -> float:
@@ -103,6 +138,29 @@ class State:
     def restarts_cold(self) -> bool:
         """Whether the local factors of the next look had better not start from those of the last one."""
         return self.is_fresh and self.problem.rows.begins_anew and bool(self.warm)
+
+
+A = TypeVar("A", bound=AscentState)
+
+
+def extended(kind: type[A], state: AscentState, **more: Any) -> A:
+    """Return a state as that of a schedule: with what all have in common, and what this one remembers."""
+    return kind(**{own.name: getattr(state, own.name) for own in fields(AscentState)}, **more)
+
+
+def iterated(before: FitState, after: A, n_updates: int = 1) -> A:
+    """Return the state after an iteration, which is told in its trace."""
+    return replace(
+        after,
+        trace=(*before.trace, after.elbo),
+        change=(after.elbo - before.trace[-1]) / before.per_row,
+        n_updates=before.n_updates + n_updates,
+    )
+
+
+def retold(state: A) -> A:
+    """Return the state with its objective at the end of its trace, in the place of the one before."""
+    return replace(state, trace=(*state.trace[:-1], state.elbo))
 
 
 @dataclass(frozen=True)
@@ -127,14 +185,6 @@ class HalfStep:
     slack: float
 
 
-@dataclass(frozen=True)
-class Visit:
-    """Where the globals were when a batch of the rows was visited."""
-
-    problem: Problem
-    natural: Naturals
-
-
 def ready(
     problem: Problem, q: Factors, arrays: dict[Hashable, Array], *, may_return: bool = False
 ) -> tuple[Problem, Factors, dict[Hashable, Array], Coefficients]:
@@ -157,7 +207,7 @@ def _settled(
     return moved, q, arrays, coefficients
 
 
-def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> State:
+def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> AscentState:
     """Return the state at a start: a pass over the rows with the given global factors."""
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
     rows = rows.at(problem.rows)
@@ -165,17 +215,26 @@ def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> Stat
     arrays.update(look.summary.parts)
     objective = Objective(problem)
     objective.set_all(q, arrays, look.summary)
-    return State(problem, rows, q, arrays, objective, warm=look.warm, by_batch=look.by_batch)
+    return AscentState(
+        problem=problem,
+        rows=rows,
+        q=q,
+        trace=(objective.value,),
+        arrays=arrays,
+        objective=objective,
+        warm=look.warm,
+        by_batch=look.by_batch,
+    )
 
 
 def _completed(
-    state: State,
+    state: A,
     problem: Problem,
     q: Factors,
     arrays: dict[Hashable, Array],
     coefficients: Coefficients,
     natural: Naturals,
-) -> State:
+) -> A:
     """Return the state at other global factors after a look at all rows; the objective is computed anew."""
     rows = state.rows.at(problem.rows)
     look = rows.look(coefficients, state.warm)
@@ -195,29 +254,7 @@ def _completed(
     )
 
 
-def advance(
-    state: State, memory: Memory | None = None, change_per_row: float = np.inf
-) -> tuple[State, Memory | None]:
-    """Return the state after each global factor was updated in turn, and the local factors in a pass.
-
-    With a ``memory`` of the moves before, the globals may go further than to their updates, where that raises the
-    objective by more than these do before the pass: so it rises in each step, whatever is proposed.
-    """
-    before, after, half = _updated_from(state)
-    if memory is not None:
-        further, memory = _further(before, after, memory, change_per_row)
-        if further is not None:
-            return further, memory
-    return _update_locals(after, half), memory
-
-
-def updated(state: State) -> tuple[State, HalfStep]:
-    """Return the state after each global factor was updated in turn, the sums over rows as they are."""
-    _, after, half = _updated_from(state)
-    return after, half
-
-
-def _slack_of(state: State) -> float:
+def _slack_of(state: AscentState) -> float:
     """Return by how much the objective may fall in an update of the globals that is none but for its rounding."""
     if state.rows.is_single:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
@@ -226,8 +263,12 @@ def _slack_of(state: State) -> float:
     return TOLERATED_LOSS * state.rows.source.total_weight if state.problem.recentrings else 0.0
 
 
-def _updated_from(state: State) -> tuple[State, State, HalfStep]:
-    """Return the state that the globals were updated from, the state after that, and what a look needs of it."""
+def updated_from(state: A) -> tuple[A, A, HalfStep]:
+    """Return the state that the globals were updated from, the state after that, and what a look needs of it.
+
+    Each global factor is updated in turn, the sums over rows as they are; these are taken again first where they have
+    lost their digits.
+    """
     slack, before = _slack_of(state), state
     try:
         after = _update_globals(before, slack)
@@ -246,52 +287,7 @@ def _updated_from(state: State) -> tuple[State, State, HalfStep]:
     return before, after, HalfStep(before.objective, coefficients, loss, slack)
 
 
-def advance_by_batch(
-    state: State, half: HalfStep, batch: int, last_time: Visit | None = None
-) -> tuple[State, HalfStep]:
-    """Return the state after the local factors of one batch of the rows, and then each global factor, were updated.
-
-    The objective is that of all rows, the local factors of the other batches as their last pass left them; so it rises.
-
-    Parameters
-    ----------
-    state, half
-        With its globals updated.
-    last_time
-        The visit to this batch a pass ago, where moves beyond the updates are wanted. The sums of the
-        batches are half a pass old on average, and so are the globals that follow from them. So the local factors are
-        found for globals carried on by a share of the way that they have come since; where that lowers the objective,
-        for the globals as they are.
-    """
-    if last_time is not None:
-        further = _advance_beyond(state, batch, last_time)
-        if further is not None:
-            return further
-    return updated(_update_locals(state, half, batch))
-
-
-def _advance_beyond(state: State, batch: int, last_time: Visit) -> tuple[State, HalfStep] | None:
-    """Return the state after one batch, its local factors for globals further on; None if the objective falls."""
-    problem = state.problem
-    if last_time.problem is not problem or not state.natural or not last_time.natural:
-        return None
-    arrays = dict(state.arrays)
-    try:
-        for variable in problem.order:
-            pairs = zip(state.natural[variable], last_time.natural[variable], strict=True)
-            further = tuple(new + _AHEAD * (new - old) for new, old in pairs)
-            arrays.update(problem.statistics(variable, problem.factor(variable, further)))
-    except ImproperError:
-        return None
-    look = state.rows.look(problem.rows.coefficients(arrays), state.warm, state.by_batch, batch)
-    try:
-        found, half = updated(_after_look(state, look))
-    except ImproperError:
-        return None
-    return (found, half) if found.elbo >= state.elbo else None
-
-
-def _after_look(state: State, look: Look) -> State:
+def after_look(state: A, look: Look) -> A:
     """Return the state with the local factors that a look has found, the globals as they are."""
     arrays = {**state.arrays, **look.summary.parts}
     objective = state.objective.copy()
@@ -299,38 +295,10 @@ def _after_look(state: State, look: Look) -> State:
     return replace(state, arrays=arrays, objective=objective, warm=look.warm, by_batch=look.by_batch)
 
 
-def with_optimal_locals(state: State) -> State:
+def with_optimal_locals(state: A) -> A:
     """Return the state with the local factors of all rows at their optimum, the globals as they are."""
     coefficients = state.problem.rows.coefficients(state.arrays)
     return _completed(state, state.problem, state.q, dict(state.arrays), coefficients, state.natural)
-
-
-def _further(
-    state: State, after: State, memory: Memory, change_per_row: float
-) -> tuple[State | None, Memory]:
-    """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
-    place, update = _place(state), _place(after)
-    if place is None or update is None or after.problem is not state.problem:
-        return None, Memory()
-    memory, natural = proposal(seen(memory, place, update), change_per_row)
-    if natural is None:
-        return None, acceleration.updated(memory)
-    found = at_natural(after, natural)
-    if found is None or not found.elbo >= after.elbo:
-        return None, refused(memory)
-    return found, accepted(memory)
-
-
-def _place(state: State) -> Place | None:
-    """Return where the global factors of a state are; None if that is not known, or not finite."""
-    if not state.natural:
-        return None
-    place = Place(
-        joined(state.problem, state.natural), expected_of(state.problem, state.natural, state.arrays)
-    )
-    # labels that are ruled out have the natural parameter minus infinity
-    is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
-    return place if is_finite else None
 
 
 def joined(problem: Problem, natural: Naturals) -> Array:
@@ -365,7 +333,7 @@ def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
-def at_natural(state: State, natural: Array) -> State | None:
+def at_natural(state: A, natural: Array) -> A | None:
     """Return the state at other natural parameters of the globals, (P,); None if they are those of no factors.
 
     None, too, where digits would be lost.
@@ -384,13 +352,13 @@ def at_natural(state: State, natural: Array) -> State | None:
     return _completed(state, problem, q, arrays, coefficients, naturals)
 
 
-def _coefficients(state: State) -> tuple[Coefficients, float]:
+def _coefficients(state: AscentState) -> tuple[Coefficients, float]:
     """Return what a pass needs of a state, and the largest error (nats) that a logit has in it."""
     coefficients = state.problem.rows.coefficients(state.arrays)
     return coefficients, state.problem.worst_loss(state.q, coefficients)
 
 
-def _recentred(state: State) -> State | None:
+def _recentred(state: A) -> A | None:
     """Return the same factors with sums from each component's own mean; None if they are that already."""
     problem, q = state.problem.centred_on(state.arrays, state.q)
     if problem is state.problem:
@@ -399,12 +367,12 @@ def _recentred(state: State) -> State | None:
     return _completed(replace(state, fell_at=""), problem, q, arrays, problem.rows.coefficients(arrays), {})
 
 
-def updated_globals(state: State) -> State:
+def updated_globals(state: A) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are."""
     return _update_globals(state, 0.0)
 
 
-def _update_globals(state: State, slack: float) -> State:
+def _update_globals(state: A, slack: float) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are.
 
     A fall of the objective by ``slack`` or by rounding is none.
@@ -426,7 +394,13 @@ def _fall(name: str, amount: float) -> str:
     return f"'{name}' lowered the objective by {amount:.3g}"
 
 
-def _update_locals(state: State, half: HalfStep, batch: int | None = None) -> State:
+def advance(state: A) -> A:
+    """Return the state after each global factor was updated in turn, and the local factors in a look at the rows."""
+    _, after, half = updated_from(state)
+    return update_locals(after, half)
+
+
+def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
     """Return the state with the local factors (of one batch) at their optimum; a fall by rounding is none.
 
     Where reference points move, the objective is computed anew; the one before may have been inexact.
@@ -447,20 +421,20 @@ def _update_locals(state: State, half: HalfStep, batch: int | None = None) -> St
     return replace(found, fell_at=fell_at)
 
 
-def _looked(state: State, coefficients: Coefficients, batch: int | None) -> State:
+def _looked(state: A, coefficients: Coefficients, batch: int | None) -> A:
     """Return the state after a look at the rows (of one batch), from scratch as long as that raises the objective.
 
     Factors that go on from those of the last pass keep to what they preferred when the globals were others.
     """
     if state.restarts_cold:
-        found = _after_look(state, state.rows.look(coefficients, _cold(state, batch), state.by_batch, batch))
+        found = after_look(state, state.rows.look(coefficients, _cold(state, batch), state.by_batch, batch))
         if not found.elbo < state.elbo:
             return found
         state = replace(state, is_fresh=False)
-    return _after_look(state, state.rows.look(coefficients, state.warm, state.by_batch, batch))
+    return after_look(state, state.rows.look(coefficients, state.warm, state.by_batch, batch))
 
 
-def _cold(state: State, batch: int | None) -> Warm:
+def _cold(state: AscentState, batch: int | None) -> Warm:
     """Return the local factors of a state without those of a batch, or of any."""
     if batch is None:
         return COLD

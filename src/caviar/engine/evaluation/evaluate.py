@@ -15,6 +15,8 @@ from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
 from ..ascent.elbo import Objective
 from ..ascent.problem import Problem, statistics_of
+from ..ascent.schedule import Beginning
+from ..ascent.schedules.batch import Batch
 from ..ascent.state import begin, ready
 from ..binding.clamped.given import refuse_missing_value
 from ..binding.clamped.point_mass import PointMass
@@ -99,7 +101,8 @@ def local_distributions(
     found_anew: dict[str, Any] = {}
     if outer:
         problem = problem.updating(outer)
-        result = ascend(_ANEW, problem, {**q, **prior_start(problem, q)}, passes)
+        beginning = Beginning(problem, {**q, **prior_start(problem, q)}, passes)
+        result = ascend(Batch(None), beginning, _ANEW)
         problem, q = result.problem, dict(result.q)
         found_anew = factors_at(problem, {variable: q[variable] for variable in outer})
     by_row = GivenGlobals(problem, q).local(passes.source, passes.executor)

@@ -26,10 +26,10 @@ from .clustering.kmeans import kmeans
 from .clustering.partitions import partition, partitions
 from .components.gates import Gate
 from .factors.prior import prior_point
-from .factors.race import Begun, best_of
-from .factors.warm_up import settled
 from .from_data import basis_of, start_from
 from .guesses.basis import Basis, Guess
+from .race import Begun, best_of
+from .warm_up import settled
 
 __all__ = ["chance_start", "drawn_start"]
 

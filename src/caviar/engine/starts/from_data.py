@@ -19,8 +19,6 @@ from .components.gates import gates_of
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start, prior_draw, prior_start
-from .factors.race import Begun, best_of
-from .factors.warm_up import settled
 from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess
 from .guesses.by_chance import alike, at_random, without_labels
@@ -30,7 +28,9 @@ from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .guesses.sequences import in_order
+from .race import Begun, best_of
 from .regroup import regroup
+from .warm_up import settled
 
 __all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
 

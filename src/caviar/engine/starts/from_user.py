@@ -19,6 +19,9 @@ from ...language import Categorical, Label, Variable
 from ...language.roles import PRECISION, PRECISION_MATRIX
 from ..ascent.driver import Settings, ascend
 from ..ascent.problem import Problem
+from ..ascent.schedule import Beginning
+from ..ascent.schedules.batch import Batch
+from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
 from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
@@ -134,7 +137,8 @@ def brought_near(
     if not others or not fixed:
         return problem, q
     try:
-        found = ascend(_FIRST_SWEEPS, problem.updating(others), q, passes)
+        beginning = Beginning(problem.updating(others), q, passes)
+        found = ascend(as_exact_as(passes, Batch(None)), beginning, _FIRST_SWEEPS)
     except ImproperError:
         return problem, q
     if found.status is Status.INTERRUPTED:

@@ -25,18 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ImproperError
-from ..._typing import Array, Statistics
-from ...language import Label, LinearGaussianChain, Variable
-from ..compiled.products_of_unknowns import multiplied_together
-from ..design.keys import StatisticKey
-from ..rows.row_map import COLD, RowMap, Warm
-from .acceleration import Move
-from .collapse import has_collapsed
-from .problem import Problem
-from .state import (
+from ...._errors import ImproperError
+from ...._typing import Array, Statistics
+from ....language import Label, LinearGaussianChain, Variable
+from ...compiled.products_of_unknowns import multiplied_together
+from ...design.keys import StatisticKey
+from ...rows.row_map import COLD, RowMap, Warm
+from ..collapse import has_collapsed
+from ..problem import Problem
+from ..state import (
+    AscentState,
     Naturals,
-    State,
     advance,
     apart,
     at_natural,
@@ -45,6 +44,7 @@ from .state import (
     joined,
     with_optimal_locals,
 )
+from .acceleration import Move
 
 __all__ = ["beyond_saddle", "may_have_saddles"]
 
@@ -118,7 +118,7 @@ def may_have_saddles(problem: Problem) -> bool:
     return any(True for _ in multiplied_together(problem.bound.nodes, hidden))
 
 
-def beyond_saddle(state: State, least: float, number: int = 0) -> State | None:
+def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentState | None:
     """Return a state with a higher objective, away from the saddle point that a fit has settled at; None at a maximum.
 
     Parameters
@@ -159,7 +159,7 @@ class _Response:
         At which all changes are small; a share of its rows is enough here.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: AscentState) -> None:
         self._problem, self._arrays, self._natural = state.problem, dict(state.arrays), state.natural
         # sums without local factors never change
         self._rows = state.rows.share(_ROWS) if state.problem.factors else None
@@ -243,7 +243,7 @@ def _updates_at(problem: Problem, arrays: Mapping[Hashable, Array]) -> Naturals:
     return {variable: problem.updates[variable].natural(arrays) for variable in problem.order}
 
 
-def _steepest(state: State, rng: np.random.Generator) -> tuple[float, Array]:
+def _steepest(state: AscentState, rng: np.random.Generator) -> tuple[float, Array]:
     """Return the largest eigenvalue that some steps show, and the change of natural parameters (P,) it is of."""
     response = _Response(state)
     most = int(max(_FEWEST_STEPS, min(_MOST_STEPS, response.size, _MOST_NUMBERS / response.size)))
@@ -276,7 +276,7 @@ def _steepest(state: State, rng: np.random.Generator) -> tuple[float, Array]:
     return float(largest), sum(shares, np.zeros(response.size))
 
 
-def _risen(state: State, way: Array, least: float) -> State | None:
+def _risen(state: AscentState, way: Array, least: float) -> AscentState | None:
     """Return the highest state along a direction, either way, a first step and as many times it as raise the objective.
 
     None if no first step raises it by so much.
@@ -298,7 +298,7 @@ def _risen(state: State, way: Array, least: float) -> State | None:
     return best
 
 
-def _swept(state: State, way: Array, least: float) -> State | None:
+def _swept(state: AscentState, way: Array, least: float) -> AscentState | None:
     """Return a higher state some sweeps from the end of a long step, either way; None if these lead no higher."""
     for signed in (way, -way):
         reached = _far(state, signed)
@@ -308,14 +308,14 @@ def _swept(state: State, way: Array, least: float) -> State | None:
             if reached.elbo > state.elbo + least:
                 return reached
             before = reached.elbo
-            reached, _ = advance(reached)
+            reached = advance(reached)
             if reached.elbo + 2 * left * (reached.elbo - before) < state.elbo + least:
                 # it is on the way back, or nowhere
                 break
     return None
 
 
-def _far(state: State, way: Array) -> State:
+def _far(state: AscentState, way: Array) -> AscentState:
     """Return the state after as long a step as leaves the objective near, the local factors at their optimum.
 
     Locations move, whatever becomes of their widths; of all others the natural parameters do, no more than half of the
@@ -341,7 +341,7 @@ def _far(state: State, way: Array) -> State:
     return reached
 
 
-def _most(state: State, variable: Variable, direction: Statistics) -> float:
+def _most(state: AscentState, variable: Variable, direction: Statistics) -> float:
     """Return a step to between a quarter and half of the way to the edge of a factor's domain."""
     step = 2 * _LONGEST
     while step > _EPSILON:
@@ -358,7 +358,7 @@ def _further(natural: Statistics, direction: Statistics, step: float) -> Statist
     return tuple(eta + step * d for eta, d in zip(natural, direction, strict=True))
 
 
-def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
+def _moves_of_locations(state: AscentState, way: Array) -> dict[Variable, Array]:
     """Return by how much the means of locations change with a change of all natural parameters."""
     near = apart(state.problem, state.natural, joined(state.problem, state.natural) + _EPSILON * way)
     found = {}
@@ -371,7 +371,7 @@ def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
     return found
 
 
-def _at(state: State, move: Array) -> State | None:
+def _at(state: AscentState, move: Array) -> AscentState | None:
     """Return the state at other natural parameters, by so much; None if it is none, or has collapsed."""
     found = at_natural(state, joined(state.problem, state.natural) + move)
     return None if found is None or has_collapsed(found.problem, found.q, found.arrays) else found
