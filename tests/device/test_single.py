@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from checkpoint.comparing import Broken, after, assert_same_bits
 from invariants.registry import CASES
 from numpy.testing import assert_allclose
 
@@ -169,6 +170,21 @@ def test_an_interrupted_fit_ends_in_float64_too():
     again = CASES["independent"].state().fit(data, init=_values(there), max_iter=0)
     assert "interrupted" in str(there.status)
     assert_allclose(there.elbo, again.elbo, rtol=1e-12)
+
+
+@pytest.mark.parametrize("broken_off_at", [1, 4])
+def test_a_fit_that_was_broken_off_in_float32_goes_on_in_it(broken_off_at, tmp_path):
+    data = CASES["joint"].draw(np.random.default_rng(3), 2000)
+
+    def fit(**arguments):
+        return CASES["joint"].fit(data, seed=0, init="prior", executor=strict(dtype="float32"), **arguments)
+
+    kept = {"checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    with pytest.raises(Broken):
+        fit(**kept, progress=after(broken_off_at))
+    told = []
+    assert_same_bits(fit(**kept, progress=told.append), fit())
+    assert told[0].iteration == broken_off_at + 1
 
 
 def test_a_fall_in_float32_is_asked_again_in_float64():
