@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 import caviar as cv
 from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.binding.bind import bind
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import Precision, RowMap
 from caviar.engine.starts.from_user import given_start
 from caviar.execution import Threads
 from caviar.fitting.model import as_executor, rows_of
@@ -46,7 +46,7 @@ from caviar.fitting.model import as_executor, rows_of
 Pass = Callable[[], object]
 
 
-def our_pass(X: np.ndarray, centres: np.ndarray, executor: object) -> tuple[Pass, Passes, int]:
+def our_pass(X: np.ndarray, centres: np.ndarray, executor: object) -> tuple[Pass, RowMap, int]:
     """Return a function that makes one pass over the rows, what it runs on, and the rows of a block."""
     n_components, n_features = centres.shape
     model = cv.models.gaussian_mixture(n_features, n_components)
@@ -55,11 +55,13 @@ def our_pass(X: np.ndarray, centres: np.ndarray, executor: object) -> tuple[Pass
         "mean": centres,
         "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
     }
-    passes = Passes(rows_of(problem.bound), as_executor(executor))
-    problem, q = given_start(problem, start, Passes(passes.source, Threads()))
+    executor = as_executor(executor)
+    precision = Precision.SINGLE if executor.is_single else Precision.DOUBLE
+    passes = RowMap(problem.rows, rows_of(problem.bound), executor, precision)
+    problem, q = given_start(problem, start, RowMap(problem.rows, passes.source, Threads()))
     arrays = statistics_of(problem, q)
     n_block = min(len(X), passes.executor.block_rows(problem.rows))
-    return lambda: passes.summarize(problem.rows, problem.rows.coefficients(arrays)), passes, n_block
+    return lambda: passes.at(problem.rows).summary(problem.rows.coefficients(arrays)), passes, n_block
 
 
 def bare_products(shape: tuple[int, int, int], n_block: int, device: str, dtype: str) -> Pass:

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 import caviar as cv
 from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.binding.bind import bind
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import RowMap
 from caviar.engine.starts.from_user import given_start
 from caviar.fitting.model import as_executor, rows_of
 
@@ -41,19 +41,19 @@ def make_data(n_rows: int, n_features: int, n_components: int) -> tuple[np.ndarr
 
 def our_pass(
     X: np.ndarray, centres: np.ndarray, n_threads: int | None
-) -> tuple[Callable[[], object], Passes]:
+) -> tuple[Callable[[], object], RowMap]:
     """Return a function that makes one pass of the stated model over the rows."""
     n_components, n_features = centres.shape
     model = cv.models.gaussian_mixture(n_features, n_components)
     problem = model._problem(bind(model.nodes, model.leaves, {"x": X}), (), None)
-    passes = Passes(rows_of(problem.bound), as_executor(n_threads))
+    passes = RowMap(problem.rows, rows_of(problem.bound), as_executor(n_threads))
     start = {
         "mean": centres,
         "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
     }
     problem, q = given_start(problem, start, passes)
     arrays = statistics_of(problem, q)
-    return lambda: passes.summarize(problem.rows, problem.rows.coefficients(arrays)), passes
+    return lambda: passes.at(problem.rows).summary(problem.rows.coefficients(arrays)), passes
 
 
 def sklearn_iteration(X: np.ndarray, n_components: int) -> tuple[Callable[[], object], Callable[[], object]]:

@@ -22,13 +22,13 @@ import numpy as np
 from one_pass import make_data, our_pass
 
 import caviar as cv
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import RowMap
 
 ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
 COMPONENTS = (4, 8, 16, 32, 64, 128, 256, 512)
 
 
-def best(repeats: int, *passes: tuple[Callable[[], object], Passes]) -> list[tuple[float, float]]:
+def best(repeats: int, *passes: tuple[Callable[[], object], RowMap]) -> list[tuple[float, float]]:
     """Return the least seconds of each of several passes in alternating repeats, on the clock and of the processor."""
     found = [(np.inf, np.inf)] * len(passes)
     for _ in range(repeats):

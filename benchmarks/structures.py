@@ -23,13 +23,13 @@ from threadpoolctl import threadpool_limits
 
 import caviar as cv
 from caviar.engine.ascent.problem import statistics_of
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import RowMap
 from caviar.engine.starts.from_user import given_start
 
 STRUCTURES = ("full", "tied", "diag", "spherical", "unit")
 
 
-def our_pass(X: np.ndarray, n_components: int, structure: str) -> tuple[Callable[[], object], Passes, int]:
+def our_pass(X: np.ndarray, n_components: int, structure: str) -> tuple[Callable[[], object], RowMap, int]:
     """Return a function that makes one pass, its passes, and the number of features of the label's product."""
     mixture = cv.BayesianGaussianMixture(n_components, covariance_type=structure, max_iter=1, random_state=0)
     posterior = mixture.fit(X[:20_000]).posterior_
@@ -38,7 +38,7 @@ def our_pass(X: np.ndarray, n_components: int, structure: str) -> tuple[Callable
     arrays = statistics_of(problem, q)
     (factor,) = problem.factors
     n_features = problem.compiled.tables[factor].n_rows
-    return lambda: passes.summarize(problem.rows, problem.rows.coefficients(arrays)), passes, n_features
+    return lambda: passes.at(problem.rows).summary(problem.rows.coefficients(arrays)), passes, n_features
 
 
 def products(n_rows: int, n_components: int, n_features: int) -> Callable[[], object]:

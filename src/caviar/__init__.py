@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     )
     from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
-    from .engine.ascent.schedules.schedule import Incremental, Stochastic
+    from .engine.ascent.schedules.incremental import Incremental
+    from .engine.ascent.schedules.stochastic import Stochastic
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
@@ -154,7 +155,8 @@ _HOME = {
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
-    **dict.fromkeys(("Incremental", "Stochastic"), ".engine.ascent.schedules.schedule"),
+    "Incremental": ".engine.ascent.schedules.incremental",
+    "Stochastic": ".engine.ascent.schedules.stochastic",
     "Model": ".fitting.model",
     "LazyTable": ".data",
     "Diagnosis": ".posterior.diagnostics",

@@ -9,6 +9,8 @@ from invariants.registry import CASES
 from scipy.sparse import csr_array
 
 import caviar as cv
+from caviar.engine.ascent.schedules.stochastic import Stochastic
+from caviar.engine.checkpoint.states import States
 from caviar.models.maximum_likelihood_mixture import POINT
 from checkpoint.comparing import Breaking, Broken, after, assert_same_bits, broken_off_until_done
 
@@ -103,14 +105,10 @@ def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_reference_points_that_moved_are_kept(schedule, tmp_path, monkeypatch):
-    from caviar.fitting import checkpointing
-
     moved = []
-    real = checkpointing.plain_moment
+    plain = States.plain
     monkeypatch.setattr(
-        checkpointing,
-        "plain_moment",
-        lambda moment: moved.append(bool(real(moment)["centres"])) or real(moment),
+        States, "plain", lambda *state: moved.append(bool(plain(*state)["centres"])) or plain(*state)
     )
     data = {"x": far_clusters(np.random.default_rng(6), 2000)}
     model = cv.models.normal_wishart_mixture(2, 3, mean_precision=1e-12, inverse_scale=1e-6)
@@ -122,6 +120,27 @@ def test_reference_points_that_moved_are_kept(schedule, tmp_path, monkeypatch):
 
     check(fit, tmp_path / "c", [{"progress": after(1)} for _ in range(40)], fewest=5)
     assert any(moved), "this test is about moved reference points"
+
+
+def test_reference_points_that_move_in_the_middle_of_a_pass(tmp_path, monkeypatch):
+    """The batches of a stochastic pass are those of the reference points that it began with."""
+    apart = []
+    plain = Stochastic.to_plain
+    monkeypatch.setattr(
+        Stochastic,
+        "to_plain",
+        lambda own, state: apart.append(state.began is not state.problem) or plain(own, state),
+    )
+    data = {"x": far_clusters(np.random.default_rng(6), 2000)}
+    model = cv.models.normal_wishart_mixture(2, 3, mean_precision=1e-12, inverse_scale=1e-6)
+
+    def fit(**arguments: Any) -> cv.Posterior:
+        return model.fit(
+            data, seed=1, max_iter=3, tol=0.0, schedule=cv.Stochastic(300), init="prior", **arguments
+        )
+
+    check(fit, tmp_path / "c", [{"executor": Breaking(number)} for number in range(3, 60, 4)], fewest=3)
+    assert any(apart), "this test is about reference points that move in the middle of a pass"
 
 
 def hidden_markov(rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any], dict[str, Any]]:

@@ -5,9 +5,9 @@ import numpy as np
 import caviar as cv
 from caviar.engine.ascent.driver import Settings
 from caviar.engine.ascent.problem import statistics_of
-from caviar.engine.ascent.schedules.schedule import Batch
+from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.binding.bind import bind
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import RowMap
 from caviar.execution import Threads
 from caviar.fitting.model import rows_of
 
@@ -22,19 +22,18 @@ def strict(**arguments):
 def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     """Return a problem and global factors a few iterations after a start, with passes of this process."""
     problem = model._problem(bind(model.nodes, model.leaves, data, sample_weight=weights), point, None)
-    passes = Passes(rows_of(problem.bound), Threads())
+    passes = RowMap(problem.rows, rows_of(problem.bound), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
     with passes.executor.session():
-        result = model._ascend(problem, passes, init, np.random.SeedSequence(0), settings, Batch(), None)
+        result = model._ascend(problem, passes, init, np.random.SeedSequence(0), settings, Batch(None), None)
     return result.problem, result.q, passes
 
 
 def sums(problem, q, source, executor):
     """Return the sums of one exact pass over the rows of a source."""
     with executor.session():
-        passes = Passes(source, executor)
-        passes.refine()
-        return passes.summarize(problem.rows, problem.rows.coefficients(statistics_of(problem, q)))
+        rows = RowMap(problem.rows, source, executor)
+        return rows.summary(problem.rows.coefficients(statistics_of(problem, q)))
 
 
 def uneven_weights(n):

@@ -1,19 +1,21 @@
 """Blocks in float32: no responsibility off by more than 1e-4, or in float64; and float64 at the end of a fit."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from checkpoint.comparing import Broken, after, assert_same_bits
 from invariants.registry import CASES
 from numpy.testing import assert_allclose
 
 import caviar as cv
-from caviar.engine.ascent import driver as loop
 from caviar.engine.ascent.problem import statistics_of
+from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.ascent.status import Status
 from caviar.engine.rows.device.device_pass import DevicePass
 from caviar.engine.rows.device.layout import layout_of
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import Precision, RowMap
 from caviar.engine.rows.tasks import InferBlocks, rows_at
 from caviar.execution.array_libraries import library_of
 from device.devices import hard, reached, strict, sums
@@ -64,9 +66,8 @@ def start(kind, form="full", n_iter=1):
 def rough_sums(problem, q, source, device):
     """Return the sums of a pass that need not be exact."""
     with device.session():
-        passes = Passes(source, device)
-        assert passes.is_rough
-        return passes.summarize(problem.rows, problem.rows.coefficients(statistics_of(problem, q)))
+        rows = RowMap(problem.rows, source, device, Precision.SINGLE)
+        return rows.summary(problem.rows.coefficients(statistics_of(problem, q)))
 
 
 def single_block(problem, q, source):
@@ -171,6 +172,21 @@ def test_an_interrupted_fit_ends_in_float64_too():
     assert_allclose(there.elbo, again.elbo, rtol=1e-12)
 
 
+@pytest.mark.parametrize("broken_off_at", [1, 4])
+def test_a_fit_that_was_broken_off_in_float32_goes_on_in_it(broken_off_at, tmp_path):
+    data = CASES["joint"].draw(np.random.default_rng(3), 2000)
+
+    def fit(**arguments):
+        return CASES["joint"].fit(data, seed=0, init="prior", executor=strict(dtype="float32"), **arguments)
+
+    kept = {"checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    with pytest.raises(Broken):
+        fit(**kept, progress=after(broken_off_at))
+    told = []
+    assert_same_bits(fit(**kept, progress=told.append), fit())
+    assert told[0].iteration == broken_off_at + 1
+
+
 def test_a_fall_in_float32_is_asked_again_in_float64():
     # tol=0 keeps the loop going at the noise of float32, where the objective goes up and down
     data = CASES["joint"].draw(np.random.default_rng(3), 2000)
@@ -181,21 +197,21 @@ def test_a_fall_in_float32_is_asked_again_in_float64():
 
 @pytest.mark.parametrize("goes_wrong", ["improper", "fell"])
 def test_what_goes_wrong_in_float32_is_asked_again_in_float64(goes_wrong, monkeypatch):
-    step, rough = loop._step, []
+    step, rough = Batch.step, []
 
-    def failing(state, passes, memory, change):
-        if rough or passes.is_rough:
+    def failing(schedule, state):
+        if rough or state.rows.is_single:
             # after the trials of starts, which are in float64
-            rough.append(passes.is_rough)
+            rough.append(state.rows.is_single)
         if len(rough) != 3:
-            return step(state, passes, memory, change)
+            return step(schedule, state)
         if goes_wrong == "improper":
             raise cv.ImproperError("a parameter left its domain")
-        return (*step(state, passes, memory, change)[:2], Status.FELL)
+        return replace(step(schedule, state), status=Status.FELL)
 
     data = CASES["joint"].draw(np.random.default_rng(3), 2000)
     here = CASES["joint"].fit(data)
-    monkeypatch.setattr(loop, "_step", failing)
+    monkeypatch.setattr(Batch, "step", failing)
     there = CASES["joint"].fit(data, executor=strict(dtype="float32"))
     assert rough[:4] == [True, True, True, False]
     assert there.status is here.status is Status.CONVERGED

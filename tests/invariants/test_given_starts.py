@@ -7,7 +7,7 @@ import pytest
 from checkpoint.comparing import after, assert_same_bits, broken_off_until_done
 
 import caviar as cv
-from caviar.fitting import model as model_module
+from caviar.engine import assemble
 
 Array = np.ndarray
 
@@ -15,7 +15,7 @@ Array = np.ndarray
 @pytest.fixture(autouse=True)
 def _staying_at_saddles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have fits end at saddle points: there a start that was lost would be made up for."""
-    monkeypatch.setattr(model_module, "_MOST_SADDLES", 0)
+    monkeypatch.setattr(assemble, "_MOST_SADDLES", 0)
 
 
 def _columns() -> tuple[cv.Model, dict[str, Any], Array]:

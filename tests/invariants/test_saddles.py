@@ -8,9 +8,8 @@ import pytest
 from checkpoint.comparing import after, assert_same_bits, broken_off_until_done
 
 import caviar as cv
-from caviar.engine.ascent import driver as loop
-from caviar.engine.ascent import saddles
-from caviar.fitting import model as model_module
+from caviar.engine import assemble
+from caviar.engine.ascent.schedules import beyond_saddles, saddles
 from invariants.registry import CASES
 
 Array = np.ndarray
@@ -195,10 +194,10 @@ def test_a_maximum_is_left_as_it_is(name, monkeypatch):
         n_left.append(beyond(*arguments))
         return n_left[-1]
 
-    beyond = loop.beyond_saddle
-    monkeypatch.setattr(loop, "beyond_saddle", counted)
+    beyond = beyond_saddles.beyond_saddle
+    monkeypatch.setattr(beyond_saddles, "beyond_saddle", counted)
     found = case.fit(data, seed=0, max_iter=300, tol=1e-7)
-    monkeypatch.setattr(model_module, "_MOST_SADDLES", 0)
+    monkeypatch.setattr(assemble, "_MOST_SADDLES", 0)
     plain = case.fit(data, seed=0, max_iter=300, tol=1e-7)
     if any(own is not None for own in n_left):
         assert found.elbo > plain.elbo
@@ -265,9 +264,9 @@ def test_of_many_rows_some_are_looked_at(schedule, monkeypatch):
     model = cv.models.gaussian_mixture(1, 3)
     sizes = []
 
-    def counted(response: Any, state: Any, passes: Any) -> None:
-        prepare(response, state, passes)
-        sizes.append(response._passes.source.n_rows)
+    def counted(response: Any, state: Any) -> None:
+        prepare(response, state)
+        sizes.append(response._rows.source.n_rows)
 
     prepare = saddles._Response.__init__
     monkeypatch.setattr(saddles._Response, "__init__", counted)

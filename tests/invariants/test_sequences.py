@@ -1,6 +1,7 @@
 """Chains run through blocks of whole sequences: how rows are cut into blocks changes nothing but the rounding."""
 
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -182,9 +183,8 @@ def test_blocks_are_whole_sequences(kind, size, monkeypatch):
 
 
 def test_there_are_as_many_blocks_as_batches(monkeypatch):
-    problem, passes = bound(rows("lengths from one to hundreds", 3_000))
-    passes.memoize(12)
-    assert passes.n_batches(problem.rows) == 12
+    _, passes = bound(rows("lengths from one to hundreds", 3_000))
+    assert replace(passes, n_batches=12).n_batches_made == 12
 
 
 def test_sums_kept_by_batch_are_those_of_all_rows():
@@ -192,11 +192,12 @@ def test_sums_kept_by_batch_are_those_of_all_rows():
     problem, passes = bound(data)
     coefficients = _coefficients(problem)
     with passes.executor.session():
-        whole = passes.summarize(problem.rows, coefficients)
-        passes.memoize(5)
-        kept = passes.summarize(problem.rows, coefficients)
-        again = passes.summarize(problem.rows, coefficients, batch=2)
-    for other in (kept, again):
+        whole = passes.summary(coefficients)
+        apart = replace(passes, n_batches=5)
+        kept = apart.look(coefficients)
+        again = apart.look(coefficients, kept.warm, kept.by_batch, batch=2)
+    assert len(kept.by_batch.batches) == 5
+    for other in (kept.summary, again.summary):
         assert other.entropies[problem.chain.key] == pytest.approx(
             whole.entropies[problem.chain.key], rel=1e-12
         )
@@ -211,11 +212,11 @@ def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
     for n_rows in (30_000, 120_000):
         problem, passes = bound(rows("lengths from one to hundreds", n_rows), 20)
         coefficients = _coefficients(problem)
-        passes.executor = Threads(1)
+        passes = replace(passes, executor=Threads(1))
         with passes.executor.session():
-            passes.summarize(problem.rows, coefficients)
+            passes.summary(coefficients)
             tracemalloc.start()
-            passes.summarize(problem.rows, coefficients)
+            passes.summary(coefficients)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]

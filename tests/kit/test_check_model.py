@@ -5,10 +5,10 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
+from caviar.engine import assemble
 from caviar.engine.compiled.global_update import GlobalUpdate
 from caviar.engine.local import categorical as engine_locals
 from caviar.families import Gamma, Normal
-from caviar.fitting import model as model_module
 from caviar.language.templates import LOG_2PI, template
 from caviar.testing import Check, VerificationReport, check_model, coverage, elbo_estimate, elbo_slopes
 
@@ -259,7 +259,7 @@ def test_weights_that_underflow_have_an_elbo_all_the_same() -> None:
 @pytest.mark.parametrize("most_saddles", [0, 20])
 def test_a_saddle_point_is_caught(monkeypatch, most_saddles):
     """Where fits end at saddle points, here because they are told to, the check finds one and says what to do."""
-    monkeypatch.setattr(model_module, "_MOST_SADDLES", most_saddles)
+    monkeypatch.setattr(assemble, "_MOST_SADDLES", most_saddles)
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.gamma(3.0, 1.0, 20), rng.gamma(3.0, 0.1, 20)])
     obs, k = cv.Plate("obs"), cv.Plate("k", 2)

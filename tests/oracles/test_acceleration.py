@@ -5,7 +5,7 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine.ascent.acceleration import Move, Pair, secant_move
+from caviar.engine.ascent.schedules.acceleration import Move, Pair, secant_move
 
 
 @pytest.mark.parametrize("n_pairs", [1, 3, 8])

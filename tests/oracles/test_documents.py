@@ -169,7 +169,7 @@ def test_bound_and_update_are_those_that_the_compiler_derives(seed: int, point: 
     (topics,) = problem.order
     problem = problem.with_rows(problem.rows.thorough())
     arrays = problem.statistics(topics, fit["topics"])
-    arrays.update(passes.summarize(problem.rows, problem.rows.coefficients(arrays)).parts)
+    arrays.update(passes.at(problem.rows).summary(problem.rows.coefficients(arrays)).parts)
     updated = problem.update(topics, arrays)
     np.testing.assert_allclose(updated.mean, further["topics"].mean, rtol=1e-7)
     if not point:

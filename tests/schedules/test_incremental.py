@@ -5,10 +5,11 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine.ascent import driver as loop
-from caviar.engine.ascent.schedules.schedule import as_schedule, n_batches_of
+from caviar.engine.ascent.schedules import incremental
+from caviar.engine.ascent.schedules.batch import Batch
+from caviar.engine.assemble import as_schedule
 from caviar.engine.local.statistics import Sums
-from caviar.engine.rows.memoized import Memoized
+from caviar.engine.rows.sums_by_batch import SumsByBatch
 
 N_ROWS = 3_000
 
@@ -24,16 +25,22 @@ def three_clusters(n=N_ROWS, d=2, seed=0):
 def elbos(monkeypatch):
     """Objectives after each batch of a fit."""
     found = []
-    step = loop.advance_by_batch
+    step = incremental.advance_by_batch
 
-    def recorded(now, *arguments):
-        found.append(now.after.elbo)
-        after = step(now, *arguments)
-        found.append(after.after.elbo)
-        return after
+    def recorded(state, *arguments):
+        found.append(state.elbo)
+        after, half = step(state, *arguments)
+        found.append(after.elbo)
+        return after, half
 
-    monkeypatch.setattr(loop, "advance_by_batch", recorded)
+    monkeypatch.setattr(incremental, "advance_by_batch", recorded)
     return found
+
+
+def n_batches_of(stated, problem, n_rows, *, accelerate):
+    """Return after how many batches of the rows the globals are updated; 0 for once a pass."""
+    schedule = stated.resolved(problem, n_rows, accelerate=accelerate)
+    return 0 if isinstance(schedule, Batch) else schedule.n_batches
 
 
 @pytest.mark.thinned(4)
@@ -145,18 +152,21 @@ def test_a_model_without_local_factors_has_one_pass_to_make():
     assert incremental.elbo == batch.elbo
 
 
-def test_memoized_totals_are_the_sums_of_what_stands_there():
+def test_totals_are_the_sums_of_all_batches_and_those_before_stay_as_they_were():
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 5, 8, 64):
-        memo = Memoized(None, n)
+        sums = SumsByBatch.of(n)
         held = [rng.integers(0, 100, 4).astype(float) for _ in range(n)]
         for number, value in enumerate(held):
-            memo.replace(number, Sums({None: value.copy()}, {}, {}, {}))
+            sums = sums.replaced(number, Sums({None: value.copy()}, {}, {}, {}))
+        first, before = sums, np.sum(held, axis=0)
         for _ in range(200):
             number = int(rng.integers(n))
             held[number] = rng.integers(0, 100, 4).astype(float)
-            memo.replace(number, Sums({None: held[number].copy()}, {}, {}, {}))
-        assert np.array_equal(memo.total.fused[None], np.sum(held, axis=0))
+            sums = sums.replaced(number, Sums({None: held[number].copy()}, {}, {}, {}))
+        assert len(sums.batches) == n
+        assert np.array_equal(first.total.fused[None], before)
+        assert np.array_equal(sums.total.fused[None], np.sum(held, axis=0))
 
 
 @pytest.mark.parametrize("number", [1, 65, 2.5, "many"])

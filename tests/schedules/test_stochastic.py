@@ -5,7 +5,7 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine.ascent.schedules import stochastic
+from caviar.engine.ascent.driver import Settings
 from schedules.test_incremental import CHAINS, three_clusters
 
 
@@ -132,10 +132,8 @@ def test_settings_out_of_range_are_refused(arguments, message):
 
 
 def test_a_checkpoint_may_be_written_after_every_batch(monkeypatch):
-    steps, record = [], stochastic.record
-    monkeypatch.setattr(
-        stochastic, "record", lambda settings, walk: (steps.append(walk.step), record(settings, walk))
-    )
+    steps = []
+    monkeypatch.setattr(Settings, "record", lambda settings, state: steps.append(state.n_updates))
     model = cv.models.normal_wishart_mixture(2, 3)
     model.fit({"x": three_clusters()}, init="prior", schedule=cv.Stochastic(1_000), max_iter=2)
     assert sorted(set(steps)) == list(range(len(set(steps))))

@@ -5,7 +5,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine.binding.bind import bind
-from caviar.engine.rows.row_map import Passes
+from caviar.engine.rows.row_map import RowMap
 from caviar.engine.rows.subsample import sample_of
 from caviar.engine.starts.from_data import basis_of
 from caviar.engine.starts.guesses.partitioned import in_fewer_clusters
@@ -15,7 +15,7 @@ from caviar.fitting.model import rows_of
 
 def made_from(model, data, seed=0, point=()):
     problem = model._problem(bind(model.nodes, model.leaves, data), point, None)
-    passes = Passes(rows_of(problem.bound), Threads())
+    passes = RowMap(problem.rows, rows_of(problem.bound), Threads())
     return basis_of(problem, sample_of(passes.source), passes, np.random.default_rng(seed))
 
 

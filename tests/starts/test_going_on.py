@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.ascent import driver
+from caviar.engine.ascent.schedules import batch
 from caviar.engine.rows.subsample import Sample
 
 
@@ -12,9 +12,9 @@ from caviar.engine.rows.subsample import Sample
 def test_the_first_pass_is_not_made_again(monkeypatch, n_rows, repeats):
     """Over more rows than those of the sample it has to be made."""
     over = []
-    begin = driver.begin
+    begin = batch.begin
     monkeypatch.setattr(
-        driver, "begin", lambda problem, q, passes: over.append(passes) or begin(problem, q, passes)
+        batch, "begin", lambda problem, q, passes: over.append(passes) or begin(problem, q, passes)
     )
     # rows between each other, so that several starts differ
     rng = np.random.default_rng(0)

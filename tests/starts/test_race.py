@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from caviar.engine.ascent.status import Status
-from caviar.engine.starts.factors import race as trials
+from caviar.engine.starts import race as trials
 
 ROWS, COLUMNS = 1000, 3
 BEHIND = 0.1
@@ -30,19 +30,23 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     problem = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset(), rows=rows)
     arrays = {("mean", "x"): np.broadcast_to(0.0, variable.size)}
 
-    def moment(name, stretch):
+    def reached(name, stretch):
         elbo = scripts[name][min(stretch, len(scripts[name]) - 1)]
         before = scripts[name][min(max(stretch - 1, 0), len(scripts[name]) - 1)]
-        state = SimpleNamespace(
-            elbo=elbo, problem=problem, q={"name": name, "stretch": stretch}, arrays=arrays
-        )
         status = Status.CONVERGED if stretch and name in settled else None
-        return SimpleNamespace(state=state, status=status, trace=np.linspace(before, elbo, 7), memory=None)
+        return SimpleNamespace(
+            elbo=elbo,
+            problem=problem,
+            q={"name": name, "stretch": stretch},
+            arrays=arrays,
+            status=status,
+            trace=np.linspace(before, elbo, 7),
+        )
 
-    def run(race, reached, settings):
-        return moment(reached.state.q["name"], reached.state.q["stretch"] + 1)
+    def run(race, state, settings):
+        return reached(state.q["name"], state.q["stretch"] + 1)
 
-    monkeypatch.setattr(trials, "first_moment", lambda settings, problem, q, passes: moment(q["name"], 0))
+    monkeypatch.setattr(trials.Batch, "init", lambda schedule, beginning: reached(beginning.q["name"], 0))
     monkeypatch.setattr(trials.Race, "run", run)
     starts = [lambda name=name: (problem, {"name": name}) for name in scripts]
     sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns={"x": np.zeros((ROWS, COLUMNS))})

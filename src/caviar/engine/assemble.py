@@ -1,4 +1,4 @@
-"""Assembling: the one place that knows every kind of model, and what its rows and local factors are.
+"""Assembling: the one place that knows every kind of model, what its rows and local factors are, and every schedule.
 
 What the compiler derives serves every statement. A pattern with rows of its own, as documents, is one more branch here;
 a test holds each to the derived updates.
@@ -6,10 +6,19 @@ a test holds each to the derived updates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from .._errors import ParameterError
 from ..language import Variable, terms_of
 from .ascent.problem import CompiledRows, Problem
+from .ascent.schedule import Ascent, Schedule, StatedSchedule
+from .ascent.schedules.auto import Auto
+from .ascent.schedules.batch import Batch
+from .ascent.schedules.beyond_saddles import BeyondSaddles
+from .ascent.schedules.incremental import Incremental
+from .ascent.schedules.mixed_precision import as_exact_as
+from .ascent.schedules.stochastic import Stochastic
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import Compiled, compile_terms
@@ -19,11 +28,62 @@ from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
 from .rows.missing_patterns_of import missing_patterns_of
 from .rows.recentring import recentrings_of
+from .rows.row_map import RowMap
 from .topics.compile import compile_documents, document_factors
 from .topics.e_step import TopicRows
 from .topics.lowering import BoundDocuments
 
-__all__ = ["assemble"]
+__all__ = ["as_schedule", "assemble", "schedule_for"]
+
+
+SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
+    "auto": Auto,
+    "batch": Batch,
+    "incremental": Incremental,
+    "stochastic": Stochastic,
+}
+"""Schedules by name."""
+
+_MOST_SADDLES = 20
+"""Saddle points that a start leaves behind at most."""
+
+
+def as_schedule(schedule: str | StatedSchedule) -> StatedSchedule:
+    """Return a schedule, given as such or by its name.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither.
+    """
+    if isinstance(schedule, str) and schedule in SCHEDULES:
+        return SCHEDULES[schedule]()
+    if isinstance(schedule, StatedSchedule):
+        return schedule
+    names = ", ".join(map(repr, SCHEDULES))
+    raise ParameterError(f"schedule is {names}, cv.Incremental(...) or cv.Stochastic(...); got {schedule!r}")
+
+
+def schedule_for(
+    stated: StatedSchedule, problem: Problem, rows: RowMap, *, accelerate: bool, max_iter: int
+) -> Schedule[Any]:
+    """Return the schedule of a fit: with the digits of its executor, and beyond saddle points where it settles.
+
+    Parameters
+    ----------
+    stated
+        As a user states it.
+    problem, rows
+        The model, and where its rows are.
+    accelerate
+        Whether the globals may be moved beyond their updates.
+    max_iter
+        Iterations at the most.
+    """
+    own = stated.resolved(problem, rows.source.n_rows, accelerate=accelerate)
+    if not isinstance(own, Ascent):
+        return own
+    return BeyondSaddles(as_exact_as(rows, own), _MOST_SADDLES, max_iter)
 
 
 def assemble(

@@ -17,9 +17,10 @@ from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..data import on_host, refuse_unmade
 from ..engine.ascent.driver import Progress
-from ..engine.ascent.schedules.schedule import Schedule, as_schedule
-from ..engine.ascent.schedules.schedule import Stochastic as StochasticSteps
+from ..engine.ascent.schedule import StatedSchedule
+from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
 from ..engine.ascent.status import Status
+from ..engine.assemble import as_schedule
 from ..engine.evaluation.evaluate import objective_at
 from ..families import Dirichlet
 from ..fitting.model import Model, _Evaluator
@@ -251,7 +252,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
         )
-        is_to_settle = self.max_iter > 0 and not isinstance(schedule, StochasticSteps)
+        is_to_settle = self.max_iter > 0 and schedule.settles
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=2)
@@ -300,7 +301,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         counts: csr_array,
         weights: Array | None,
         generator: np.random.Generator,
-        schedule: Schedule,
+        schedule: StatedSchedule,
         **arguments: Any,
     ) -> Posterior:
         """Return the posterior of a model of these documents."""
@@ -559,7 +560,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         counts.eliminate_zeros()
         return counts
 
-    def _check_settings(self) -> Schedule:
+    def _check_settings(self) -> StatedSchedule:
         """Return the schedule of the fit, after checking the arguments."""
         require_whole("n_components", self.n_components, 1)
         require_whole("max_iter", self.max_iter, 0)

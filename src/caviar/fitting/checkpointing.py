@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +18,11 @@ import numpy as np
 from .._errors import CheckpointError, CheckpointWarning, DataError, ParameterError
 from .._version import __version__
 from ..engine.ascent.driver import Settings
-from ..engine.ascent.moment import Moment, Walk
 from ..engine.ascent.problem import Problem
-from ..engine.ascent.schedules.schedule import Schedule
+from ..engine.ascent.state import FitState
 from ..engine.checkpoint.fingerprint import fingerprint, fingerprint_of_data, fingerprint_of_model
-from ..engine.checkpoint.states import plain_moment, plain_result, restored_moment, restored_result
-from ..engine.rows.row_map import Passes
+from ..engine.checkpoint.states import States, plain_result, restored_result
+from ..engine.rows.row_map import RowMap
 from ..engine.starts.restarts import Ends
 from ..language import Node
 from ..numerics.blas import arithmetic
@@ -36,7 +36,7 @@ log = logging.getLogger("caviar.checkpoint")
 _LARGEST_SHARE = 0.05
 """Of the time, that writing takes; then checkpoints are written less often than they were asked for."""
 
-_LAYOUT = 2
+_LAYOUT = 3
 """What a checkpoint holds and under which keys: another number where that changes."""
 
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
@@ -49,13 +49,13 @@ class Keeper(Protocol):
     ends: Ends
     """Of the starts that have ended."""
 
-    moment: Moment | Walk | None
+    state: FitState | None
     """Where the present start goes on; None if it begins."""
 
     seed: Any
     """Of the starts."""
 
-    def record(self, moment: Moment | Walk) -> None:
+    def record(self, state: FitState) -> None:
         """Keep where the present start stands."""
         ...
 
@@ -74,9 +74,9 @@ class NoKeeper:
 
     seed: Any
     ends: Ends = field(default_factory=Ends)
-    moment: Moment | Walk | None = None
+    state: FitState | None = None
 
-    def record(self, moment: Moment | Walk) -> None:
+    def record(self, state: FitState) -> None:
         """Keep nothing."""
 
     def end(self, ends: Ends) -> None:
@@ -341,8 +341,8 @@ class FileKeeper:
         Of what is kept; what is there is gone on from.
     belongs
         What tells this fit from others, in words and fingerprints.
-    problem
-        Of its model and data.
+    states
+        Of its schedule, model and data.
     seed
         Of the starts, or None: then that of the file, or a new one, which the file keeps.
 
@@ -354,10 +354,10 @@ class FileKeeper:
         If it cannot be written.
     """
 
-    def __init__(self, place: Place, belongs: Mapping[str, Any], problem: Problem, seed: Any) -> None:
-        self._place, self._path, self._belongs = place, place.path, dict(belongs)
+    def __init__(self, place: Place, belongs: Mapping[str, Any], states: States, seed: Any) -> None:
+        self._place, self._path, self._belongs, self._states = place, place.path, dict(belongs), states
         self.ends = Ends()
-        self.moment: Moment | Walk | None = None
+        self.state: FitState | None = None
         document = place.read()
         found = _fresh_entropy() if document is None else self._matched(document)["entropy"]
         self._entropy = found if seed is None else None
@@ -368,7 +368,7 @@ class FileKeeper:
             place.begin(self._document)
             self._is_written = True
         else:
-            self._go_on(document, problem)
+            self._go_on(document)
 
     def _matched(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a checkpoint if it belongs to this fit."""
@@ -414,18 +414,18 @@ class FileKeeper:
                 stacklevel=2,
             )
 
-    def _go_on(self, document: Mapping[str, Any], problem: Problem) -> None:
+    def _go_on(self, document: Mapping[str, Any]) -> None:
         try:
             ends, best = document["ends"], document["ends"]["best"]
             self.ends = Ends(
                 int(ends["n_ended"]),
-                None if best is None else restored_result(best, problem),
+                None if best is None else restored_result(best, self._states.problem),
                 tuple(float(elbo) for elbo in ends["elbos"]),
                 str(ends["failure"]),
                 tuple(np.asarray(trace, dtype=np.float64) for trace in ends.get("traces", ())),
             )
-            if document["moment"] is not None:
-                self.moment = restored_moment(document["moment"], problem)
+            if document["state"] is not None:
+                self.state = self._states.restored(document["state"])
         except _MISFITS as error:
             raise CheckpointError(
                 f"{self._path} is a damaged checkpoint: {type(error).__name__}: {error}. {REMEDY}"
@@ -434,19 +434,19 @@ class FileKeeper:
         if self.ends.n_ended == n_restarts:
             self._place.tell("this fit has ended; its result is taken from there")
         else:
-            n_iter = 0 if self.moment is None else self.moment.n_iter
+            n_iter = 0 if self.state is None else self.state.n_iter
             self._place.tell(f"goes on from start {self.ends.n_ended + 1}/{n_restarts}, iteration {n_iter}")
 
-    def record(self, moment: Moment | Walk) -> None:
+    def record(self, state: FitState) -> None:
         """Keep where the present start stands; write it if that is due."""
-        self._is_written = self._is_written and moment is self.moment
-        self.moment = moment
+        self._is_written = self._is_written and state is self.state
+        self.state = state
         self._keep()
 
     def end(self, ends: Ends) -> None:
         """Keep that one more start has ended; write it if that is due."""
-        # one assignment of both: a signal between two would pair an end with a moment before it
-        vars(self).update(ends=ends, moment=None, _is_written=False)
+        # one assignment of both: a signal between two would pair an end with a state before it
+        vars(self).update(ends=ends, state=None, _is_written=False)
         self._keep()
 
     def flush(self) -> None:
@@ -460,7 +460,7 @@ class FileKeeper:
 
     def _document(self) -> dict[str, Any]:
         """Return where the fit stands as plain values."""
-        moment, ends = self.moment, self.ends
+        state, ends = self.state, self.ends
         return {
             "caviar": __version__,
             "layout": _LAYOUT,
@@ -474,7 +474,7 @@ class FileKeeper:
                 "failure": ends.failure,
                 "traces": list(ends.traces),
             },
-            "moment": None if moment is None else plain_moment(moment),
+            "state": None if state is None else self._states.plain(state),
         }
 
 
@@ -482,7 +482,7 @@ def keeper_of(
     path: str | os.PathLike[str] | _PlaceOfOne | None,
     every: float,
     belongs: Mapping[str, Any],
-    problem: Problem,
+    states: States,
     seed: Any,
 ) -> Keeper:
     """Return what keeps where a fit stands: a file at ``path``, the place of one of several fits, or nothing.
@@ -498,7 +498,7 @@ def keeper_of(
     if path is None:
         return NoKeeper(seed)
     place = path if isinstance(path, _PlaceOfOne) else OneFit(path, every)
-    return FileKeeper(place, belongs, problem, seed)
+    return FileKeeper(place, belongs, states, seed)
 
 
 def check_seconds(every: float) -> None:
@@ -525,11 +525,10 @@ def flushing(keeper: Keeper) -> Iterator[None]:
 def fingerprints(
     nodes: Sequence[Node],
     problem: Problem,
-    passes: Passes,
+    passes: RowMap,
     init: Any,
     seed: Any,
     settings: Settings,
-    schedule: Schedule,
     path: object,
 ) -> dict[str, Any]:
     """Return what tells a fit from others: model, data and settings; nothing without a path.
@@ -553,8 +552,6 @@ def fingerprints(
         "max_iter": int(settings.max_iter),
         "tol": float(settings.tol),
         "n_restarts": int(settings.n_restarts),
-        "accelerate": bool(settings.accelerate),
-        "schedule": repr(schedule),
     }
 
 
@@ -570,9 +567,7 @@ def _described_seed(seed: Any) -> str | int | None:
 
 
 def _fresh_entropy() -> int:
-    entropy = np.random.SeedSequence().entropy
-    assert isinstance(entropy, int)
-    return entropy
+    return secrets.randbits(128)
 
 
 def _difference(name: str, theirs: Any, ours: Any) -> str:

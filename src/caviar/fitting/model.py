@@ -14,28 +14,27 @@ from scipy.sparse import issparse
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from ..data import ArrayRows, as_rows
 from ..engine.ascent.beliefs import Beliefs
-from ..engine.ascent.driver import Progress, Result, Settings, ascend
+from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
-from ..engine.ascent.moment import Moment, Walk
 from ..engine.ascent.problem import Problem, extreme_parameter
-from ..engine.ascent.schedules.schedule import Schedule, Stochastic, as_schedule, n_batches_of
-from ..engine.ascent.schedules.stochastic import wander, wander_on
+from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
-from ..engine.assemble import assemble
+from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
 from ..engine.binding.data_summary import summary_of_data
 from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
+from ..engine.checkpoint.states import States
 from ..engine.design.keys import ColumnKey
 from ..engine.rows.executor import Executor
-from ..engine.rows.row_map import Passes
+from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
 from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
 from ..engine.starts.factors.prior import prior_start
-from ..engine.starts.factors.race import Begun
 from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
+from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
@@ -52,13 +51,7 @@ from .warnings import warn_about
 
 __all__ = ["Model"]
 
-_MAX_ITER = 500
-"""Iterations of each start where a user does not say."""
-_MAX_PASSES = 10
-"""The same of the stochastic schedule."""
 _MOST_RESTARTS = 1_000_000
-_MOST_SADDLES = 20
-"""Saddle points that a start leaves behind at most."""
 
 
 class Model:
@@ -131,7 +124,7 @@ class Model:
         init: str | Mapping[str, Any] = "auto",
         sample_weight: Any = None,
         data_plate: Plate | str | None = None,
-        schedule: str | Schedule = "auto",
+        schedule: str | StatedSchedule = "auto",
         prior: Posterior | None = None,
         executor: Executor | int | str | Any = None,
         progress: bool | Callable[[Progress], object] = False,
@@ -236,39 +229,32 @@ class Model:
         if prior is not None:
             problem = problem.believing(self._beliefs(prior, problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
-        passes = Passes(rows_of(problem.bound), as_executor(executor))
-        passes.check(problem.rows)
+        passes = RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
+        passes.executor.check(problem.rows)
         refuse_impossible(problem, passes.source)
-        schedule = as_schedule(schedule)
+        stated = as_schedule(schedule)
         settings = Settings(
-            _max_iter(max_iter, schedule),
-            tol,
-            n_restarts=n_restarts,
-            accelerate=accelerate,
-            n_batches=n_batches_of(schedule, problem, passes.source.n_rows, accelerate=accelerate),
-            most_saddles=_MOST_SADDLES,
+            stated.most_iterations if max_iter is None else max_iter, tol, n_restarts=n_restarts
         )
+        own = schedule_for(stated, problem, passes, accelerate=accelerate, max_iter=settings.max_iter)
         belongs = {
-            **fingerprints(self.nodes, problem, passes, init, seed, settings, schedule, checkpoint),
+            **fingerprints(self.nodes, problem, passes, init, seed, settings, checkpoint),
+            "accelerate": bool(accelerate),
+            "schedule": repr(stated),
             "point": list(point),
             "factors": None if factors is None else [list(group) for group in factors],
             "order": None if order is None else list(order),
         }
         with terminating(checkpoint):
-            keeper = keeper_of(checkpoint, checkpoint_every, belongs, problem, seed)
-            ends = self._restarts(problem, passes, init, keeper, settings, progress, schedule)
+            keeper = keeper_of(checkpoint, checkpoint_every, belongs, States(own, problem, passes), seed)
+            ends = self._restarts(problem, passes, init, keeper, settings, progress, own)
         best = ends.best
         assert best is not None
         if best.impossible:
             raise DataError(_why_impossible(best.impossible))
         if not np.isfinite(best.elbo):
             raise ImproperError(_why_not_finite(best))
-        warn_about(
-            best,
-            self.nodes,
-            settings,
-            default_length=max_iter is None and not isinstance(schedule, Stochastic),
-        )
+        warn_about(best, self.nodes, settings, default_length=max_iter is None and stated.settles)
         return Posterior(
             self,
             best,
@@ -281,7 +267,7 @@ class Model:
             self._marks(passes, prior),
         )
 
-    def _marks(self, passes: Passes, prior: Posterior | None) -> RowMarks | None:
+    def _marks(self, passes: RowMap, prior: Posterior | None) -> RowMarks | None:
         """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
         found = marks_of(self._row_names, passes.source)
         if prior is None or found is None:
@@ -403,23 +389,23 @@ class Model:
     def _restarts(
         self,
         problem: Problem,
-        passes: Passes,
+        passes: RowMap,
         init: str | Mapping[str, Any],
         keeper: Keeper,
         settings: Settings,
         progress: bool | Callable[[Progress], object],
-        schedule: Schedule,
+        schedule: Schedule[Any],
     ) -> Ends:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
         ends = keeper.ends
         with passes.executor.session(), reporter(progress) as callback, flushing(keeper):
-            passes.reach()
+            passes.executor.reach()
             for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
-                    result = self._ascend(problem, passes, init, own_seed, own, schedule, keeper.moment)
+                    result = self._ascend(problem, passes, init, own_seed, own, schedule, keeper.state)
                 except ImpossibleSequenceError as error:
                     raise DataError(str(error)) from error
                 except ImproperError as error:
@@ -442,13 +428,15 @@ class Model:
     def _ascend(
         self,
         problem: Problem,
-        passes: Passes,
+        passes: RowMap,
         init: str | Mapping[str, Any],
         seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
-        schedule: Schedule,
-        moment: Moment | Walk | None,
+        schedule: Schedule[Any],
+        state: Any,
     ) -> Result:
+        if state is not None:
+            return go_on(schedule, state, settings)
         rng = np.random.default_rng(seed)
 
         def from_data(problem: Problem) -> Begun:
@@ -456,28 +444,18 @@ class Model:
             start = chance_start if settings.restart else data_start
             return start(problem, _sample(passes), passes, rng)
 
-        by_steps = schedule if isinstance(schedule, Stochastic) else None
-        if isinstance(moment, Walk) and by_steps is not None:
-            return wander_on(settings, by_steps, moment, passes, rng)
-        if isinstance(moment, Moment):
-            return ascend(settings, moment.state.problem, moment.state.q, passes, moment)
+        raced = None
         if isinstance(init, Mapping):
             problem, q = given_start(problem, init, passes, lambda: from_data(problem).start)
         elif isinstance(init, str) and init == "prior":
             q = drawn_start(problem, rng) if settings.restart else prior_start(problem)
         elif isinstance(init, str) and init == "auto":
             begun = from_data(problem)
-            problem, q = begun.start
-            is_exact = by_steps is None and not (settings.n_batches or passes.is_rough)
-            if begun.moment is not None and is_exact:
-                memory = begun.moment.memory if settings.moves_further else None
-                return ascend(settings, problem, q, passes, replace(begun.moment, memory=memory))
+            (problem, q), raced = begun.start, begun.raced
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
-        if by_steps is not None and problem.factors:
-            given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
-            return wander(settings, by_steps, problem, q, passes, _sample(passes), rng, given)
-        return ascend(settings, problem, q, passes)
+        given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
+        return ascend(schedule, Beginning(problem, q, passes, rng, given, raced), settings)
 
 
 @dataclass(frozen=True)
@@ -490,15 +468,15 @@ class _Evaluator:
     data_plate: Plate | None = None
     prior: Beliefs | None = None
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and its passes."""
         bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
-        return problem, Passes(rows_of(problem.bound), Threads())
+        return problem, RowMap(problem.rows, rows_of(problem.bound), Threads())
 
-    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for data with every global a point mass, and its passes."""
         names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
         return replace(self, point=tuple(names)).bind(data, sample_weight)
@@ -537,13 +515,7 @@ def _bound(
     )
 
 
-def _max_iter(max_iter: int | None, schedule: Schedule) -> int:
-    if max_iter is not None:
-        return max_iter
-    return _MAX_PASSES if isinstance(schedule, Stochastic) else _MAX_ITER
-
-
-def _sample(passes: Passes) -> Sample:
+def _sample(passes: RowMap) -> Sample:
     return sample_of(passes.source) if passes.source.n_rows else Sample({}, np.empty(0))
 
 
@@ -656,7 +628,7 @@ def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list
 
 
 def _check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
-    max_iter = _MAX_ITER if max_iter is None else max_iter
+    max_iter = 0 if max_iter is None else max_iter
     for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
         if not isinstance(value, Integral):
             raise ParameterError(f"{name} must be a whole number; got {value!r}")

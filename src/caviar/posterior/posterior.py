@@ -28,7 +28,7 @@ from ..engine.evaluation.evaluate import (
     points_at,
     predictive_densities,
 )
-from ..engine.rows.row_map import Passes
+from ..engine.rows.row_map import RowMap
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
@@ -69,11 +69,11 @@ class Binds(Protocol):
         """Beliefs of an earlier fit in the place of the priors."""
         ...
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and its passes."""
         ...
 
-    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, Passes]:
+    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for data with every global a point mass, and its passes."""
         ...
 
@@ -327,7 +327,7 @@ class Posterior:
             self._compiled = GivenGlobals.of(problem, self._factors)
         n_rows = len(next(iter(columns.values())))
         rows = ArrayRows({ColumnKey(name): values for name, values in columns.items()}, n_rows)
-        return self._compiled.local(Passes(rows, Threads()))
+        return self._compiled.local(rows, Threads())
 
     def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""
@@ -751,7 +751,7 @@ class Posterior:
             np.ones(passes.source.n_rows) if sample_weight is None else np.array(sample_weight, dtype=float)
         )
 
-        def bind(weights: Array) -> tuple[Problem, Passes]:
+        def bind(weights: Array) -> tuple[Problem, RowMap]:
             return self._evaluator.bind(data, weights)
 
         for left in results_without(bind, problem, self._factors, weights, n_folds, generator(seed)):

@@ -14,7 +14,7 @@ from ...language import Variable
 from ..binding.clamped.point_mass import PointMass
 from ..binding.nested import outer_variables
 from .problem import Problem
-from .state import State
+from .state import AscentState
 
 __all__ = ["Beliefs", "beliefs_about", "beliefs_of_points"]
 
@@ -39,7 +39,7 @@ class Beliefs:
         return beliefs_about(problem, self.factors, self.of_points)
 
 
-def beliefs_of_points(state: State) -> dict[Variable, ExponentialFamily]:
+def beliefs_of_points(state: AscentState) -> dict[Variable, ExponentialFamily]:
     """Return for each global that is a point mass the distribution whose mode it is, measured from the user's origin.
 
     Its natural parameters are those of the optimal factor; a point that has none, as under a flat prior with too few

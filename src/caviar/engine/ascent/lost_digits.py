@@ -20,7 +20,7 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Node, Variable
 from ..binding.clamped.factor import ClampedFactor
-from .state import State
+from .state import AscentState
 
 __all__ = ["lost_in_updates", "nearly_singular"]
 
@@ -31,7 +31,7 @@ _LEAST_SHARE = 1e-12
 """Share of a coefficient's precision, given the others, below which double precision leaves fewer than four digits."""
 
 
-def lost_in_updates(state: State) -> tuple[str, float]:
+def lost_in_updates(state: AscentState) -> tuple[str, float]:
     """Return the variable whose factor the rounding of its natural parameters changes most, and by how many nats.
 
     It is the divergence of the next factor from the one of natural parameters that are off by the rounding of their

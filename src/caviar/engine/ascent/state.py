@@ -1,10 +1,14 @@
-"""States of the loop: global factors with the local factors at their optimum, and the plain step between two."""
+"""States of a fit: global factors with the local factors at their optimum, and the plain step between two.
+
+A state is a value: all that a look at the rows leaves for the next one is a field of it. A step that is refused leaves
+the state before as it was.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,27 +18,31 @@ from ...language import Variable
 from ..design.keys import StatisticKey
 from ..local.statistics import Coefficients
 from ..rows.recentring import TOLERATED_LOSS
-from ..rows.row_map import Passes
-from . import acceleration
-from .acceleration import Memory, Place, accepted, proposal, refused, seen
+from ..rows.row_map import COLD, Look, RowMap, Warm
+from ..rows.sums_by_batch import SumsByBatch
 from .elbo import Objective
 from .problem import Factors, Problem, statistics_of
+from .status import Status
 
 __all__ = [
     "ROUNDING",
+    "AscentState",
+    "FitState",
+    "HalfStep",
     "Naturals",
-    "State",
-    "Updated",
-    "Visit",
     "advance",
-    "advance_by_batch",
+    "after_look",
     "apart",
     "at_natural",
     "begin",
     "expected_of",
+    "extended",
+    "iterated",
     "joined",
     "ready",
-    "updated",
+    "retold",
+    "update_locals",
+    "updated_from",
     "updated_globals",
     "with_optimal_locals",
 ]
@@ -43,35 +51,138 @@ __all__ = [
 Naturals: TypeAlias = Mapping[Variable, Statistics]
 """Natural parameters of each global factor, also of one that is a point: those that it was made of."""
 
-_AHEAD = 0.45
-"""Share of the way of the last pass that globals are carried on for the local factors of a batch; see the design."""
-
 ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
 
 
-@dataclass(frozen=True)
-class State:
-    """Global factors, with the local factors at their optimum, and the objective of the two.
+@dataclass(frozen=True, kw_only=True)
+class FitState:
+    """Where a fit is between two steps: from here it goes on to the same bits. Schedules extend it.
 
     Attributes
     ----------
+    problem, q
+        The global factors, and the problem whose reference points they are measured from.
+    rows
+        The map over the rows: where they are, and with which digits they are summed.
     natural
         Global variable -> the natural parameters that its factor was made of, also where that is a point; empty if
         they are not known, or were measured from other reference points.
+    trace
+        Objective at the start and after each iteration.
+    change
+        By how much the last iteration raised the objective, in nats a row.
+    status
+        Why no step follows; None if one may.
+    n_updates
+        Times that the globals were updated.
     """
 
     problem: Problem
+    rows: RowMap
     q: Factors
+    natural: Naturals = field(default_factory=dict)
+    trace: tuple[float, ...]
+    change: float = np.inf
+    status: Status | None = None
+    n_updates: int = 0
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations that are over."""
+        return len(self.trace) - 1
+
+    @property
+    def per_row(self) -> float:
+        """What changes of the objective are told by: the weight of all rows, or 1 where there are none."""
+        return self.rows.source.total_weight if self.problem.bound.data_plate is not None else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AscentState(FitState):
+    """Global factors with the local factors at their optimum, and the objective of the two.
+
+    Attributes
+    ----------
+    arrays
+        Expected statistics of the globals, and sums over the rows.
+    objective
+        Of both, term by term.
+    fell_at
+        Which update lowered the objective, and by how much, if any did.
+    warm
+        Local factors of the last look at the rows, where the next one starts from them.
+    by_batch
+        Sums of each batch of rows as its last look left them, where these are kept apart.
+    is_fresh
+        Whether local factors restart from scratch in each look, as far as the row model wants it and as long as that
+        raises the objective.
+    saddles
+        Saddle points that were left behind.
+    """
+
     arrays: Mapping[Hashable, Array]
     objective: Objective
     fell_at: str = ""
-    natural: Mapping[Variable, Statistics] = field(default_factory=dict)
+    warm: Warm = field(default_factory=dict)
+    by_batch: SumsByBatch | None = None
+    is_fresh: bool = True
+    saddles: int = 0
 
     @property
     def elbo(self) -> float:
         """The objective."""
         return self.objective.value
+
+    @property
+    def restarts_cold(self) -> bool:
+        """Whether the local factors of the next look had better not start from those of the last one."""
+        return self.is_fresh and self.problem.rows.begins_anew and bool(self.warm)
+
+
+A = TypeVar("A", bound=AscentState)
+
+
+def extended(kind: type[A], state: AscentState, **more: Any) -> A:
+    """Return a state as that of a schedule: with what all have in common, and what this one remembers."""
+    return kind(**{own.name: getattr(state, own.name) for own in fields(AscentState)}, **more)
+
+
+def iterated(before: FitState, after: A, n_updates: int = 1) -> A:
+    """Return the state after an iteration, which is told in its trace."""
+    return replace(
+        after,
+        trace=(*before.trace, after.elbo),
+        change=(after.elbo - before.trace[-1]) / before.per_row,
+        n_updates=before.n_updates + n_updates,
+    )
+
+
+def retold(state: A) -> A:
+    """Return the state with its objective at the end of its trace, in the place of the one before."""
+    return replace(state, trace=(*state.trace[:-1], state.elbo))
+
+
+@dataclass(frozen=True)
+class HalfStep:
+    """Of a state whose globals were updated: what a look at the rows needs of it.
+
+    Attributes
+    ----------
+    before
+        The objective before the update.
+    coefficients
+        What the rows need of the globals.
+    loss
+        The largest error (nats) that a logit has with them.
+    slack
+        What is lost in rounding, and counts as no fall.
+    """
+
+    before: Objective
+    coefficients: Coefficients
+    loss: float
+    slack: float
 
 
 def ready(
@@ -96,58 +207,69 @@ def _settled(
     return moved, q, arrays, coefficients
 
 
-def begin(problem: Problem, q: Factors, passes: Passes) -> State:
+def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> AscentState:
     """Return the state at a start: a pass over the rows with the given global factors."""
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
-    return _complete(problem, q, arrays, coefficients, passes)
-
-
-def _complete(
-    problem: Problem, q: Factors, arrays: dict[Hashable, Array], coefficients: Coefficients, passes: Passes
-) -> State:
-    """Return the state of global factors after a pass over the rows."""
-    summary = passes.summarize(problem.rows, coefficients)
-    arrays.update(summary.parts)
+    rows = rows.at(problem.rows)
+    look = rows.look(coefficients, warm)
+    arrays.update(look.summary.parts)
     objective = Objective(problem)
-    objective.set_all(q, arrays, summary)
-    return State(problem, q, arrays, objective)
+    objective.set_all(q, arrays, look.summary)
+    return AscentState(
+        problem=problem,
+        rows=rows,
+        q=q,
+        trace=(objective.value,),
+        arrays=arrays,
+        objective=objective,
+        warm=look.warm,
+        by_batch=look.by_batch,
+    )
 
 
-def advance(
-    state: State, passes: Passes, memory: Memory | None = None, change_per_row: float = np.inf
-) -> tuple[State, Memory | None]:
-    """Return the state after each global factor was updated in turn, and the local factors in a pass.
+def _completed(
+    state: A,
+    problem: Problem,
+    q: Factors,
+    arrays: dict[Hashable, Array],
+    coefficients: Coefficients,
+    natural: Naturals,
+) -> A:
+    """Return the state at other global factors after a look at all rows; the objective is computed anew."""
+    rows = state.rows.at(problem.rows)
+    look = rows.look(coefficients, state.warm)
+    arrays.update(look.summary.parts)
+    objective = Objective(problem)
+    objective.set_all(q, arrays, look.summary)
+    return replace(
+        state,
+        problem=problem,
+        rows=rows,
+        q=q,
+        arrays=arrays,
+        objective=objective,
+        natural=natural,
+        warm=look.warm,
+        by_batch=look.by_batch,
+    )
 
-    With a ``memory`` of the moves before, the globals may go further than to their updates, where that raises the
-    objective by more than these do before the pass: so it rises in each step, whatever is proposed.
-    """
-    step = updated(state, passes)
-    if memory is not None:
-        further, memory = _further(step.before, step.after, passes, memory, change_per_row)
-        if further is not None:
-            return further, memory
-    return _update_locals(step, passes), memory
 
-
-@dataclass(frozen=True)
-class Updated:
-    """A state whose globals were updated, and what a pass needs of them; what is lost in rounding counts as no fall."""
-
-    before: State
-    after: State
-    coefficients: Coefficients
-    loss: float
-    slack: float
-
-
-def updated(state: State, passes: Passes) -> Updated:
-    """Return the state after each global factor was updated in turn, the sums over rows as they are."""
-    # an error of a logit that is tolerated is one of the objective, times the rows
-    slack = TOLERATED_LOSS * passes.source.total_weight if state.problem.recentrings else 0.0
-    if passes.is_rough:
+def _slack_of(state: AscentState) -> float:
+    """Return by how much the objective may fall in an update of the globals that is none but for its rounding."""
+    if state.rows.is_single:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
-        slack = np.inf
-    before = state
+        return np.inf
+    # an error of a logit that is tolerated is one of the objective, times the rows
+    return TOLERATED_LOSS * state.rows.source.total_weight if state.problem.recentrings else 0.0
+
+
+def updated_from(state: A) -> tuple[A, A, HalfStep]:
+    """Return the state that the globals were updated from, the state after that, and what a look needs of it.
+
+    Each global factor is updated in turn, the sums over rows as they are; these are taken again first where they have
+    lost their digits.
+    """
+    slack, before = _slack_of(state), state
     try:
         after = _update_globals(before, slack)
         coefficients, loss = _coefficients(after)
@@ -155,104 +277,28 @@ def updated(state: State, passes: Passes) -> Updated:
         after, coefficients, loss = None, None, np.inf
     if loss > TOLERATED_LOSS:
         # sums over a component that shrank at once have no digits left: take them again, from its own mean
-        again = _recentred(state, passes)
+        again = _recentred(state)
         if again is not None or after is None:
             before = again or state
             after = _update_globals(before, slack)
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
-    return Updated(before, after, coefficients, loss, slack)
+    return before, after, HalfStep(before.objective, coefficients, loss, slack)
 
 
-@dataclass(frozen=True)
-class Visit:
-    """Where the globals stood when a batch of the rows was visited."""
-
-    problem: Problem
-    natural: Mapping[Variable, Statistics]
-
-
-def advance_by_batch(now: Updated, passes: Passes, batch: int, last_time: Visit | None = None) -> Updated:
-    """Return the state after the local factors of one batch of the rows, and then each global factor, were updated.
-
-    The objective is that of all rows, the local factors of the other batches as their last pass left them; so it rises.
-
-    Parameters
-    ----------
-    last_time
-        The visit to this batch a pass ago, where moves beyond the updates are wanted. The sums of the
-        batches are half a pass old on average, and so are the globals that follow from them. So the local factors are
-        found for globals carried on by a share of the way that they have come since; where that lowers the objective,
-        for the globals as they are.
-    """
-    if last_time is not None:
-        further = _advance_beyond(now, passes, batch, last_time)
-        if further is not None:
-            return further
-    return updated(_update_locals(now, passes, batch), passes)
-
-
-def _advance_beyond(now: Updated, passes: Passes, batch: int, last_time: Visit) -> Updated | None:
-    """Return the state after one batch, its local factors for globals further on; None if the objective falls."""
-    state, problem = now.after, now.after.problem
-    if last_time.problem is not problem or not state.natural or not last_time.natural:
-        return None
-    arrays = dict(state.arrays)
-    try:
-        for variable in problem.order:
-            pairs = zip(state.natural[variable], last_time.natural[variable], strict=True)
-            further = tuple(new + _AHEAD * (new - old) for new, old in pairs)
-            arrays.update(problem.statistics(variable, problem.factor(variable, further)))
-    except ImproperError:
-        return None
-    held = passes.held(batch)
-    summary = passes.summarize(problem.rows, problem.rows.coefficients(arrays), batch)
-    arrays = {**state.arrays, **summary.parts}
+def after_look(state: A, look: Look) -> A:
+    """Return the state with the local factors that a look has found, the globals as they are."""
+    arrays = {**state.arrays, **look.summary.parts}
     objective = state.objective.copy()
-    objective.set_rows(arrays, summary)
-    try:
-        found = updated(State(problem, state.q, arrays, objective, state.fell_at, state.natural), passes)
-    except ImproperError:
-        found = None
-    if found is not None and found.after.elbo >= state.elbo:
-        return found
-    passes.put_back(held)
-    return None
+    objective.set_rows(arrays, look.summary)
+    return replace(state, arrays=arrays, objective=objective, warm=look.warm, by_batch=look.by_batch)
 
 
-def with_optimal_locals(state: State, passes: Passes) -> State:
+def with_optimal_locals(state: A) -> A:
     """Return the state with the local factors of all rows at their optimum, the globals as they are."""
-    found = _complete(
-        state.problem, state.q, dict(state.arrays), state.problem.rows.coefficients(state.arrays), passes
-    )
-    return replace(found, natural=state.natural, fell_at=state.fell_at)
-
-
-def _further(
-    state: State, after: State, passes: Passes, memory: Memory, change_per_row: float
-) -> tuple[State | None, Memory]:
-    """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
-    place, update = _place(state), _place(after)
-    if place is None or update is None or after.problem is not state.problem:
-        return None, Memory()
-    memory, natural = proposal(seen(memory, place, update), change_per_row)
-    if natural is None:
-        return None, acceleration.updated(memory)
-    found = _moved(after, natural, passes)
-    return found, refused(memory) if found is None else accepted(memory)
-
-
-def _place(state: State) -> Place | None:
-    """Return where the global factors of a state stand; None if that is not known, or not finite."""
-    if not state.natural:
-        return None
-    place = Place(
-        joined(state.problem, state.natural), expected_of(state.problem, state.natural, state.arrays)
-    )
-    # labels that are ruled out have the natural parameter minus infinity
-    is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
-    return place if is_finite else None
+    coefficients = state.problem.rows.coefficients(state.arrays)
+    return _completed(state, state.problem, state.q, dict(state.arrays), coefficients, state.natural)
 
 
 def joined(problem: Problem, natural: Naturals) -> Array:
@@ -287,7 +333,7 @@ def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
-def at_natural(state: State, natural: Array, passes: Passes) -> State | None:
+def at_natural(state: A, natural: Array) -> A | None:
     """Return the state at other natural parameters of the globals, (P,); None if they are those of no factors.
 
     None, too, where digits would be lost.
@@ -303,45 +349,30 @@ def at_natural(state: State, natural: Array, passes: Passes) -> State | None:
     coefficients = problem.rows.coefficients(arrays)
     if not problem.worst_loss(q, coefficients) <= TOLERATED_LOSS:
         return None
-    return replace(
-        _complete(problem, q, arrays, coefficients, passes), natural=naturals, fell_at=state.fell_at
-    )
+    return _completed(state, problem, q, arrays, coefficients, naturals)
 
 
-def _moved(after: State, natural: Array, passes: Passes) -> State | None:
-    """Return the state at other natural parameters than the updated ones; None if its objective is no higher.
-
-    Local factors that a pass would start from are then as they were.
-    """
-    before = passes.carried
-    found = at_natural(after, natural, passes)
-    if found is not None and found.elbo >= after.elbo:
-        return found
-    passes.carried = before
-    return None
-
-
-def _coefficients(state: State) -> tuple[Coefficients, float]:
+def _coefficients(state: AscentState) -> tuple[Coefficients, float]:
     """Return what a pass needs of a state, and the largest error (nats) that a logit has in it."""
     coefficients = state.problem.rows.coefficients(state.arrays)
     return coefficients, state.problem.worst_loss(state.q, coefficients)
 
 
-def _recentred(state: State, passes: Passes) -> State | None:
+def _recentred(state: A) -> A | None:
     """Return the same factors with sums from each component's own mean; None if they are that already."""
     problem, q = state.problem.centred_on(state.arrays, state.q)
     if problem is state.problem:
         return None
     arrays = statistics_of(problem, q)
-    return _complete(problem, q, arrays, problem.rows.coefficients(arrays), passes)
+    return _completed(replace(state, fell_at=""), problem, q, arrays, problem.rows.coefficients(arrays), {})
 
 
-def updated_globals(state: State) -> State:
+def updated_globals(state: A) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are."""
     return _update_globals(state, 0.0)
 
 
-def _update_globals(state: State, slack: float) -> State:
+def _update_globals(state: A, slack: float) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are.
 
     A fall of the objective by ``slack`` or by rounding is none.
@@ -356,56 +387,56 @@ def _update_globals(state: State, slack: float) -> State:
         before, value = value, objective.set_factor(variable, q[variable], arrays)
         if value < before and value < before - ROUNDING * objective.scale - slack:
             fell_at = fell_at or _fall(variable.name, before - value)
-    return State(problem, q, arrays, objective, fell_at, natural)
+    return replace(state, q=q, arrays=arrays, objective=objective, fell_at=fell_at, natural=natural)
 
 
 def _fall(name: str, amount: float) -> str:
     return f"'{name}' lowered the objective by {amount:.3g}"
 
 
-def _update_locals(step: Updated, passes: Passes, batch: int | None = None) -> State:
+def advance(state: A) -> A:
+    """Return the state after each global factor was updated in turn, and the local factors in a look at the rows."""
+    _, after, half = updated_from(state)
+    return update_locals(after, half)
+
+
+def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
     """Return the state with the local factors (of one batch) at their optimum; a fall by rounding is none.
 
     Where reference points move, the objective is computed anew; the one before may have been inexact.
     """
-    state = step.after
     # the entropy of the labels has no more digits than the terms that it was found beside
-    size = step.before.objective.scale
-    slack = max(step.slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
-    problem, q, arrays, coefficients = _settled(state.problem, state.q, dict(state.arrays), step.coefficients)
-    before, fell_at = state.elbo, state.fell_at
+    size = half.before.scale
+    slack = max(half.slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
+    problem, q, arrays, coefficients = _settled(state.problem, state.q, dict(state.arrays), half.coefficients)
     if problem is state.problem:
-        objective = _anew(state, coefficients, passes, batch, arrays)
-        if objective is None:
-            summary = passes.summarize(problem.rows, coefficients, batch)
-            arrays.update(summary.parts)
-            objective = state.objective
-            objective.set_rows(arrays, summary)
+        found = _looked(state, coefficients, batch)
     else:
-        objective = _complete(problem, q, arrays, coefficients, passes).objective
-        slack = max(slack, step.loss * passes.source.total_weight)
-    if objective.value < before - ROUNDING * objective.scale - slack:
+        found = _completed(state, problem, q, arrays, coefficients, {})
+        slack = max(slack, half.loss * state.rows.source.total_weight)
+    before, fell_at = state.elbo, state.fell_at
+    if found.elbo < before - ROUNDING * found.objective.scale - slack:
         names = ",".join(factor.name for factor in problem.factors)
-        fell_at = fell_at or _fall(names, before - objective.value)
-    natural = state.natural if problem is state.problem else {}
-    return State(problem, q, arrays, objective, fell_at, natural)
+        fell_at = fell_at or _fall(names, before - found.elbo)
+    return replace(found, fell_at=fell_at)
 
 
-def _anew(
-    state: State, coefficients: Coefficients, passes: Passes, batch: int | None, arrays: dict[Hashable, Array]
-) -> Objective | None:
-    """Return the objective after a pass whose local factors began anew, and update ``arrays``; None if it is lower.
+def _looked(state: A, coefficients: Coefficients, batch: int | None) -> A:
+    """Return the state after a look at the rows (of one batch), from scratch as long as that raises the objective.
 
     Factors that go on from those of the last pass keep to what they preferred when the globals were others.
     """
-    if not passes.begins_anew(state.problem.rows):
-        return None
-    held = passes.held(batch)
-    summary = passes.summarize(state.problem.rows, coefficients, batch, anew=True)
-    found, objective = {**arrays, **summary.parts}, state.objective.copy()
-    objective.set_rows(found, summary)
-    if objective.value < state.elbo:
-        passes.go_on_from(held)
-        return None
-    arrays.update(found)
-    return objective
+    if state.restarts_cold:
+        found = after_look(state, state.rows.look(coefficients, _cold(state, batch), state.by_batch, batch))
+        if not found.elbo < state.elbo:
+            return found
+        state = replace(state, is_fresh=False)
+    return after_look(state, state.rows.look(coefficients, state.warm, state.by_batch, batch))
+
+
+def _cold(state: AscentState, batch: int | None) -> Warm:
+    """Return the local factors of a state without those of a batch, or of any."""
+    if batch is None:
+        return COLD
+    own = {chunk.number for chunk in state.rows.chunks_of(batch)}
+    return {number: factors for number, factors in state.warm.items() if number not in own}

@@ -24,7 +24,7 @@ from ..binding.clamped.point_mass import PointMass
 from ..design.backend import Workspace
 from ..local.statistics import Arrays
 from ..rows.e_step import IndependentRows
-from ..rows.row_map import Passes
+from ..rows.row_map import RowMap
 from ..rows.tasks import blocks_of, rows_at
 from .evaluate import in_frame
 
@@ -53,7 +53,7 @@ def why_no_rows(problem: Problem) -> str:
     return why_inexact(problem)
 
 
-def log_joint_at(problem: Problem, values: Mapping[str, Any], passes: Passes) -> float:
+def log_joint_at(problem: Problem, values: Mapping[str, Any], passes: RowMap) -> float:
     """Return log p(x, globals) in nats with the local variables integrated out.
 
     Parameters
@@ -67,7 +67,7 @@ def log_joint_at(problem: Problem, values: Mapping[str, Any], passes: Passes) ->
         return begin(problem, _points(problem, values), passes).elbo
 
 
-def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], passes: Passes) -> Array:
+def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], passes: RowMap) -> Array:
     """Return log p(x_n | globals) of each row in nats, its local variables integrated out, shape (rows,).
 
     Raises

@@ -15,6 +15,8 @@ from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
 from ..ascent.elbo import Objective
 from ..ascent.problem import Problem, statistics_of
+from ..ascent.schedule import Beginning
+from ..ascent.schedules.batch import Batch
 from ..ascent.state import begin, ready
 from ..binding.clamped.given import refuse_missing_value
 from ..binding.clamped.point_mass import PointMass
@@ -25,7 +27,9 @@ from ..local.categorical import CategoricalFactor
 from ..local.gated import Switched
 from ..local.local_factor import LocalFactor
 from ..local.statistics import LocalState, Summary
-from ..rows.row_map import Passes
+from ..rows.executor import Executor
+from ..rows.row_map import RowMap
+from ..rows.tasks import RowSource
 from ..starts.factors.given_factors import refuse_other_factor, refuse_other_labels
 from ..starts.factors.prior import prior_start
 from ..topics.evaluate import by_token, densities_of_words, objective_of_documents, thorough
@@ -82,7 +86,7 @@ def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
 
 
 def local_distributions(
-    problem: Problem, factors: Mapping[str, Any], passes: Passes, *, anew: bool = True
+    problem: Problem, factors: Mapping[str, Any], passes: RowMap, *, anew: bool = True
 ) -> dict[str, Any]:
     """Return the local factors of all rows by name, the globals given.
 
@@ -97,10 +101,11 @@ def local_distributions(
     found_anew: dict[str, Any] = {}
     if outer:
         problem = problem.updating(outer)
-        result = ascend(_ANEW, problem, {**q, **prior_start(problem, q)}, passes)
+        beginning = Beginning(problem, {**q, **prior_start(problem, q)}, passes)
+        result = ascend(Batch(None), beginning, _ANEW)
         problem, q = result.problem, dict(result.q)
         found_anew = factors_at(problem, {variable: q[variable] for variable in outer})
-    by_row = GivenGlobals(problem, q).local(passes)
+    by_row = GivenGlobals(problem, q).local(passes.source, passes.executor)
     if isinstance(problem.bound, BoundDocuments):
         by_row = by_token(problem.bound, by_row)
     return {**found_anew, **by_row}
@@ -126,26 +131,23 @@ class GivenGlobals:
         problem = thorough(problem)
         return cls(problem, in_frame(problem, factors))
 
-    def local(self, passes: Passes) -> dict[str, Any]:
-        """Return the local factors of all rows by name."""
+    def local(self, source: RowSource, executor: Executor) -> dict[str, Any]:
+        """Return the local factors of all rows of a source by name."""
         problem = self._problem
+        rows = RowMap(problem.rows, source, executor)
         found: dict[Variable, list[Any]] = {}
-        with passes.executor.session():
+        with executor.session():
             paths = {}
             if problem.chain is not None:
                 means = _means_of_slots(problem, problem.chain.variables[0], self._q)
-                paths[problem.chain.name] = passes.path(
-                    problem.rows, problem.chain, self._coefficients, means
-                )
+                paths[problem.chain.name] = rows.path(problem.chain, self._coefficients, means)
             others = [factor for factor in problem.factors if factor is not problem.chain]
-            blocks = (
-                passes.natural_parameters(problem.rows, passes.source, self._coefficients) if others else ()
-            )
+            blocks = rows.natural_parameters(self._coefficients) if others else ()
             for block in blocks:
                 for factor in others:
                     for variable, distribution in factor.distributions(block[factor.key]).items():
                         found.setdefault(variable, []).append(distribution)
-        order = _inverse(passes.source.places(0, passes.source.n_rows))
+        order = _inverse(source.places(0, source.n_rows))
         return paths | {
             variable.name: _translated(
                 problem, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
@@ -181,7 +183,7 @@ def _check_sizes(problem: Problem, factors: Mapping[str, Any]) -> None:
             )
 
 
-def predictive_densities(problem: Problem, factors: Mapping[str, Any], passes: Passes) -> Array:
+def predictive_densities(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -> Array:
     """Return the log density under the global factors of each row of the problem's data, shape (rows,).
 
     Raises
@@ -259,7 +261,7 @@ def _translated(problem: Problem, variable: Variable, distribution: Any) -> Any:
     return distribution if reference is None else distribution.translate(reference)
 
 
-def objective_at(problem: Problem, factors: Mapping[str, Any], passes: Passes) -> float:
+def objective_at(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -> float:
     """Return the objective of given factors; local factors that are not given are at their optimum.
 
     Raises
@@ -296,7 +298,7 @@ def _with_given_locals(
     q: Mapping[Variable, Any],
     factors: Mapping[str, Any],
     given: Mapping[str, LocalFactor],
-    passes: Passes,
+    passes: RowMap,
 ) -> float:
     if (
         problem.chain is not None
@@ -323,9 +325,7 @@ def _with_given_locals(
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor.key] = float(by_row.sum() if weights is None else weights @ by_row)
-    summary = passes.sum_given(
-        problem.rows,
-        passes.source,
+    summary = passes.at(problem.rows).sum_given(
         lambda rows: {f: v[:, rows.where].copy() for f, v in expected.items()},
         coefficients,
     )

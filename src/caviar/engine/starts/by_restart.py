@@ -18,7 +18,7 @@ from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..ascent.problem import Problem
 from ..binding.nested import outer_variables
-from ..rows.row_map import Passes
+from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.lowering import BoundDocuments
 from ..topics.start import drawn_topics
@@ -26,10 +26,10 @@ from .clustering.kmeans import kmeans
 from .clustering.partitions import partition, partitions
 from .components.gates import Gate
 from .factors.prior import prior_point
-from .factors.race import Begun, best_of
-from .factors.warm_up import settled
 from .from_data import basis_of, start_from
 from .guesses.basis import Basis, Guess
+from .race import Begun, best_of
+from .warm_up import settled
 
 __all__ = ["chance_start", "drawn_start"]
 
@@ -41,7 +41,7 @@ _MOST_STRAYS = 0.4
 """Share at most of the members of clusters that get random labels."""
 
 
-def chance_start(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
+def chance_start(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Begun:
     """Return global factors from labels that chance gives, to rows of a subsample and to everything else."""
     if isinstance(problem.bound, BoundDocuments):
         return Begun(drawn_topics(problem, sample, passes, rng))

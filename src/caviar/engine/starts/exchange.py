@@ -16,10 +16,10 @@ from ..._errors import ImproperError
 from ..design.keys import StatisticKey
 from ..evaluation.evaluate import factors_at, local_distributions
 from .factors.prior import Start
-from .factors.race import Begun, best_of
 from .guesses.assignment import rearranged
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
+from .race import Begun, best_of
 
 __all__ = ["best_with", "exchanged", "labels_of"]
 

@@ -11,7 +11,7 @@ from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, 
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin
 from ..binding.nested import outer_variables
-from ..rows.row_map import Passes
+from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.lowering import BoundDocuments
 from ..topics.start import drawn_topics
@@ -19,8 +19,6 @@ from .components.gates import gates_of
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start, prior_draw, prior_start
-from .factors.race import Begun, best_of
-from .factors.warm_up import settled
 from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess
 from .guesses.by_chance import alike, at_random, without_labels
@@ -30,7 +28,9 @@ from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .guesses.sequences import in_order
+from .race import Begun, best_of
 from .regroup import regroup
+from .warm_up import settled
 
 __all__ = ["GUESSES", "basis_of", "data_start", "start_from"]
 
@@ -53,7 +53,7 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 """What guesses the labels of a start."""
 
 
-def data_start(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Begun:
+def data_start(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
     if isinstance(problem.bound, BoundDocuments):
         return Begun(drawn_topics(problem, sample, passes, rng))
@@ -70,7 +70,7 @@ def data_start(problem: Problem, sample: Sample, passes: Passes, rng: np.random.
     return regroup(basis, exchanged(basis, best))
 
 
-def basis_of(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Basis:
+def basis_of(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
     gates = gates_of(problem)
     if problem.chain is not None and any(gate.factor is problem.chain for gate in gates):
@@ -78,7 +78,7 @@ def basis_of(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Ge
     q = prior_start(problem)
     for variable in _multiplied(problem):
         q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
-    host = Passes(sample, passes.executor.host)
+    host = RowMap(problem.rows, sample, passes.executor.host)
     return Basis(problem, gates, sample, host, q, rng)
 
 

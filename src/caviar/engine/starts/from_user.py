@@ -19,11 +19,14 @@ from ...language import Categorical, Label, Variable
 from ...language.roles import PRECISION, PRECISION_MATRIX
 from ..ascent.driver import Settings, ascend
 from ..ascent.problem import Problem
+from ..ascent.schedule import Beginning
+from ..ascent.schedules.batch import Batch
+from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
 from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
 from ..compiled.products_of_unknowns import multiplied_together
-from ..rows.row_map import Passes
+from ..rows.row_map import RowMap
 from ..topics.lowering import BoundDocuments
 from ..topics.start import given_tokens
 from .factors.given_factors import refuse_other_factor
@@ -74,7 +77,7 @@ def _chosen_together(problem: Problem, names: Collection[str]) -> Iterator[tuple
 
 
 def given_start(
-    problem: Problem, init: Mapping[str, Any], passes: Passes, others: Callable[[], Start] | None = None
+    problem: Problem, init: Mapping[str, Any], passes: RowMap, others: Callable[[], Start] | None = None
 ) -> Start:
     """Return global factors from given values: of globals, as points or factors; of local variables, for all rows.
 
@@ -127,14 +130,15 @@ def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, An
 
 
 def brought_near(
-    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], passes: Passes
+    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], passes: RowMap
 ) -> Start:
     """Return global factors after first sweeps over everything but the fixed ones; as they are where that is no fit."""
     others = [variable for variable in problem.order if variable not in fixed]
     if not others or not fixed:
         return problem, q
     try:
-        found = ascend(_FIRST_SWEEPS, problem.updating(others), q, passes)
+        beginning = Beginning(problem.updating(others), q, passes)
+        found = ascend(as_exact_as(passes, Batch(None)), beginning, _FIRST_SWEEPS)
     except ImproperError:
         return problem, q
     if found.status is Status.INTERRUPTED:

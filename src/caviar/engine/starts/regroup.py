@@ -5,8 +5,8 @@ from __future__ import annotations
 from .clustering.partitions import alike, whitened
 from .clustering.regrouping import regrouped
 from .exchange import best_with, labels_of
-from .factors.race import Begun
 from .guesses.basis import Basis
+from .race import Begun
 
 __all__ = ["regroup"]
 

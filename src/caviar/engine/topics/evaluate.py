@@ -14,7 +14,7 @@ from ...families import Categorical, Dirichlet
 from ..ascent.elbo import Objective
 from ..ascent.problem import Factors, Problem, statistics_of
 from ..local.statistics import LocalState, Rows, Summary
-from ..rows.row_map import Passes
+from ..rows.row_map import RowMap
 from ..starts.factors.given_factors import refuse_other_labels
 from .e_step import TopicRows
 from .kernel import bounds_of_proportions, expected_log_of
@@ -55,7 +55,7 @@ def densities_of_words(bound: BoundDocuments, factors: Mapping[str, Any]) -> Arr
 
 
 def objective_of_documents(
-    problem: Problem, bound: BoundDocuments, q: Factors, given: Mapping[str, Any], passes: Passes
+    problem: Problem, bound: BoundDocuments, q: Factors, given: Mapping[str, Any], passes: RowMap
 ) -> float:
     """Return the objective of factors of the topics, with given ones of the proportions or tokens, or of both.
 
@@ -90,7 +90,7 @@ def objective_of_documents(
         inside[rows.where] = True
         return {tokens.key: probabilities[inside[owners]]}
 
-    summary = passes.sum_given(problem.rows, passes.source, give, coefficients)
+    summary = passes.at(rows).sum_given(give, coefficients)
     arrays.update(summary.parts)
     return Objective(problem).set_all(q, arrays, Summary(summary.parts, entropies))
 

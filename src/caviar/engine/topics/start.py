@@ -16,7 +16,7 @@ from ...language import Variable
 from ..ascent.problem import Factors, Problem, statistics_of
 from ..binding.clamped.point_mass import PointMass
 from ..local.statistics import LocalState, Rows
-from ..rows.row_map import Passes
+from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..rows.tasks import Chunk
 from ..starts.factors.prior import Start
@@ -38,7 +38,7 @@ _NEARNESS = 100.0
 """Shape of the Gamma that topics are drawn from, of mean 1: all near each other and near the even one."""
 
 
-def drawn_topics(problem: Problem, sample: Sample, passes: Passes, rng: np.random.Generator) -> Start:
+def drawn_topics(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Start:
     """Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
 
     The sample is cut into batches. After each of these, topics are updated from the last sums of all batches that were
@@ -56,7 +56,8 @@ def drawn_topics(problem: Problem, sample: Sample, passes: Passes, rng: np.rando
     else:
         factor = topics.family.from_natural((drawn,))
     q: dict[Variable, Any] = {topics: problem.with_known(topics, factor)}
-    for arrays in _steps(problem, q, Passes(_shuffled(sample, rng), passes.executor), drawn.size):
+    rounds = RowMap(problem.rows, _shuffled(sample, rng), passes.executor)
+    for arrays in _steps(problem, q, rounds, drawn.size):
         q[topics] = problem.update(topics, arrays)
     return problem, q
 
@@ -68,7 +69,7 @@ def _shuffled(sample: Sample, rng: np.random.Generator) -> Sample:
     return replace(sample, columns=columns, row_weights=sample.row_weights[order])
 
 
-def _steps(problem: Problem, q: Factors, rounds: Passes, size: int) -> Iterator[dict[Hashable, Array]]:
+def _steps(problem: Problem, q: Factors, rounds: RowMap, size: int) -> Iterator[dict[Hashable, Array]]:
     """Yield what topics of so many numbers are updated from, step by step; factors ``q`` are changed meanwhile."""
     n_docs, weight_of_all = rounds.source.n_rows, rounds.source.total_weight
     n_batches = max(min(round(n_docs / _BATCH_DOCUMENTS), _KEPT_NUMBERS // size, _MOST_BATCHES), 1)
@@ -80,7 +81,7 @@ def _steps(problem: Problem, q: Factors, rounds: Passes, size: int) -> Iterator[
     for step in range(_ROUNDS * n_batches):
         number = step % n_batches
         arrays = statistics_of(problem, q)
-        found = rounds.summarize_share(problem.rows, problem.rows.coefficients(arrays), batches[number]).parts
+        found = rounds.summarize_share(problem.rows.coefficients(arrays), batches[number]).parts
         own = {key: shares[number] * value for key, value in found.items()}
         for key, value in own.items():
             total[key] = total.get(key, 0.0) + (value - kept[number].get(key, 0.0))

@@ -12,9 +12,11 @@ from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...engine.ascent.driver import Result, Settings, ascend
 from ...engine.ascent.problem import Problem
+from ...engine.ascent.schedule import Beginning
+from ...engine.ascent.schedules.batch import Batch
 from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.evaluate import in_frame
-from ...engine.rows.row_map import Passes
+from ...engine.rows.row_map import RowMap
 
 __all__ = ["Left", "results_without"]
 
@@ -38,7 +40,7 @@ def _folds_of(n_rows: int, n_folds: int, rng: np.random.Generator) -> list[AnyAr
 
 
 def results_without(
-    bind: Callable[[Array], tuple[Problem, Passes]],
+    bind: Callable[[Array], tuple[Problem, RowMap]],
     problem: Problem,
     factors: Mapping[str, Any],
     weights: Array,
@@ -72,13 +74,13 @@ def results_without(
         raise ParameterError(
             f"n_folds must be between 2 and the number of rows, {len(weights)} here; got {n_folds}"
         )
-    settings = Settings(_MOST_PASSES, _TOLERANCE, accelerate=True)
+    settings = Settings(_MOST_PASSES, _TOLERANCE)
     for rows in _folds_of(len(weights), n_folds, rng):
         others = weights.copy()
         others[rows] = 0.0
         own, passes = bind(others)
         with passes.executor.session():
-            result = ascend(settings, own, in_frame(own, factors), passes)
+            result = ascend(Batch(), Beginning(own, in_frame(own, factors), passes), settings)
         yield Left(rows, result)
 
 

@@ -13,7 +13,7 @@ from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.binding.clamped.point_mass import PointMass
 from ...engine.evaluation.at_points import why_inexact
-from ...engine.rows.row_map import Passes
+from ...engine.rows.row_map import RowMap
 from .draws import draws_of
 from .tail import GOOD, Tail, log_mean_of, tail_of
 
@@ -105,7 +105,7 @@ class Diagnosis:
 def diagnosis_of(
     factors: Mapping[str, Any],
     problem: Problem,
-    passes: Passes,
+    passes: RowMap,
     elbo: float,
     n_draws: int,
     rng: np.random.Generator,

@@ -13,7 +13,7 @@ from ...engine.ascent.problem import Problem
 from ...engine.binding.clamped.factor import ClampedFactor
 from ...engine.binding.clamped.point_mass import PointMass
 from ...engine.evaluation.at_points import log_joint_at
-from ...engine.rows.row_map import Passes
+from ...engine.rows.row_map import RowMap
 
 __all__ = ["Draws", "draws_of"]
 
@@ -38,7 +38,7 @@ class Draws:
         for number in range(len(self.log_q)):
             yield {name: _nth(value, number) for name, value in self.values.items()}
 
-    def log_joint(self, problem: Problem, passes: Passes) -> Array:
+    def log_joint(self, problem: Problem, passes: RowMap) -> Array:
         """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
         return np.array([log_joint_at(problem, values, passes) for values in self])
 

@@ -13,7 +13,7 @@ from ..._typing import AnyArray
 from ...engine.ascent.problem import Problem
 from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.at_points import row_log_likelihoods, why_inexact, why_no_rows
-from ...engine.rows.row_map import Passes
+from ...engine.rows.row_map import RowMap
 from ...language import Data, Variable
 from ...lazy.rows import in_memory
 from .arviz import as_inference_data
@@ -26,7 +26,7 @@ __all__ = ["inference_data"]
 def inference_data(
     model: Any,
     factors: Mapping[str, Any],
-    bound: tuple[Mapping[str, Any], Problem, Passes] | None,
+    bound: tuple[Mapping[str, Any], Problem, RowMap] | None,
     *,
     n_draws: int,
     rng: np.random.Generator,
@@ -92,7 +92,7 @@ def _groups_of_data(
     draws: Draws,
     data: Mapping[str, Any],
     problem: Problem,
-    passes: Passes,
+    passes: RowMap,
     rng: np.random.Generator,
     *,
     is_fit: bool,

@@ -1,1 +1,1 @@
-"""Schedules other than one update of each global a pass."""
+"""Schedules: an object each."""

@@ -1,165 +1,270 @@
-"""The stochastic schedule: natural-gradient steps, each from a small batch of the rows."""
+"""Stochastic: natural-gradient steps, each from a small batch of the rows."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ...._errors import ImproperError
-from ....language import Variable
-from ...binding.coordinates import refuse_far_priors
-from ...rows.row_map import Passes
-from ...rows.subsample import Sample
+from ...._errors import ImproperError, ParameterError
+from ...rows.row_map import RowMap
+from ...rows.subsample import Sample, sample_of
 from ...rows.tasks import Chunk
 from ..collapse import has_collapsed
-from ..driver import Result, Settings, record, result_of, tell
+from ..degeneracy import refused_or_collapsed
 from ..elbo import Objective
-from ..moment import Walk
-from ..problem import Factors, Problem, statistics_of
-from ..state import begin, ready, updated_globals
+from ..plain_states import fit_of, in_frame_of, plain_fit, plain_frame
+from ..problem import Problem, statistics_of
+from ..schedule import Beginning, Schedule
+from ..state import AscentState, FitState, begin, ready, updated_globals
 from ..status import Status
-from .schedule import Stochastic
+from .batch import Batch
 
-__all__ = ["wander", "wander_on"]
+__all__ = ["Stochastic", "StochasticState"]
 
-
-log = logging.getLogger("caviar")
 
 _BLOCKS_A_CHUNK = 4
 """Blocks of a batch that one thread sums."""
 
 
-def wander(
-    settings: Settings,
-    schedule: Stochastic,
-    problem: Problem,
-    q: Factors,
-    passes: Passes,
-    sample: Sample,
-    rng: np.random.Generator,
-    given: Collection[Variable] = (),
-) -> Result:
-    """Return where natural-gradient steps lead from these global factors; their objective is that of a last full pass.
+@dataclass(frozen=True)
+class Batches:
+    """The batches of one pass over all rows.
 
-    The first natural parameters are those of an update from the subsample, which is taken for all rows. Distributions
-    that a user gave stay as they are until the first step.
+    Attributes
+    ----------
+    chunks, weights
+        Of each batch, those without a weight left out.
+    rng
+        After the batches of this pass were drawn: that of the next one. Copies of it are drawn from.
     """
-    executor = passes.executor.host
-    settled = Passes(sample, executor) if problem.chain is None else passes
-    passes.forget()
-    passes.memoize(0)
-    began = begin(problem, q, settled)
-    start = updated_globals(began)
-    kept = {v: factor for v, factor in began.q.items() if v in given and hasattr(factor, "natural")}
-    walk = Walk(
-        start.problem,
-        {**start.q, **kept},
-        {**start.natural, **{v: factor.natural for v, factor in kept.items()}},
-        [began.elbo if kept else start.elbo],
-        n_iter=0,
-        step=0,
-        change=np.inf,
-        random_state=rng.bit_generator.state,
-    )
-    return wander_on(settings, schedule, walk, passes, rng)
+
+    chunks: Sequence[Sequence[Chunk]]
+    weights: np.ndarray
+    rng: np.random.Generator
 
 
-def wander_on(
-    settings: Settings, schedule: Stochastic, walk: Walk, passes: Passes, rng: np.random.Generator
-) -> Result:
-    """Return where natural-gradient steps lead from where an earlier walk stood."""
-    passes.forget()
-    # a step is as exact as the last pass
-    passes.refine()
-    passes.memoize(0)
-    status = None
-    rng.bit_generator.state = walk.random_state
-    trace = walk.trace
-    try:
-        record(settings, walk)
-        while walk.status is None and walk.n_iter < settings.max_iter:
-            problem, batches = walk.problem, _batches(walk.problem, passes, schedule, rng)
-            weights = np.array([passes.weight(chunks) for chunks in batches])
-            for number in range(len(walk.estimates), len(batches)):
-                # steps in proportion to what batches weigh: so all rows count alike in the end
-                rate = min(1.0, schedule.rate(walk.step + 1) * weights[number] / weights.mean())
-                walk = _step(walk, passes, batches[number], rate)
-                if walk.problem is problem:
-                    # from other reference points the rows may fall into other batches
-                    record(settings, walk)
-            estimate = float(np.array(walk.estimates) @ weights / passes.source.total_weight)
-            trace.append(estimate)
-            walk = _after_pass(settings, walk, trace, passes, rng)
-            record(settings, walk)
-            if tell(settings, walk.n_iter, estimate, walk.change):
-                walk = replace(walk, status=walk.status or Status.STOPPED)
-                record(settings, walk)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    except ImproperError as error:
-        if not any(walk.problem.bound.is_flat(variable) for variable in walk.problem.order):
-            refuse_far_priors(walk.problem.bound, walk.problem.coordinates)
-            raise
-        log.info("collapsed: %s", error)
-        status = Status.COLLAPSED
-    state = begin(walk.problem, walk.q, passes)
-    if has_collapsed(state.problem, state.q, state.arrays):
-        status = Status.COLLAPSED
-    return result_of(state, [*walk.trace, state.elbo], status or walk.status or Status.MAX_ITER, walk.step)
+@dataclass(frozen=True, kw_only=True)
+class StochasticState(FitState):
+    """Where natural-gradient steps are; the trace has an estimate of the objective for each pass that is over.
 
-
-def _after_pass(
-    settings: Settings, walk: Walk, trace: list[float], passes: Passes, rng: np.random.Generator
-) -> Walk:
-    """Return the walk at the beginning of the next pass; its status tells whether there needs to be one."""
-    change = (trace[-1] - trace[-2]) / passes.source.total_weight
-    return replace(
-        walk,
-        objectives=trace,
-        n_iter=len(trace) - 1,
-        change=change,
-        random_state=rng.bit_generator.state,
-        estimates=(),
-        status=Status.CONVERGED if abs(change) < settings.tol else None,
-    )
-
-
-def _batches(
-    problem: Problem, passes: Passes, schedule: Stochastic, rng: np.random.Generator
-) -> list[list[Chunk]]:
-    """Return the chunks of each batch of a pass over all rows.
-
-    Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in them.
+    Attributes
+    ----------
+    rng
+        What the batches of the present pass are drawn with. Copies of it are drawn from.
+    began
+        The problem that the present pass began with: its row model says where blocks of rows start and stop.
+    estimates
+        What each batch of the present pass said of the objective, so far.
+    batches
+        Of the present pass; None if they have to be drawn.
     """
-    blocks = passes.blocks(problem.rows, schedule.batch_rows)
-    size = max(stop - start for start, stop in blocks)
-    together = max(1, passes.source.rows_together // size)
-    groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
-    order = [groups[i][j] for i in rng.permutation(len(groups)) for j in rng.permutation(len(groups[i]))]
-    length = max(1, round(schedule.batch_rows / size))
-    batches = [order[start : start + length] for start in range(0, len(order), length)]
-    return [
-        [Chunk(number, tuple(piece)) for number, piece in enumerate(_pieces(own))]
-        for own in batches
-        if passes.weight([Chunk(0, tuple(own))]) > 0
-    ]
+
+    rng: np.random.Generator
+    began: Problem
+    estimates: tuple[float, ...] = ()
+    batches: Batches | None = None
 
 
-def _pieces(blocks: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:
-    return [blocks[start : start + _BLOCKS_A_CHUNK] for start in range(0, len(blocks), _BLOCKS_A_CHUNK)]
+@dataclass(frozen=True)
+class Stochastic(Schedule[StochasticState]):
+    r"""Update the globals from one small batch of rows after another: natural-gradient steps of falling size.
+
+    A batch that holds the share s of all rows is taken for all of them: with its sums divided by s, the update of each
+    global has the natural parameter :math:`\hat\eta`, and step t goes a part of the way,
+
+    .. math:: \eta \leftarrow (1 - \rho_t)\,\eta + \rho_t\,\hat\eta, \qquad \rho_t = (t + \tau)^{-\kappa},
+
+    and the more of the way, the more the batch weighs beside the others. The ELBO of the posterior is exact: a
+    last pass over all rows. Before it the trace has estimates, one a pass.
+
+    Parameters
+    ----------
+    batch_rows
+        Rows of a batch, about: it is made of whole blocks, taken at random all over the table.
+    delay
+        :math:`\tau \ge 0`: the larger, the smaller the first steps.
+    decay
+        :math:`\kappa`, from 0.5 to 1: above 0.5 the steps lead to a stationary point (Robbins and Monro), and at 0.5
+        they wander about it ever more narrowly, without a promise to settle.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is out of range.
+
+    Notes
+    -----
+    Hoffman, Blei, Wang and Paisley, "Stochastic variational inference" (2013). Factors of the rows that depend on each
+    other are found anew in each batch.
+
+    Examples
+    --------
+    >>> import numpy as np, caviar as cv
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50_000, 2)) + 5 * rng.integers(0, 2, (50_000, 1))
+    >>> model = cv.models.normal_wishart_mixture(2, 2)
+    >>> posterior = model.fit({"x": X}, seed=0, schedule=cv.Stochastic(10_000), max_iter=3)
+    >>> posterior["weights"].mean.round(1)
+    array([0.5, 0.5])
+    """
+
+    batch_rows: int = 16_384
+    delay: float = 10.0
+    decay: float = 0.7
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.batch_rows, Integral) or self.batch_rows < 1:
+            raise ParameterError(f"batch_rows is a whole number of rows, at least 1; got {self.batch_rows!r}")
+        if not isinstance(self.delay, Real) or not 0 <= self.delay < float("inf"):
+            raise ParameterError(f"delay is a number that is not negative; got {self.delay!r}")
+        if not isinstance(self.decay, Real) or not 0.5 <= self.decay <= 1:
+            raise ParameterError(f"decay is a number from 0.5 to 1; got {self.decay!r}")
+
+    def rate(self, step: int) -> float:
+        """Return the size of a step, counted from 1, in (0, 1]."""
+        return float(min(1.0, (step + self.delay) ** -self.decay))
+
+    most_iterations: ClassVar[int] = 10
+    settles: ClassVar[bool] = False
+
+    def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
+        """Return this schedule; batch ascent where the rows hide nothing, so that one pass says all of them."""
+        if problem.factors:
+            return self
+        return Batch(goes_on=False) if accelerate else Batch(None, goes_on=False)
+
+    def init(self, beginning: Beginning[StochasticState]) -> StochasticState:
+        """Return the state after an update of the globals from the subsample, which is taken for all rows.
+
+        Distributions that a user gave stay as they are until the first step.
+        """
+        problem, rows = beginning.problem, beginning.rows
+        assert beginning.rng is not None
+        sample = sample_of(rows.source) if rows.source.n_rows else Sample({}, np.empty(0))
+        few = RowMap(problem.rows, sample, rows.executor.host)
+        began = begin(problem, beginning.q, few if problem.chain is None else rows)
+        start = updated_globals(began)
+        given = {v: q for v, q in began.q.items() if v in beginning.given and hasattr(q, "natural")}
+        return StochasticState(
+            problem=start.problem,
+            rows=rows.at(start.problem.rows),
+            q={**start.q, **given},
+            natural={**start.natural, **{v: factor.natural for v, factor in given.items()}},
+            trace=(began.elbo if given else start.elbo,),
+            rng=deepcopy(beginning.rng),
+            began=start.problem,
+        )
+
+    def step(self, state: StochasticState) -> StochasticState:
+        """Return the state after a step from one batch; after the last one of a pass it has an estimate more."""
+        batches = state.batches or self._drawn(state)
+        number, weights = len(state.estimates), batches.weights
+        if number < len(weights):
+            # steps in proportion to what batches weigh: so all rows count alike in the end
+            rate = min(1.0, self.rate(state.n_updates + 1) * weights[number] / weights.mean())
+            try:
+                state = replace(_moved(state, batches.chunks[number], rate), batches=batches)
+            except ImproperError as error:
+                refused_or_collapsed(state.problem, error)
+                return replace(state, status=Status.COLLAPSED)
+        if len(state.estimates) < len(weights):
+            return state
+        total = state.rows.source.total_weight
+        estimate = float(np.array(state.estimates) @ weights / total)
+        return replace(
+            state,
+            trace=(*state.trace, estimate),
+            change=(estimate - state.trace[-1]) / total,
+            rng=batches.rng,
+            began=state.problem,
+            estimates=(),
+            batches=None,
+        )
+
+    def judged(self, before: StochasticState, after: StochasticState, tol: float) -> StochasticState:
+        """Return the state after a pass, converged if its estimate is that of the one before."""
+        return replace(after, status=Status.CONVERGED) if abs(after.change) < tol else after
+
+    def finish(self, state: StochasticState) -> AscentState:
+        """Return the end of a fit: a last pass over all rows, with the exact objective."""
+        end = begin(state.problem, state.q, state.rows)
+        is_empty = has_collapsed(end.problem, end.q, end.arrays)
+        status = Status.COLLAPSED if is_empty else state.status
+        return replace(end, trace=(*state.trace, end.elbo), status=status, n_updates=state.n_updates)
+
+    def to_plain(self, state: StochasticState) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds; the batches of a pass are drawn again."""
+        random_state: Any = state.rng.bit_generator.state
+        if random_state["bit_generator"] != "PCG64":
+            raise ParameterError(
+                f"checkpoint= cannot keep a generator of kind {random_state['bit_generator']}; give a whole number as "
+                f"seed, or numpy.random.default_rng(...)"
+            )
+        return {
+            **plain_fit(state),
+            "random_state": random_state,
+            "began": plain_frame(state.began),
+            "estimates": np.array(state.estimates),
+        }
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> StochasticState:
+        """Return the state that these values tell of."""
+        found = fit_of(document, problem, rows)
+        own = plain_frame(found["problem"])
+        is_same = all(_is_same(*pair) for pair in zip(own, document["began"], strict=False))
+        is_same = is_same and len(own) == len(document["began"])
+        bits = np.random.PCG64()
+        bits.state = document["random_state"]
+        return StochasticState(
+            **found,
+            rng=np.random.Generator(bits),
+            began=found["problem"] if is_same else in_frame_of(document["began"], problem),
+            estimates=tuple(float(value) for value in document["estimates"]),
+        )
+
+    def _drawn(self, state: StochasticState) -> Batches:
+        """Return the batches of the present pass.
+
+        Blocks come in random order; where a source reads many rows together, its groups of rows do, and the blocks in
+        them.
+        """
+        rng, rows = deepcopy(state.rng), state.rows.at(state.began.rows)
+        blocks = rows.blocks(self.batch_rows)
+        size = max(stop - start for start, stop in blocks)
+        together = max(1, rows.source.rows_together // size)
+        groups = [blocks[start : start + together] for start in range(0, len(blocks), together)]
+        order = [groups[i][j] for i in rng.permutation(len(groups)) for j in rng.permutation(len(groups[i]))]
+        length = max(1, round(self.batch_rows / size))
+        several = (order[start : start + length] for start in range(0, len(order), length))
+        weighed = [(own, rows.weight([Chunk(0, tuple(own))])) for own in several]
+        chunks = [_chunks_of(own) for own, weight in weighed if weight > 0]
+        return Batches(chunks, np.array([weight for _, weight in weighed if weight > 0]), rng)
 
 
-def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
+def _is_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two reference points are the same."""
+    return list(one[:2]) == list(other[:2]) and np.array_equal(one[2], other[2])
+
+
+def _chunks_of(blocks: Sequence[tuple[int, int]]) -> list[Chunk]:
+    pieces = (blocks[start : start + _BLOCKS_A_CHUNK] for start in range(0, len(blocks), _BLOCKS_A_CHUNK))
+    return [Chunk(number, tuple(piece)) for number, piece in enumerate(pieces)]
+
+
+def _moved(state: StochasticState, chunks: Sequence[Chunk], rate: float) -> StochasticState:
     """Return where a step from one batch leads, with what the batch says of the objective before it."""
-    natural = walk.natural
-    problem, q, arrays, coefficients = ready(walk.problem, walk.q, statistics_of(walk.problem, walk.q))
-    if problem is not walk.problem:
+    natural = state.natural
+    problem, q, arrays, coefficients = ready(state.problem, state.q, statistics_of(state.problem, state.q))
+    if problem is not state.problem:
         # other reference points: points, which have no natural parameters of their own, take those of this batch whole
         natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
-    summary = passes.summarize_share(problem.rows, coefficients, chunks)
+    rows = state.rows.at(problem.rows)
+    summary = rows.summarize_share(coefficients, chunks)
     arrays.update(summary.parts)
     estimate = Objective(problem).set_all(q, arrays, summary)
     q, natural = dict(q), dict(natural)
@@ -169,5 +274,12 @@ def _step(walk: Walk, passes: Passes, chunks: list[Chunk], rate: float) -> Walk:
         natural[variable] = tuple((1 - rate) * a + rate * b for a, b in zip(before, hat, strict=True))
         q[variable] = problem.factor(variable, natural[variable])
         arrays.update(problem.statistics(variable, q[variable]))
-    estimates = (*walk.estimates, estimate)
-    return replace(walk, problem=problem, q=q, natural=natural, step=walk.step + 1, estimates=estimates)
+    return replace(
+        state,
+        problem=problem,
+        rows=rows,
+        q=q,
+        natural=natural,
+        estimates=(*state.estimates, estimate),
+        n_updates=state.n_updates + 1,
+    )

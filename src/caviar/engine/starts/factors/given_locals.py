@@ -17,7 +17,7 @@ from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
-from ...rows.row_map import Passes
+from ...rows.row_map import RowMap
 
 __all__ = ["GivenLocals", "with_labels"]
 
@@ -41,7 +41,7 @@ class GivenLocals:
     """
 
     def __init__(
-        self, problem: Problem, q: Mapping[Variable, Any], values: Mapping[Variable, Any], passes: Passes
+        self, problem: Problem, q: Mapping[Variable, Any], values: Mapping[Variable, Any], passes: RowMap
     ) -> None:
         self._problem = problem
         self._passes = passes
@@ -58,7 +58,7 @@ class GivenLocals:
             given[factor.key] = _expected(self._problem, factor, variable, values[rows.where], rows)
         if self.are_all:
             return given
-        found = self._passes.infer(self._problem.rows, rows, self._coefficients, given)
+        found = self._passes.at(self._problem.rows).natural_of(rows, self._coefficients, given)
         for factor in self._problem.factors:
             if factor.key not in given:
                 factor.infer(found[factor.key])

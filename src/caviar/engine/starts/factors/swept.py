@@ -14,7 +14,7 @@ from ...local.categorical import CategoricalFactor
 from ...local.gated import SwitchedFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
-from ...rows.row_map import Passes
+from ...rows.row_map import RowMap
 from ...rows.tasks import RowSource
 from .pooling import unpooled
 from .prior import Start
@@ -37,7 +37,7 @@ def globals_from(
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
-    passes: Passes,
+    passes: RowMap,
     fixed: frozenset[Variable],
 ) -> Start:
     """Return the globals that follow from local factors by their own updates, locations first."""
@@ -50,7 +50,7 @@ def swept(
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
-    passes: Passes,
+    passes: RowMap,
     fixed: frozenset[Variable],
 ) -> Swept:
     """Return the same as :func:`globals_from`, with the sums over rows and the statistics of the globals."""
@@ -70,15 +70,15 @@ def _sums(
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
-    passes: Passes,
+    passes: RowMap,
 ) -> tuple[Problem, dict[Variable, Any], dict[Hashable, Array]]:
     """Return expected statistics and sums over rows, measured from each component's own mean where that is far out."""
     arrays = statistics_of(problem, q)
-    summary = passes.sum_given(problem.rows, source, give, problem.rows.starting_coefficients(arrays))
+    summary = passes.at(problem.rows).sum_given(give, problem.rows.starting_coefficients(arrays))
     moved, q = problem.centred_on(summary.parts, q)
     if moved is not problem:
         problem, arrays = moved, statistics_of(moved, q)
-        summary = passes.sum_given(problem.rows, source, give, problem.rows.starting_coefficients(arrays))
+        summary = passes.at(problem.rows).sum_given(give, problem.rows.starting_coefficients(arrays))
     arrays.update(summary.parts)
     return problem, q, arrays
 

@@ -13,7 +13,7 @@ from ...._typing import AnyArray, Array
 from ....language import Variable
 from ...ascent.problem import Problem
 from ...local.statistics import LocalState
-from ...rows.row_map import Passes
+from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
 from ..components.differences import differs
 from ..components.gates import Gate
@@ -50,7 +50,7 @@ class Basis:
     problem: Problem
     gates: tuple[Gate, ...]
     sample: Sample
-    passes: Passes
+    passes: RowMap
     q: Mapping[Variable, Any]
     rng: np.random.Generator
 

@@ -11,22 +11,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...._errors import FallingElboWarning, ImproperError
-from ...ascent.acceleration import Memory
-from ...ascent.driver import Settings, first_moment, further
-from ...ascent.moment import Moment
-from ...ascent.status import Status
-from ...design.keys import StatisticKey
-from ...rows.row_map import Passes
-from ...rows.subsample import Sample
-from .prior import Start
+from ..._errors import FallingElboWarning, ImproperError
+from ..ascent.driver import Settings, iterate
+from ..ascent.schedule import Beginning
+from ..ascent.schedules.acceleration import Memory
+from ..ascent.schedules.batch import Batch, BatchState
+from ..ascent.status import Status
+from ..design.keys import StatisticKey
+from ..rows.row_map import RowMap
+from ..rows.subsample import Sample
+from .factors.prior import Start
 
 __all__ = ["Begun", "best_of"]
 
 
 log = logging.getLogger("caviar")
 
-Runner: TypeAlias = tuple[Start, Moment]
+Runner: TypeAlias = tuple[Start, BatchState]
 """A start, and where it has come to."""
 
 
@@ -38,14 +39,14 @@ class Begun:
     ----------
     start
         Global factors, and their problem.
-    moment
+    raced
         Where a race over all rows has brought them, from which an ascent may go on as it is; None if a first pass has
         to be made: after a race over some of the rows, where local factors begin at those of the last pass, or where
         components have reference points of their own.
     """
 
     start: Start
-    moment: Moment | None = None
+    raced: BatchState | None = None
 
 
 _MOST = 8
@@ -82,16 +83,18 @@ _ALIKE = 1e-7
 _UNSETTLED = 10.0
 """Tolerances by which a start that has settled may rise yet."""
 
-_RUN = Settings(max_iter=0, tol=1e-5, accelerate=True)
+_CLIMB = Batch()
+
+_RUN = Settings(max_iter=0, tol=1e-5)
 
 _BRIEFLY = replace(_RUN, tol=1e-3)
 """Where passes are dear."""
 
-_TO_THE_END = Settings(max_iter=200, tol=1e-4, accelerate=True)
+_TO_THE_END = Settings(max_iter=200, tol=1e-4)
 
 
 def best_of(
-    starts: Sequence[Callable[[], Start]], sample: Sample, passes: Passes, behind: float = np.inf
+    starts: Sequence[Callable[[], Start]], sample: Sample, passes: RowMap, behind: float = np.inf
 ) -> Begun:
     """Return the start that leads to the highest objective within a race over the sample.
 
@@ -117,19 +120,19 @@ def best_of(
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
     if reached is None:
         return Begun(start)
-    start = reached.state.problem, dict(reached.state.q)
+    start = reached.problem, dict(reached.q)
     return Begun(start, None if sample.is_part or _depends_on_its_way(reached) else _anew(reached))
 
 
-def _depends_on_its_way(moment: Moment) -> bool:
+def _depends_on_its_way(state: BatchState) -> bool:
     """Whether a state is more than its global factors: where its local ones began, or reference points were set."""
-    rows = moment.state.problem.rows
+    rows = state.problem.rows
     return rows.keeps_locals or rows.chain is not None or rows.has_centres
 
 
-def _anew(moment: Moment) -> Moment:
-    """Return a moment as the first one of another ascent."""
-    return replace(moment, objectives=[moment.state.elbo], n_iter=0, status=None)
+def _anew(state: BatchState) -> BatchState:
+    """Return a state as the first one of another ascent."""
+    return replace(state, trace=(state.elbo,), n_updates=0, status=None)
 
 
 def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
@@ -160,11 +163,11 @@ class Race:
     (AISTATS 2016), for halving with equal rounds.
     """
 
-    passes: Passes
+    passes: RowMap
     sample: Sample
     behind: float
 
-    def winner(self, starts: Sequence[Start]) -> tuple[Start, Moment | None]:
+    def winner(self, starts: Sequence[Start]) -> tuple[Start, BatchState | None]:
         """Return the start that wins, and where it has come to; no more than the first where none can run."""
         begun = self._begun(starts)
         if not begun:
@@ -173,20 +176,20 @@ class Race:
         ample = budget >= _AMPLE * min(len(begun), _MOST)
         left = self._near_the_best(begun, ample)
         for fewest in _FEWEST:
-            if len(left) == 1 or all(_has_settled(moment) for _, moment in left):
+            if len(left) == 1 or all(_has_settled(state) for _, state in left):
                 break
             ran = self._round(left, max(fewest, budget // len(left) if ample else 0), ample)
             left = ran[: (len(ran) + 1) // 2] or left[:1]
         return left[0]
 
-    def run(self, moment: Moment, settings: Settings) -> Moment | None:
-        """Return where the ascent from a moment comes to; None if that is no fit."""
-        settings = replace(settings, max_iter=moment.n_iter + settings.max_iter)
+    def run(self, state: BatchState, settings: Settings) -> BatchState | None:
+        """Return where the ascent from a state comes to; None if that is no fit."""
+        settings = replace(settings, max_iter=state.n_iter + settings.max_iter)
         try:
             with warnings.catch_warnings():
                 # what falls by rounding is left out here, and no fit of the user's
                 warnings.simplefilter("ignore", FallingElboWarning)
-                reached = further(settings, moment, self.passes)
+                reached = iterate(_CLIMB, state, settings)
         except ImproperError as error:
             log.info("start left out: %s", error)
             return None
@@ -202,59 +205,58 @@ class Race:
         found: list[tuple[float, Runner]] = []
         for start in starts:
             try:
-                moment = first_moment(_RUN, *start, self.passes)
-                elbo = self._rounded(moment)
+                state = _CLIMB.init(Beginning(*start, self.passes))
+                elbo = self._rounded(state)
             except ImproperError as error:
                 log.info("start left out: %s", error)
                 continue
             # a point in the place of a distribution has no objective yet
-            found.append((elbo if np.isfinite(elbo) else np.inf, (start, moment)))
+            found.append((elbo if np.isfinite(elbo) else np.inf, (start, state)))
         found.sort(key=lambda one: -one[0])
         return [runner for _, runner in found]
 
     def _near_the_best(self, begun: list[Runner], ample: bool) -> list[Runner]:
         """Return the starts but those far behind: fewer of them where passes are dear."""
-        finite = [moment.state.elbo for _, moment in begun if np.isfinite(moment.state.elbo)]
+        finite = [state.elbo for _, state in begun if np.isfinite(state.elbo)]
         least = max(finite, default=0.0) - self.behind * (self._n_values if ample else self._weight)
-        return [one for one in begun if not one[1].state.elbo < least][:_MOST]
+        return [one for one in begun if not one[1].elbo < least][:_MOST]
 
     def _round(self, left: list[Runner], n_iter: int, ample: bool) -> list[Runner]:
         """Return the starts that are left after so many iterations, best first."""
         for done in range(0, n_iter, _STRETCH):
-            if all(_has_settled(moment) for _, moment in left):
+            if all(_has_settled(state) for _, state in left):
                 break
             settings = replace(_RUN if ample else _BRIEFLY, max_iter=min(_STRETCH, n_iter - done))
             ends = (
-                (start, moment if _has_settled(moment) else self.run(moment, settings))
-                for start, moment in left
+                (start, state if _has_settled(state) else self.run(state, settings)) for start, state in left
             )
-            ran = [(start, moment) for start, moment in ends if moment is not None]
+            ran = [(start, state) for start, state in ends if state is not None]
             # those that end alike keep their order, whatever rounding makes of it
             ran.sort(key=lambda one: -self._rounded(one[1]))
-            left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].state.elbo, ample)]
+            left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].elbo, ample)]
             if len(left) <= 1:
                 break
         return left
 
-    def _may_win(self, moment: Moment, best: float, ample: bool) -> bool:
+    def _may_win(self, state: BatchState, best: float, ample: bool) -> bool:
         """Whether a start may come to the best objective so far."""
-        missing = best - moment.state.elbo
-        if _has_settled(moment):
+        missing = best - state.elbo
+        if _has_settled(state):
             return missing <= _UNSETTLED * (_RUN if ample else _BRIEFLY).tol * self._weight
-        if ample and moment.state.problem.point.issuperset(moment.state.problem.order):
+        if ample and state.problem.point.issuperset(state.problem.order):
             return True
-        lately = moment.trace[-4:]
+        lately = state.trace[-4:]
         gain = (lately[-1] - lately[0]) / max(len(lately) - 1, 1)
         return missing <= max(_AHEAD * gain, _MAY_RISE * self._n_values * ample)
 
-    def _budget(self, moment: Moment) -> int:
+    def _budget(self, state: BatchState) -> int:
         """Return the passes that the starts of a round may share."""
-        return int(min(_MOST_PASSES, _NUMBERS / max(self.sample.n_rows * _n_parameters(moment), 1)))
+        return int(min(_MOST_PASSES, _NUMBERS / max(self.sample.n_rows * _n_parameters(state), 1)))
 
-    def _rounded(self, moment: Moment) -> float:
+    def _rounded(self, state: BatchState) -> float:
         """Return the objective without the digits that rounding changes, as many in all units of the data."""
         step = _ALIKE * self._weight
-        return float(np.round(moment.state.elbo / step)) * step
+        return float(np.round(state.elbo / step)) * step
 
     @property
     def _weight(self) -> float:
@@ -269,11 +271,10 @@ class Race:
         return self._weight * max(1.0, values / max(self.sample.n_rows, 1))
 
 
-def _n_parameters(moment: Moment) -> int:
-    state = moment.state
+def _n_parameters(state: BatchState) -> int:
     keys = (StatisticKey(v.name, name) for v in state.problem.order for name in v.family.statistics)
     return sum(np.size(state.arrays[key]) for key in keys)
 
 
-def _has_settled(moment: Moment) -> bool:
-    return moment.status is Status.CONVERGED
+def _has_settled(state: BatchState) -> bool:
+    return state.status is Status.CONVERGED

@@ -18,11 +18,24 @@ inference in the conjugate exponential family" (NeurIPS 2012), for f as the natu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from ..._typing import Array
+from ...._typing import Array
 
-__all__ = ["Memory", "Move", "Place", "accepted", "proposal", "refused", "seen", "updated"]
+__all__ = [
+    "Memory",
+    "Move",
+    "Place",
+    "accepted",
+    "from_plain",
+    "proposal",
+    "refused",
+    "seen",
+    "to_plain",
+    "updated",
+]
 
 
 _GROWTH = 1.2
@@ -184,3 +197,28 @@ def refused(memory: Memory) -> Memory:
 def updated(memory: Memory) -> Memory:
     """Return the memory after the update itself was taken."""
     return replace(memory, relaxation=_GROWTH * memory.relaxation, has_moved=False)
+
+
+def to_plain(memory: Memory) -> dict[str, Any]:
+    """Return the memory as values that a checkpoint holds; each place, move and pair is a list of its arrays."""
+    document = {own.name: getattr(memory, own.name) for own in fields(memory)}
+    for name in ("place", "move"):
+        document[name] = None if document[name] is None else _arrays_of(document[name])
+    return {**document, "pairs": [_arrays_of(pair) for pair in memory.pairs]}
+
+
+def from_plain(document: Mapping[str, Any]) -> Memory:
+    """Return the memory that these values tell of."""
+    place, move = document["place"], document["move"]
+    return Memory(
+        **{
+            **document,
+            "place": None if place is None else Place(*place),
+            "move": None if move is None else Move(*move),
+            "pairs": tuple(Pair(*arrays) for arrays in document["pairs"]),
+        }
+    )
+
+
+def _arrays_of(record: Place | Move | Pair) -> list[Array]:
+    return [getattr(record, own.name) for own in fields(record)]

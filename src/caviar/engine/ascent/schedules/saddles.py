@@ -25,18 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ImproperError
-from ..._typing import Array, Statistics
-from ...language import Label, LinearGaussianChain, Variable
-from ..compiled.products_of_unknowns import multiplied_together
-from ..design.keys import StatisticKey
-from ..rows.row_map import Passes
-from .acceleration import Move
-from .collapse import has_collapsed
-from .problem import Problem
-from .state import (
+from ...._errors import ImproperError
+from ...._typing import Array, Statistics
+from ....language import Label, LinearGaussianChain, Variable
+from ...compiled.products_of_unknowns import multiplied_together
+from ...design.keys import StatisticKey
+from ...rows.row_map import COLD, RowMap, Warm
+from ..collapse import has_collapsed
+from ..problem import Problem
+from ..state import (
+    AscentState,
     Naturals,
-    State,
     advance,
     apart,
     at_natural,
@@ -45,6 +44,7 @@ from .state import (
     joined,
     with_optimal_locals,
 )
+from .acceleration import Move
 
 __all__ = ["beyond_saddle", "may_have_saddles"]
 
@@ -118,38 +118,36 @@ def may_have_saddles(problem: Problem) -> bool:
     return any(True for _ in multiplied_together(problem.bound.nodes, hidden))
 
 
-def beyond_saddle(state: State, passes: Passes, least: float, number: int = 0) -> State | None:
+def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentState | None:
     """Return a state with a higher objective, away from the saddle point that a fit has settled at; None at a maximum.
 
     Parameters
     ----------
     state
         Where no update moves a factor any more.
-    passes
-        Over all rows.
     least
         By how much the objective must rise, in nats: less is no reason to go on.
     number
         Of the saddle point among those of this fit, so that each is looked at from another direction.
     """
-    if not may_have_saddles(state.problem) or (state.problem.factors and not passes.source.total_weight > 0):
+    if not may_have_saddles(state.problem):
+        return None
+    if state.problem.factors and not state.rows.source.total_weight > 0:
         return None
     if not state.natural:
         state = replace(state, natural=_updates_at(state.problem, state.arrays))
-    held, found = passes.held(None), None
     try:
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             # what is no number is no direction
-            largest, way = _steepest(state, passes, np.random.default_rng(number))
-        if largest > 1 - _NEARLY:
-            state = with_optimal_locals(state, passes)
-            found = _risen(state, way, passes, least) if largest > 1 + _SURELY else None
-            found = found or _swept(state, way, passes, max(least, _LEAST_OF_LONG))
+            largest, way = _steepest(state, np.random.default_rng(number))
+        if largest <= 1 - _NEARLY:
+            return None
+        state = with_optimal_locals(state)
+        found = _risen(state, way, least) if largest > 1 + _SURELY else None
+        return found or _swept(state, way, max(least, _LEAST_OF_LONG))
     except (ImproperError, np.linalg.LinAlgError) as error:
         log.info("not tried for a saddle point: %s", error)
-    if found is None:
-        passes.put_back(held)
-    return found
+        return None
 
 
 class _Response:
@@ -158,32 +156,29 @@ class _Response:
     Parameters
     ----------
     state
-        At which all changes are small.
-    passes
-        Over all rows; a share of them is enough here.
+        At which all changes are small; a share of its rows is enough here.
     """
 
-    def __init__(self, state: State, passes: Passes) -> None:
+    def __init__(self, state: AscentState) -> None:
         self._problem, self._arrays, self._natural = state.problem, dict(state.arrays), state.natural
         # sums without local factors never change
-        self._passes = passes.share(state.problem.rows, _ROWS) if state.problem.factors else None
-        self._place = joined(state.problem, self._natural)
+        self._rows = state.rows.share(_ROWS) if state.problem.factors else None
+        self._place = joined(self._problem, self._natural)
         self._expected = self._expected_at(self._place)
-        self._carried: Mapping[int, Any] = {}
-        if self._passes is not None and self._problem.rows.keeps_locals:
-            # all differences are of passes that begin alike: what these lack of the optimum is no part of any
-            self._updates_at(self._expected)
-            self._carried = self._passes.carried
-        if self._has_sums_of(passes):
+        self._warm: Warm = COLD
+        if self._problem.rows.keeps_locals:
+            # all differences are of looks that begin alike: what these lack of the optimum is no part of any
+            self._warm = self._summed(self._expected)[1]
+        if self._has_sums_of(state.rows):
             self._updates = joined(self._problem, _updates_at(self._problem, self._arrays))
         else:
             self._updates = self._updates_at(self._expected)
 
-    def _has_sums_of(self, passes: Passes) -> bool:
+    def _has_sums_of(self, rows: RowMap) -> bool:
         """Return whether the sums of the state are already those of a pass at its factors over the rows used here."""
-        if self._problem.rows.keeps_locals or passes.n_batches(self._problem.rows):
+        if self._problem.rows.keeps_locals or rows.n_batches_made:
             return False
-        if self._passes is not None and self._passes.source.n_rows < passes.source.n_rows:
+        if self._rows is not None and self._rows.source.n_rows < rows.source.n_rows:
             return False
         return np.array_equal(self._expected, expected_of(self._problem, self._natural, self._arrays))
 
@@ -222,6 +217,10 @@ class _Response:
         return expected_of(self._problem, self._natural, arrays)
 
     def _updates_at(self, expected: Array) -> Array:
+        return joined(self._problem, _updates_at(self._problem, self._summed(expected)[0]))
+
+    def _summed(self, expected: Array) -> tuple[Mapping[Hashable, Array], Warm]:
+        """Return the arrays that updates follow from at these expected statistics (P,), and the local factors."""
         arrays, start = dict(self._arrays), 0
         for variable in self._problem.order:
             for name, eta in zip(variable.family.statistics, self._natural[variable], strict=True):
@@ -229,12 +228,14 @@ class _Response:
                     eta.shape
                 )
                 start += eta.size
-        coefficients = self._problem.rows.coefficients(arrays)
-        if self._passes is not None:
-            self._passes.carried = dict(self._carried) or self._passes.carried
+        warm: Warm = self._warm
+        if self._rows is not None:
+            coefficients = self._problem.rows.coefficients(arrays)
             for _ in range(_ROUNDS if self._problem.rows.keeps_locals else 1):
-                arrays.update(self._passes.summarize(self._problem.rows, coefficients).parts)
-        return joined(self._problem, _updates_at(self._problem, arrays))
+                look = self._rows.look(coefficients, warm)
+                arrays.update(look.summary.parts)
+                warm = look.warm
+        return arrays, warm
 
 
 def _updates_at(problem: Problem, arrays: Mapping[Hashable, Array]) -> Naturals:
@@ -242,9 +243,9 @@ def _updates_at(problem: Problem, arrays: Mapping[Hashable, Array]) -> Naturals:
     return {variable: problem.updates[variable].natural(arrays) for variable in problem.order}
 
 
-def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[float, Array]:
+def _steepest(state: AscentState, rng: np.random.Generator) -> tuple[float, Array]:
     """Return the largest eigenvalue that some steps show, and the change of natural parameters (P,) it is of."""
-    response = _Response(state, passes)
+    response = _Response(state)
     most = int(max(_FEWEST_STEPS, min(_MOST_STEPS, response.size, _MOST_NUMBERS / response.size)))
     basis: list[Move] = []
     images: list[Array] = []
@@ -275,55 +276,52 @@ def _steepest(state: State, passes: Passes, rng: np.random.Generator) -> tuple[f
     return float(largest), sum(shares, np.zeros(response.size))
 
 
-def _risen(state: State, way: Array, passes: Passes, least: float) -> State | None:
+def _risen(state: AscentState, way: Array, least: float) -> AscentState | None:
     """Return the highest state along a direction, either way, a first step and as many times it as raise the objective.
 
     None if no first step raises it by so much.
     """
-    best, highest, step, held = None, state.elbo + least, 0.0, passes.held(None)
+    best, highest, step = None, state.elbo + least, 0.0
     for size in _SIZES:
         for signed in (size, -size):
-            found = _at(state, signed * way, passes)
+            found = _at(state, signed * way)
             if found is not None and found.elbo > highest:
-                best, highest, step, held = found, found.elbo, signed, passes.held(None)
+                best, highest, step = found, found.elbo, signed
         if best is not None:
             break
     while best is not None and abs(step) < _LONGEST:
         step *= 2
-        found = _at(state, step * way, passes)
+        found = _at(state, step * way)
         if found is None or found.elbo <= highest:
             break
-        best, highest, held = found, found.elbo, passes.held(None)
-    passes.put_back(held)
+        best, highest = found, found.elbo
     return best
 
 
-def _swept(state: State, way: Array, passes: Passes, least: float) -> State | None:
+def _swept(state: AscentState, way: Array, least: float) -> AscentState | None:
     """Return a higher state some sweeps from the end of a long step, either way; None if these lead no higher."""
-    held = passes.held(None)
     for signed in (way, -way):
-        passes.put_back(held)
-        reached = _far(state, signed, passes)
+        reached = _far(state, signed)
         for left in range(_SWEEPS, 0, -1):
             if reached.fell_at or has_collapsed(reached.problem, reached.q, reached.arrays):
                 break
             if reached.elbo > state.elbo + least:
                 return reached
             before = reached.elbo
-            reached, _ = advance(reached, passes)
+            reached = advance(reached)
             if reached.elbo + 2 * left * (reached.elbo - before) < state.elbo + least:
                 # it is on the way back, or nowhere
                 break
     return None
 
 
-def _far(state: State, way: Array, passes: Passes) -> State:
+def _far(state: AscentState, way: Array) -> AscentState:
     """Return the state after as long a step as leaves the objective near, the local factors at their optimum.
 
     Locations move, whatever becomes of their widths; of all others the natural parameters do, no more than half of the
     way to the edge of their domain.
     """
-    fall, step = max(_FALL, _FALL_PER_ROW * passes.source.total_weight), 4.0
+    fall, step = max(_FALL, _FALL_PER_ROW * state.rows.source.total_weight), 4.0
     moves, reached = _moves_of_locations(state, way), state
     directions = apart(state.problem, state.natural, way)
     most = {v: _most(state, v, directions[v]) for v in state.problem.order if v not in moves}
@@ -336,14 +334,14 @@ def _far(state: State, way: Array, passes: Passes) -> State:
             else:
                 own = _further(state.natural[variable], directions[variable], min(step, most[variable]))
                 q[variable] = state.problem.factor(variable, own)
-        reached = begin(state.problem, q, passes)
+        reached = begin(state.problem, q, state.rows, reached.warm)
         if not reached.elbo > state.elbo - fall:
             break
         step *= 8
     return reached
 
 
-def _most(state: State, variable: Variable, direction: Statistics) -> float:
+def _most(state: AscentState, variable: Variable, direction: Statistics) -> float:
     """Return a step to between a quarter and half of the way to the edge of a factor's domain."""
     step = 2 * _LONGEST
     while step > _EPSILON:
@@ -360,7 +358,7 @@ def _further(natural: Statistics, direction: Statistics, step: float) -> Statist
     return tuple(eta + step * d for eta, d in zip(natural, direction, strict=True))
 
 
-def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
+def _moves_of_locations(state: AscentState, way: Array) -> dict[Variable, Array]:
     """Return by how much the means of locations change with a change of all natural parameters."""
     near = apart(state.problem, state.natural, joined(state.problem, state.natural) + _EPSILON * way)
     found = {}
@@ -373,7 +371,7 @@ def _moves_of_locations(state: State, way: Array) -> dict[Variable, Array]:
     return found
 
 
-def _at(state: State, move: Array, passes: Passes) -> State | None:
+def _at(state: AscentState, move: Array) -> AscentState | None:
     """Return the state at other natural parameters, by so much; None if it is none, or has collapsed."""
-    found = at_natural(state, joined(state.problem, state.natural) + move, passes)
+    found = at_natural(state, joined(state.problem, state.natural) + move)
     return None if found is None or has_collapsed(found.problem, found.q, found.arrays) else found

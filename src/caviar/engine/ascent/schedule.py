@@ -1,0 +1,140 @@
+"""Schedules: when the globals are updated, and what of the rows that takes. The driver knows no more of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from ...language import Variable
+from ..rows.row_map import RowMap
+from .problem import Factors, Problem
+from .state import AscentState, FitState, begin
+from .status import Status
+
+__all__ = ["Ascent", "Beginning", "Schedule", "StatedSchedule", "settled"]
+
+
+S = TypeVar("S", bound=FitState)
+A = TypeVar("A", bound=AscentState)
+
+
+@dataclass(frozen=True)
+class Beginning(Generic[S]):
+    """Where a fit begins.
+
+    Attributes
+    ----------
+    problem, q
+        Global factors, and their problem.
+    rows
+        The map over all rows.
+    rng
+        Of what a schedule draws.
+    given
+        Variables whose factors a user gave.
+    raced
+        Where a race of starts over all rows has brought the factors, from which a schedule may go on as it is; None if
+        a first look at the rows has to be made.
+    """
+
+    problem: Problem
+    q: Factors
+    rows: RowMap
+    rng: np.random.Generator | None = None
+    given: Collection[Variable] = ()
+    raced: S | None = None
+
+
+class StatedSchedule(ABC):
+    """A schedule as a user states it, whatever the model and the data are."""
+
+    most_iterations: ClassVar[int] = 500
+    """Iterations of each start where a user does not say."""
+
+    settles: ClassVar[bool] = True
+    """Whether a fit goes on until its objective has settled, however long that takes."""
+
+    @abstractmethod
+    def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
+        """Return the schedule of a fit of so many rows.
+
+        Parameters
+        ----------
+        accelerate
+            Whether the globals may be moved beyond their updates.
+        """
+
+
+class Schedule(StatedSchedule, Generic[S]):
+    """What a step of a fit is. A schedule is a value without a memory: what it remembers are fields of its states."""
+
+    def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
+        """Return the schedule of a fit: this one."""
+        return self
+
+    @abstractmethod
+    def init(self, beginning: Beginning[S]) -> S:
+        """Return the state before the first step."""
+
+    @abstractmethod
+    def step(self, state: S) -> S:
+        """Return the state after the smallest step that a fit can be taken up after.
+
+        Its trace is longer by one where an iteration is over, and its status says why no step follows, if none does.
+        """
+
+    @abstractmethod
+    def judged(self, before: S, after: S, tol: float) -> S:
+        """Return the state after an iteration, CONVERGED if the objective changed by less than ``tol`` per row."""
+
+    @abstractmethod
+    def finish(self, state: S) -> AscentState:
+        """Return the end of a fit: the local factors at their optimum, and the objective of that."""
+
+    @abstractmethod
+    def to_plain(self, state: S) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds: texts, numbers, arrays, keys, factors, and lists of such.
+
+        Raises
+        ------
+        ParameterError
+            If something of it cannot be kept.
+        """
+
+    @abstractmethod
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
+        """Return the state that :meth:`to_plain` told of, of the same model and data.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError, AttributeError
+            If it is none.
+        """
+
+
+class Ascent(Schedule[A]):
+    """A schedule whose states have the objective of all rows, so that it can go on from any such state."""
+
+    @abstractmethod
+    def at(self, place: AscentState) -> A:
+        """Return the state of this schedule where another way has led to: it remembers nothing yet."""
+
+    def init(self, beginning: Beginning[A]) -> A:
+        """Return the state after a look at the rows with the global factors of a start."""
+        return self.at(begin(beginning.problem, beginning.q, beginning.rows))
+
+    def finish(self, state: A) -> AscentState:
+        """Return the end of a fit: a state whose local factors are at their optimum already."""
+        return state
+
+
+def settled(state: A) -> A:
+    """Return a state whose objective changes no more: converged, unless local factors restart from scratch.
+
+    Such ones stop short of their optimum alike in each look at the rows, so they go on from their last ones now.
+    """
+    return replace(state, is_fresh=False, status=None if state.restarts_cold else Status.CONVERGED)

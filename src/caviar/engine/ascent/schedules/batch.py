@@ -1,0 +1,146 @@
+"""Batch: the globals are updated once a pass over all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...rows.row_map import RowMap
+from ..degeneracy import checked
+from ..plain_states import place_of, plain_place
+from ..problem import Problem
+from ..schedule import Ascent, Beginning, settled
+from ..state import (
+    AscentState,
+    at_natural,
+    begin,
+    expected_of,
+    extended,
+    iterated,
+    joined,
+    update_locals,
+    updated_from,
+)
+from ..status import Status
+from . import acceleration
+from .acceleration import Memory, Place, accepted, proposal, refused, seen
+
+__all__ = ["Batch", "BatchState"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchState(AscentState):
+    """Where batch ascent is.
+
+    Attributes
+    ----------
+    memory
+        Of the moves beyond the updates; None where the next sweep is a plain one.
+    """
+
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True)
+class Batch(Ascent[BatchState]):
+    """Update the globals once a pass over all rows: coordinate ascent as in the textbook, and the default.
+
+    Attributes
+    ----------
+    moves
+        What is remembered of the moves beyond the updates at first: nothing. None makes no such moves.
+    goes_on
+        Whether a fit goes on from where a race of starts has come to, instead of a first look at the rows.
+    """
+
+    moves: Memory | None = field(default=Memory(), repr=False)
+    goes_on: bool = field(default=True, repr=False)
+
+    def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Batch:
+        """Return the schedule with moves beyond the updates, or without."""
+        return self if accelerate else Batch(None)
+
+    def at(self, place: AscentState) -> BatchState:
+        """Return the state at a place."""
+        return extended(BatchState, place, memory=self.moves)
+
+    def init(self, beginning: Beginning[BatchState]) -> BatchState:
+        """Return the state after a first look at the rows, or where a race of starts has come to."""
+        raced = beginning.raced
+        if raced is None or not self.goes_on:
+            return self.at(begin(beginning.problem, beginning.q, beginning.rows))
+        rows = beginning.rows.at(raced.problem.rows)
+        return replace(raced, rows=rows, memory=None if self.moves is None else raced.memory)
+
+    def step(self, state: BatchState) -> BatchState:
+        """Return the state after each global was updated in turn, and the local factors in a pass."""
+        after = checked(state, _advanced)
+        return replace(state, status=Status.COLLAPSED) if after is None else iterated(state, after)
+
+    def judged(self, before: BatchState, after: BatchState, tol: float) -> BatchState:
+        """Return the state after an iteration, converged only after a plain sweep.
+
+        Moves beyond the updates may gain less than these do.
+        """
+        if np.isnan(after.change):
+            # between two objectives of which one at least is not finite nothing has settled
+            return after
+        if abs(after.change) >= tol:
+            return after if after.memory is not None else replace(after, memory=self.moves)
+        if after.memory is not None and after.memory.has_moved:
+            return replace(after, memory=None)
+        return settled(after)
+
+    def to_plain(self, state: BatchState) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds."""
+        memory = None if state.memory is None else acceleration.to_plain(state.memory)
+        return {**plain_place(state), "memory": memory}
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> BatchState:
+        """Return the state that these values tell of."""
+        memory = None if document["memory"] is None else acceleration.from_plain(document["memory"])
+        return BatchState(**place_of(document, problem, rows), memory=memory)
+
+
+def _advanced(state: BatchState) -> BatchState:
+    """Return the state after an iteration.
+
+    With a memory of the moves before, the globals may go further than to their updates, where that raises the
+    objective by more than these do before the pass: so it rises in each step, whatever is proposed.
+    """
+    before, after, half = updated_from(state)
+    if state.memory is None:
+        return update_locals(after, half)
+    further, memory = _further(before, after, state.memory, state.change)
+    return replace(update_locals(after, half) if further is None else further, memory=memory)
+
+
+def _further(
+    state: BatchState, after: BatchState, memory: Memory, change_per_row: float
+) -> tuple[BatchState | None, Memory]:
+    """Return the state where a move beyond the updated globals ends, None if that is no better; and the memory."""
+    place, update = _place(state), _place(after)
+    if place is None or update is None or after.problem is not state.problem:
+        return None, Memory()
+    memory, natural = proposal(seen(memory, place, update), change_per_row)
+    if natural is None:
+        return None, acceleration.updated(memory)
+    found = at_natural(after, natural)
+    if found is None or not found.elbo >= after.elbo:
+        return None, refused(memory)
+    return found, accepted(memory)
+
+
+def _place(state: BatchState) -> Place | None:
+    """Return where the global factors of a state are; None if that is not known, or not finite."""
+    if not state.natural:
+        return None
+    place = Place(
+        joined(state.problem, state.natural), expected_of(state.problem, state.natural, state.arrays)
+    )
+    # labels that are ruled out have the natural parameter minus infinity
+    is_finite = np.isfinite(place.natural).all() and np.isfinite(place.expected).all()
+    return place if is_finite else None

@@ -1,0 +1,84 @@
+"""Beyond saddles: a fit that has settled at a saddle point goes on from a higher place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ...rows.row_map import RowMap
+from ..problem import Problem
+from ..schedule import Ascent, Beginning
+from ..state import AscentState, iterated
+from ..status import Status
+from .saddles import beyond_saddle
+
+__all__ = ["BeyondSaddles"]
+
+
+log = logging.getLogger("caviar")
+
+A = TypeVar("A", bound=AscentState)
+
+
+@dataclass(frozen=True)
+class BeyondSaddles(Ascent[A]):
+    """Another schedule, with one more iteration away from each saddle point that it settles at.
+
+    Attributes
+    ----------
+    own
+        The other schedule.
+    most
+        Saddle points that are left behind: of more it would not be known whether the fit ends.
+    max_iter
+        Iterations of the fit.
+    """
+
+    own: Ascent[A]
+    most: int
+    max_iter: int
+
+    def at(self, place: AscentState) -> A:
+        """Return the state of the other schedule."""
+        return self.own.at(place)
+
+    def init(self, beginning: Beginning[A]) -> A:
+        """Return the state before the first step of the other schedule."""
+        return self.own.init(beginning)
+
+    def step(self, state: A) -> A:
+        """Return the state after a step of the other schedule."""
+        return self.own.step(state)
+
+    def judged(self, before: A, after: A, tol: float) -> A:
+        """Return the state after an iteration, or after one more where it has settled at a saddle point.
+
+        It has not settled where no iteration is left for that.
+        """
+        state = self.own.judged(before, after, tol)
+        if state.status is not Status.CONVERGED or state.saddles >= self.most:
+            return state
+        found = beyond_saddle(state, tol * state.per_row, state.saddles)
+        if found is None:
+            return state
+        if state.n_iter >= self.max_iter:
+            return replace(state, status=None)
+        log.info(
+            "the fit had settled at a saddle point; it goes on %.4g nats higher", found.elbo - state.elbo
+        )
+        beyond = replace(found, status=None, saddles=state.saddles + 1)
+        return self.own.at(iterated(state, beyond, max(1, state.rows.n_batches_made)))
+
+    def finish(self, state: A) -> AscentState:
+        """Return the end of a fit of the other schedule."""
+        return self.own.finish(state)
+
+    def to_plain(self, state: A) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds."""
+        return self.own.to_plain(state)
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
+        """Return the state that these values tell of."""
+        return self.own.from_plain(document, problem, rows)

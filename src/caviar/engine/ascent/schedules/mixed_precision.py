@@ -1,0 +1,81 @@
+"""Mixed precision: sums over the rows in float32 until these lead no further, then in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ...._errors import ImproperError
+from ...rows.row_map import Precision, RowMap
+from ..problem import Problem
+from ..schedule import Ascent, Beginning
+from ..state import AscentState, retold, with_optimal_locals
+
+__all__ = ["MixedPrecision", "as_exact_as"]
+
+
+A = TypeVar("A", bound=AscentState)
+
+
+def as_exact_as(rows: RowMap, schedule: Ascent[A]) -> Ascent[A]:
+    """Return a schedule that begins with the digits that the executor of the rows begins with."""
+    return MixedPrecision(schedule) if rows.executor.is_single else schedule
+
+
+@dataclass(frozen=True)
+class MixedPrecision(Ascent[A]):
+    """Another schedule with sums in float32, until an iteration gains less than the tolerance or something goes wrong.
+
+    What that means is asked again in float64, which the fit goes on and ends in.
+
+    Attributes
+    ----------
+    own
+        The other schedule.
+    """
+
+    own: Ascent[A]
+
+    def at(self, place: AscentState) -> A:
+        """Return the state of the other schedule."""
+        return self.own.at(place)
+
+    def init(self, beginning: Beginning[A]) -> A:
+        """Return the state after a look at the rows in float32: where a race has come to was found in float64."""
+        rows = replace(beginning.rows, precision=Precision.SINGLE)
+        return self.own.init(replace(beginning, rows=rows, raced=None))
+
+    def step(self, state: A) -> A:
+        """Return the state after a step; the state as it is, in float64, where a step in float32 goes wrong."""
+        if not state.rows.is_single:
+            return self.own.step(state)
+        try:
+            after = self.own.step(state)
+        except ImproperError:
+            return self._refined(state)
+        return after if after.status is None else self._refined(state)
+
+    def judged(self, before: A, after: A, tol: float) -> A:
+        """Return the state after an iteration, in float64 where one in float32 has gained less than the tolerance."""
+        state = self.own.judged(before, after, tol)
+        return self._refined(state) if state.rows.is_single and state.change < tol else state
+
+    def finish(self, state: A) -> AscentState:
+        """Return the end of a fit, in float64."""
+        return self.own.finish(replace(self._refined(state), status=state.status))
+
+    def _refined(self, state: A) -> A:
+        """Return a state with sums in float64, with which its trace then ends; as it is if they are that already."""
+        if not state.rows.is_single:
+            return state
+        exact = with_optimal_locals(replace(state, rows=state.rows.in_double(), status=None))
+        return self.own.at(retold(exact))
+
+    def to_plain(self, state: A) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds."""
+        return self.own.to_plain(state)
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
+        """Return the state that these values tell of."""
+        return self.own.from_plain(document, problem, rows)
