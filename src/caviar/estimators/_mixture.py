@@ -26,12 +26,13 @@ from ..lazy.block_map import map_blocks
 from ..posterior.posterior import Posterior
 from ._arguments import as_generator, executor_of, require_number, require_whole
 from ._checkpointing import Checkpointing, NextFit
+from ._components import Component
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
 
-__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among"]
+__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among", "quiet", "refuse_equal_names"]
 
 REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
@@ -119,7 +120,6 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     verbose: bool | int | Callable[[Progress], None]
 
     weights_: Any = Fitted(REMEDY)
-    means_: Any = Fitted(REMEDY)
     elbo_: Any = Fitted()
     lower_bound_: Any = Fitted()
     elbo_trace_: Any = Fitted()
@@ -146,13 +146,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
-        _refuse_equal_names(X)
+        refuse_equal_names(X)
         X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"):
-            return _quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
+            return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing entries are welcome."""
@@ -321,9 +321,17 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
 
+    @abstractmethod
+    def _components(self, level: float) -> list[Component]:
+        """Return what the fit says of each component, with intervals of this probability."""
+
+    def _width(self) -> int:
+        """Return the number of columns that the posterior tells."""
+        return len(self._components(0.95)[0].mean)
+
     def _check_restored(self) -> None:
         self._check_settings()
-        n_features = np.reshape(self.means_, (len(self.weights_), -1)).shape[1]
+        n_features = self._width()
         names = getattr(self, "feature_names_in_", None)
         if type(self.n_features_in_) is not int or self.n_features_in_ != n_features:
             raise ValueError(f"it has {n_features} columns, and says {self.n_features_in_!r:.40}")
@@ -472,7 +480,7 @@ def among(best: Posterior, ends: Sequence[Posterior]) -> Posterior:
     return best
 
 
-def _quiet(X: AnyArray) -> AnyArray:
+def quiet(X: AnyArray) -> AnyArray:
     """Return rows with plain NaN where they are missing.
 
     The missing values of R, among others, are signalling NaN, with which every operation is a warning.
@@ -480,12 +488,12 @@ def _quiet(X: AnyArray) -> AnyArray:
     if X.dtype.kind != "f":
         return X
     missing = np.isnan(X)
-    if not missing.any() or _are_quiet(X[missing]):
+    if not missing.any() or _arequiet(X[missing]):
         return X
     return np.where(missing, np.array(np.nan, dtype=X.dtype), X)
 
 
-def _are_quiet(nans: AnyArray) -> bool:
+def _arequiet(nans: AnyArray) -> bool:
     """Whether none of several NaN is a signalling one, whose first bit after the exponent is 0."""
     first = {4: 1 << 22, 8: 1 << 51}.get(nans.itemsize) if nans.dtype.isnative else None
     return first is not None and bool(
@@ -493,7 +501,7 @@ def _are_quiet(nans: AnyArray) -> bool:
     )
 
 
-def _refuse_equal_names(X: Any) -> None:
+def refuse_equal_names(X: Any) -> None:
     """Refuse what is no table yet, and a table in which two columns have one name.
 
     Raises

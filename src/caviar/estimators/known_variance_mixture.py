@@ -15,9 +15,10 @@ from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ..posterior.posterior import Posterior
 from ._arguments import as_array, as_weights, require_number
+from ._components import Component, components_of_gaussians
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
-from ._mixture import MixtureEstimator, RowsToFit, Statement
+from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
 
 __all__ = ["KnownVarianceMixture"]
 
@@ -91,6 +92,7 @@ class KnownVarianceMixture(MixtureEstimator):
     -15.49
     """
 
+    means_: Any = Fitted(REMEDY)
     mean_variances_: Any = Fitted()
 
     def __init__(
@@ -143,6 +145,9 @@ class KnownVarianceMixture(MixtureEstimator):
         keep(self, means_=mean.mean, mean_variances_=mean.variance)
         variances = self.variance + mean.variance
         return NormalMixture(self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
+
+    def _components(self, level: float) -> list[Component]:
+        return components_of_gaussians(self, level)
 
     def _values(self, X: AnyArray) -> AnyArray:
         return X[:, 0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ...tables import covariances_of
+from ....estimators._components import covariances_of
 
 __all__ = ["chosen_rows", "components_in_use", "densities", "ellipses", "telling_columns"]
 
