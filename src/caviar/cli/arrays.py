@@ -16,18 +16,9 @@ from caviar.files.naming import listed
 from .speaking import complain, counted
 from .tables import read_for
 
-__all__ = ["arrays_for", "categories_of", "columns_of", "counts_for", "rows_for", "wanted_arrays"]
+__all__ = ["arrays_for", "categories_of", "columns_of", "counts_for", "wanted_arrays"]
 
 _NPZ = ".npz"
-
-
-def rows_for(fitted: Any, model: Path, data: str | None, sql: str | None) -> Any:
-    """Return data as the methods of something fitted take them: a table, counts, or arrays by name."""
-    if isinstance(fitted, cv.Posterior):
-        return arrays_for(fitted, data, sql, needs_observed=True)
-    if isinstance(fitted, cv.LatentDirichletAllocation):
-        return counts_for(fitted, model, data, sql)
-    return read_for(fitted, model, data, sql).values
 
 
 def wanted_arrays(posterior: cv.Posterior) -> dict[str, bool]:

@@ -207,7 +207,8 @@ def _checked(entry: Any, name: str) -> Value:
     if isinstance(entry, str | bool | np.bool_):
         return str(entry) if isinstance(entry, str) else bool(entry)
     if isinstance(entry, Real):
-        return int(entry) if float(entry).is_integer() else float(entry)
+        number = float(entry)
+        return int(number) if number.is_integer() else number
     raise TypeError(f"an argument must be a string or a number; column {name!r} has {entry!r:.60}")
 
 
@@ -215,7 +216,7 @@ def _places(table: RawTable, column: int, name: str, values: Sequence[Value]) ->
     """Return the place of each entry of a column among the values of the fit, NaN where it is none of them."""
     places = {value: float(place) for place, value in enumerate(values)}
     if column in table.categories:
-        own = np.array([places.get(value, np.nan) for value in (*table.categories[column], None)])
+        own = np.array([*(places.get(value, np.nan) for value in table.categories[column]), np.nan])
         codes = np.asarray(table.values[:, column], dtype=np.float64)
         return own[np.where(np.isnan(codes), len(own) - 1, codes).astype(np.intp)]
     entries = table.entries(column)
