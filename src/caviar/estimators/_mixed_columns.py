@@ -225,8 +225,8 @@ def _places(table: RawTable, column: int, name: str, values: Sequence[Value]) ->
         told = listed(sorted({str(_checked(entry, name)) for entry in unknown})[:5])
         rows = f"{len(unknown):,} row{'s' * (len(unknown) != 1)}"
         warnings.warn(
-            f"column {name} has values that the model was not fitted to, which count as missing (in {rows}): {told}; it "
-            f"knows {listed([str(value) for value in values])}",
+            f"column {name} has values that the model was not fitted to, which count as missing (in {rows}): {told}; "
+            f"it knows {listed([str(value) for value in values])}",
             CaviarWarning,
             stacklevel=2,
         )

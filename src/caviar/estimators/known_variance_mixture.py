@@ -19,10 +19,12 @@ from ._components import Component, components_of_gaussians
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
+from ._paragraphs import documented
 
 __all__ = ["KnownVarianceMixture"]
 
 
+@documented
 class KnownVarianceMixture(MixtureEstimator):
     r"""Mixture of Gaussians in one dimension whose variance and weights are known; only the means are learned.
 
@@ -45,21 +47,13 @@ class KnownVarianceMixture(MixtureEstimator):
         v.
     weights
         w, shape (K,), summing to one; by default 1/K.
-    tol
-        The fit has converged when an iteration changes the objective by less than this, in nats per row.
-    max_iter
-        Largest number of iterations of each start.
-    n_init
-        Number of starts; the best end is kept.
-    random_state
-        Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
-    n_jobs
-        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
-    executor
-        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
-        address of a Dask scheduler. It does not change the result.
-    verbose
-        Whether to print a line on each iteration; or a function that is called with the progress of each.
+    {tol}
+    {max_iter}
+    {n_init}
+    {random_state}
+    {n_jobs}
+    {executor}
+    {verbose}
 
     Attributes
     ----------

@@ -26,6 +26,7 @@ from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, lazy_rows
 from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns, RawTable, as_objects, is_coded
 from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
+from ._paragraphs import documented
 
 __all__ = ["MixedMixture"]
 
@@ -35,6 +36,7 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 """Family of an observed variable -> kind of its column."""
 
 
+@documented
 class MixedMixture(MixtureEstimator):
     r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (also yes or no), and counts.
 
@@ -71,21 +73,13 @@ class MixedMixture(MixtureEstimator):
     count_prior
         Shape and rate of the Gamma of all columns of counts; or name of a column -> its own. By default 1, and the
         inverse of the mean of the column.
-    tol
-        The fit has converged when an iteration changes the objective by less than this, in nats per row.
-    max_iter
-        Largest number of iterations of each start.
-    n_init
-        Number of starts; the best end is kept.
-    random_state
-        Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
-    n_jobs
-        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
-    executor
-        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
-        address of a Dask scheduler. It does not change the result.
-    verbose
-        Whether to print a line on each iteration; or a function that is called with the progress of each.
+    {tol}
+    {max_iter}
+    {n_init}
+    {random_state}
+    {n_jobs}
+    {executor}
+    {verbose}
 
     Attributes
     ----------

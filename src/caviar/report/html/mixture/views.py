@@ -9,8 +9,12 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....estimators._components import covariances_of
+from ..section import Page, Section
+from .outliers import in_digits
 
-__all__ = ["chosen_rows", "components_in_use", "densities", "ellipses", "telling_columns"]
+__all__ = ["Plots", "chosen_rows", "components_in_use", "densities", "ellipses", "telling_columns"]
+
+_MOST_PLOT_COLUMNS = 8
 
 _MOST_DRAWN = 24
 """Components that are drawn: the heaviest."""
@@ -21,6 +25,39 @@ _FEWEST_ROWS = 2.0
 _NEGLIGIBLE = 0.005
 _HEAVY = 0.02
 """Weight of the components by which the range of a density goes: a light one may be very wide."""
+
+
+class Plots(Section):
+    """Pairs of columns, and the density of each column."""
+
+    name, link, template = "plots", "Plots", "plots.html"
+    scripts = ("pairs.js", "density.js")
+
+    def gather(self, subject: Any) -> dict[str, Any]:
+        estimator, used = subject.estimator, subject.used
+        columns = telling_columns(estimator, _MOST_PLOT_COLUMNS)
+        shown, points = None, None
+        if subject.judged is not None:
+            labels = subject.judged.labels
+            numbers = chosen_rows(len(labels), [entry["row"] for entry in subject.outliers])
+            shown = subject.rows_at(numbers)
+            points = {
+                "values": [[in_digits(value) for value in row] for row in shown[:, columns].tolist()],
+                "rows": [int(n) for n in numbers],
+                "labels": labels[numbers].tolist(),
+                "of": len(labels),
+            }
+        plot = {
+            "columns": [subject.names[j] for j in columns],
+            "ellipses": ellipses(estimator, columns, used),
+            "densities": densities(estimator, columns, shown, used),
+            "points": points,
+            "left_out": len(subject.names) - len(columns),
+        }
+        return {"plot": plot}
+
+    def figures(self, page: Page) -> dict[str, Any]:
+        return {"plot": page["plot"]}
 
 
 def components_in_use(weights: Array, n_rows: int | None) -> list[int]:

@@ -12,7 +12,6 @@ from ...._typing import Array
 from ....language import Data, MarkovChain
 from ....language.algebra import Diagonal, Predictor
 from ....posterior.summary import marginals
-from .subject import Subject
 
 __all__ = ["LEVEL", "SIMPLEX", "Figures", "figures_of"]
 
@@ -92,7 +91,7 @@ def _entry(array: Array | None, index: tuple[int, ...]) -> float | None:
     return None if array is None or not np.isfinite(array[index]) else float(array[index])
 
 
-def figures_of(subject: Subject) -> list[Figures]:
+def figures_of(subject: Any) -> list[Figures]:
     """Return the figures of all global variables, in the order of the posterior."""
     posterior = subject.posterior
     along = _names(subject)
@@ -130,10 +129,10 @@ def figures_of(subject: Subject) -> list[Figures]:
     return found
 
 
-def _names(subject: Subject) -> dict[str, Sequence[str]]:
+def _names(subject: Any) -> dict[str, Sequence[str]]:
     """Return names along axes: by the name of a plate, or of a variable with [] for the axes of one value."""
-    if subject.words:
-        return {"topics[]": subject.words}
+    if subject.vocabulary:
+        return {"topics[]": subject.vocabulary}
     model = subject.posterior.model
     arrays: Mapping[str, Any] = (subject.posterior.data_summary or {}).get("arrays", {})
     columns = {name: list(own["columns"]) for name, own in arrays.items() if "columns" in own}
