@@ -6,7 +6,7 @@ import re
 import pytest
 
 import caviar as cv
-from caviar.estimators._paragraphs import _PARAGRAPHS, with_paragraphs
+from caviar.estimators._paragraphs import PARAGRAPHS, with_paragraphs
 
 CLASSES = [
     cv.BayesianGaussianMixture,
@@ -56,4 +56,4 @@ def test_every_shared_paragraph_is_in_its_place(estimator_class):
         assert with_paragraphs(text) == text
     for name in ("n_init", "n_jobs", "executor"):
         if name != "executor" or estimator_class is not cv.LatentDirichletAllocation:
-            assert " ".join(_PARAGRAPHS[name].split()) in " ".join(estimator_class.__doc__.split())
+            assert " ".join(PARAGRAPHS[name].split()) in " ".join(estimator_class.__doc__.split())

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._typing import AnyArray
 from ....data.row_numbers import has_moments_of_row_numbers
-from ....language import Data
+from ....language import Data, Variable
 from ..quality import CONSTANT, NUMBERS, quality_of
 
 __all__ = ["columns_of"]
@@ -66,7 +66,7 @@ def _as_stated(line: dict[str, Any], node: Any, *, is_label: bool) -> dict[str, 
     """Return a line without remarks on what the model knows: a column of ones, categories, counts."""
     is_intercept = isinstance(node, Data) and line["min"] == line["max"] == 1
     is_column = isinstance(node, Data) and len(node.plates) == 1 and line["mean"] is not None
-    is_discrete = type(node).__name__ in ("Bernoulli", "Categorical", "Poisson", "Multinomial")
+    is_discrete = isinstance(node, Variable) and node.is_discrete
     remarks = [
         remark
         for remark in line["remarks"]

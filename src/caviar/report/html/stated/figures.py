@@ -13,10 +13,9 @@ from ....language import Data, MarkovChain
 from ....language.algebra import Diagonal, Predictor
 from ....posterior.summary import marginals
 
-__all__ = ["LEVEL", "SIMPLEX", "Figures", "figures_of"]
+__all__ = ["LEVEL", "Figures", "figures_of"]
 
 LEVEL = 0.95
-SIMPLEX = ("Dirichlet", "StickBreaking")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +26,8 @@ class Figures:
     ----------
     name
         Of the variable; of a joint factor with ``.mean`` or ``.precision``.
-    family
-        Name of that of the variable.
+    is_simplex
+        Whether the entries of a value are probabilities of categories.
     plates
         Names of the first axes.
     labels
@@ -42,7 +41,7 @@ class Figures:
     """
 
     name: str
-    family: str
+    is_simplex: bool
     plates: tuple[str, ...]
     labels: tuple[Sequence[str], ...]
     are_named: tuple[bool, ...]
@@ -115,7 +114,7 @@ def figures_of(subject: Any) -> list[Figures]:
             found.append(
                 Figures(
                     name + part.part,
-                    type(variable).__name__,
+                    variable.sums_to_one,
                     own,
                     labels,
                     tuple(named),
@@ -158,7 +157,7 @@ def _event_name(model: Any, variable: Any) -> str:
     diagonals = [stated.node for stated in variable.stated.values() if isinstance(stated, Diagonal)]
     if diagonals and diagonals[0].plates:
         return diagonals[0].plates[-1].name
-    if type(variable).__name__ not in SIMPLEX:
+    if not variable.sums_to_one:
         return "entry"
     chains = (own for own in model.variables.values() if isinstance(own, MarkovChain))
     is_transition = any(chain.slots["transition"].node is variable for chain in chains)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..section import Page, Section
-from .figures import SIMPLEX, Figures
+from .figures import Figures
 
 __all__ = ["Pictures", "cells_of", "intervals_of", "topics_of"]
 
@@ -52,7 +52,7 @@ def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
                 "mean": [mean for _, (mean, *_) in entries],
                 "low": [low for _, (_, _, low, _) in entries],
                 "high": [high for _, (*_, high) in entries],
-                "bars": own.family in SIMPLEX,
+                "bars": own.is_simplex,
                 "left_out": left,
             }
         )
@@ -87,7 +87,7 @@ def _cells(own: Figures) -> dict[str, Any]:
 
 def _is_topics(own: Figures) -> bool:
     """Whether these are distributions over so many categories that the most probable are shown."""
-    return own.family == "Dirichlet" and own.mean.ndim == 2 and own.mean.shape[1] > _MANY_CATEGORIES
+    return own.is_simplex and own.mean.ndim == 2 and own.mean.shape[1] > _MANY_CATEGORIES
 
 
 def topics_of(subject: Any, figures: Sequence[Figures]) -> list[dict[str, Any]]:

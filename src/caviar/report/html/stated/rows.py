@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .... import language
 from ...._errors import CaviarError
 from ...._typing import AnyArray
 from ....families import Categorical, ForecastMarkovChain, MarkovChain
-from ....language import Data
 from ..section import Page, Section
 from ..seen import Seen
 from .held_out import HeldOut, held_out_of
@@ -212,12 +212,12 @@ def _predictions(subject: Any) -> list[dict[str, Any]]:
     """Return predictions beside observations, of each leaf that known columns predict."""
     assert subject.seen is not None
     posterior, data = subject.posterior, dict(subject.data or {})
-    if not any(isinstance(node, Data) for node in posterior.model.nodes):
+    if not any(isinstance(node, language.Data) for node in posterior.model.nodes):
         return []
     found = []
     for leaf in posterior.model.leaves:
         observed = _numbers(data.get(leaf.name))
-        if observed is None or type(leaf).__name__ == "Categorical":
+        if observed is None or isinstance(leaf, language.Categorical):
             continue
         rest = {name: value for name, value in data.items() if name != leaf.name}
         try:
@@ -235,7 +235,7 @@ def _beside(leaf: Any, observed: AnyArray, told: Any, seen: Seen) -> dict[str, A
     mean, sd = np.ravel(told.mean), np.ravel(told.standard_deviation)
     rows = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
     chosen = rows[_spread(len(rows))]
-    is_probability = type(leaf).__name__ == "Bernoulli"
+    is_probability = isinstance(leaf, language.Bernoulli)
     points = np.column_stack([mean[chosen], observed[chosen]])
     title = f"Predictions of {leaf.name} beside what was observed"
     if is_probability:
@@ -269,7 +269,7 @@ def _scores(leaf: Any, observed: AnyArray, mean: AnyArray, sd: AnyArray) -> dict
         "right": float(((mean > 0.5) == (observed > 0.5)).mean()) if n else None,
         "rmse": float(np.sqrt(np.mean(residual**2))) if n else None,
         "explained": 1 - float(np.sum(residual**2)) / spread if spread > 0 else None,
-        "covered": float(inside.mean()) if type(leaf).__name__ == "Normal" and n else None,
+        "covered": float(inside.mean()) if isinstance(leaf, language.Normal) and n else None,
     }
 
 

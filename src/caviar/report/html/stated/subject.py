@@ -9,7 +9,7 @@ from typing import Any
 from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
 from ....estimators._mixture import RowsToFit
-from ....language import Data, MarkovChain
+from ....language import Categorical, Data, MarkovChain
 from ....posterior.posterior import Posterior
 from ..numbers import number
 from ..shared import Progress, Quality, Reproduce, Trust
@@ -127,7 +127,7 @@ class StatedSubject(Subject):
         hidden = [model.variables[name] for name in self.hidden]
         if any(isinstance(variable, MarkovChain) for variable in hidden):
             return f"Model of {leaves} with hidden states along time"
-        if any(type(variable).__name__ == "Categorical" for variable in hidden):
+        if any(isinstance(variable, Categorical) for variable in hidden):
             return f"Mixture model of {leaves}"
         if hidden:
             return f"Model of {leaves} with hidden variables"
