@@ -6,7 +6,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,6 +26,11 @@ _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 
 class Saveable(BaseEstimator):
     """An estimator that can be saved and loaded by :func:`caviar.load`."""
+
+    _kind_in_words: ClassVar[str]
+    """What it is called on pages."""
+    _objective_in_words: ClassVar[str] = "ELBO"
+    """What its fit raises."""
 
     posterior_: Any = Fitted()
     _generator: np.random.Generator

@@ -206,6 +206,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     split   0            -> 2 components    ELBO -1306.4052 -> -1167.6496  (+138.8)  accepted
     """
 
+    _kind_in_words = "Bayesian mixture of Gaussians"
     weight_concentration_: Any = Fitted(REMEDY)
     mean_precision_: Any = Fitted(REMEDY)
     degrees_of_freedom_: Any = Fitted(REMEDY)

@@ -130,6 +130,9 @@ class GaussianMixture(GaussianEstimator):
     -1130.26 -1130.26
     """
 
+    _kind_in_words = "Maximum-likelihood mixture of Gaussians"
+    _objective_in_words = "log-likelihood"
+
     def __init__(
         self,
         n_components: int = 1,

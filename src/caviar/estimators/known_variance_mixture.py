@@ -86,6 +86,7 @@ class KnownVarianceMixture(MixtureEstimator):
     -15.49
     """
 
+    _kind_in_words = "Bayesian mixture of Gaussians of known variance"
     means_: Any = Fitted(REMEDY)
     mean_variances_: Any = Fitted()
 

@@ -147,6 +147,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
            [0.5, 0.5]])
     """
 
+    _kind_in_words = "Topics by latent Dirichlet allocation"
     components_: Any = Fitted(_REMEDY)
     doc_topic_prior_: Any = Fitted(_REMEDY)
     topic_word_prior_: Any = Fitted(_REMEDY)

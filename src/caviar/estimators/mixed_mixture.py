@@ -122,6 +122,7 @@ class MixedMixture(MixtureEstimator):
     True
     """
 
+    _kind_in_words = "Bayesian mixture of mixed columns"
     categories_: Any = Fitted("Fit again")
     kinds_: Any = Fitted("Fit again: kinds= says what the columns are")
     n_components_: Any = Fitted()

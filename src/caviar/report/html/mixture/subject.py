@@ -23,11 +23,6 @@ from .views import Plots, components_in_use, telling_columns
 
 __all__ = ["MixtureSubject"]
 
-_KINDS = {
-    "BayesianGaussianMixture": "Bayesian mixture of Gaussians",
-    "GaussianMixture": "Maximum-likelihood mixture of Gaussians",
-    "KnownVarianceMixture": "Bayesian mixture of Gaussians of known variance",
-}
 _TERMS = {
     "x": "how well the rows are explained, given their components",
     "z": "what assigning rows to components costs",
@@ -127,14 +122,14 @@ class MixtureSubject(Subject):
         return self.estimator.elbo_ - self.posterior.elbo
 
     def own_facts(self) -> dict[str, Any]:
-        estimator, kind = self.estimator, type(self.estimator).__name__
+        estimator = self.estimator
         is_point = mean_marginal(estimator) is None
         is_repeated = self.about.get("command") or "random_state" in repr(estimator)
         return {
             "elbo": float(estimator.elbo_),
-            "kind": _KINDS.get(kind, kind),
-            "class": kind,
-            "objective": "log-likelihood" if kind == "GaussianMixture" else "ELBO",
+            "kind": estimator._kind_in_words,
+            "class": type(estimator).__name__,
+            "objective": estimator._objective_in_words,
             "is_point": is_point,
             "interval_remark": "" if is_point else self.posterior.interval_remark,
             "n_components": len(estimator.weights_),

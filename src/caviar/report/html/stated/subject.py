@@ -111,7 +111,7 @@ class StatedSubject(Subject):
         if self.about.get("command"):
             say_iterations, say_starts = "--max-iter", "--restarts 10"
         return {
-            "kind": "Topics by latent Dirichlet allocation" if self.vocabulary else self._kind(),
+            "kind": self._kind() if self.estimator is None else self.estimator._kind_in_words,
             "objective": "objective" if is_point else "ELBO",
             "rows": (self.posterior.data_summary or {}).get("rows"),
             "call": self._call(),
