@@ -279,3 +279,21 @@ def test_other_posteriors_are_shown_as_they_were_stated(run, tmp_path):
     for model, point in ((cv.Model(*crossed), ()), (cv.Model(*leaves), ("weights",))):
         model.fit(data, seed=0, point=point).save(path)
         assert run("show", path).stdout.startswith("Model(")
+
+
+def test_a_mixture_of_python_reads_answers_and_numbers_that_are_categories(run, tmp_path):
+    """Whatever a table writes for them: true or True, 1 or 1.0."""
+    rows = [[1.0, True, 0, 3], [2.0, False, 1, 1], [None, True, 5, 3], [9.0, None, 6, 2]] * 5
+    mixture = cv.MixedMixture(2, kinds={2: "count", 3: "category"}, random_state=0).fit(rows)
+    mixture.save(tmp_path / "m.caviar")
+    expected = mixture.predict_proba(rows[:2])
+    for answers, grades in (("true", "3"), ("TRUE", "3.0"), ("'True'", "3::INTEGER")):
+        first = f"SELECT 1.0 AS x0, {answers} AS x1, 0 AS x2, {grades} AS x3"
+        no = "'False'" if "'" in answers else "false"
+        query = f"{first} UNION ALL SELECT 2.0, {no}, 1, {grades.replace('3', '1', 1)}"
+        told = run("predict", tmp_path / "m.caviar", "--sql", query, "-o", tmp_path / "out.parquet")
+        assert (told.exit_code, told.stderr) == (0, "")
+        np.testing.assert_allclose(read_table(tmp_path / "out.parquet").values[:, 1:3], expected, rtol=1e-12)
+    shown = json.loads(run("show", tmp_path / "m.caviar", "--json").stdout)
+    assert list(shown["components"][0]["probabilities"]["x3"]) == ["1", "2", "3"]
+    assert set(shown["components"][0]["mean"]) == {"x0", "x2"}

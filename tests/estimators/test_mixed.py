@@ -193,6 +193,19 @@ def test_it_is_saved_and_loaded(penguins, tmp_path):
     assert list(found.feature_names_in_) == list(NAMES)
 
 
+def test_arguments_are_saved_too(tmp_path):
+    """Also where columns are named by their places, which are no names in a file."""
+    rows = [[1.0, True, 0.0, 3], [2.0, False, 1.0, 1], [None, True, 5.0, 3], [9.0, None, 6.0, 2]] * 5
+    found = cv.MixedMixture(
+        2, kinds={2: "count", -1: "category"}, number_prior={"x0": (0, 1, 1, 1)}, count_prior=(1.0, 0.5), random_state=0
+    ).fit(rows)  # fmt: skip
+    found.save(tmp_path / "m.caviar")
+    again = cv.load(tmp_path / "m.caviar")
+    assert again.kinds == {"x2": "count", "x3": "category"}
+    assert again.categories_ == {"x1": (False, True), "x3": (1, 2, 3)}
+    assert again.fit(rows).elbo_ == found.elbo_
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

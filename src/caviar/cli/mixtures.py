@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from rich.console import Console
 
 import caviar as cv
 
-from .arrays import arrays_for
+from .arrays import arrays_for, is_numpy_file
 from .kinds import kind_of
 from .results import columns_table, finite, in_digits, objective_document, print_end, print_origin
 from .saved import Saved
@@ -89,18 +88,25 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
             told = {"rows": summary["rows"], "missing_entries": missing, "columns": columns}
             estimator.about_ = {**summary.get("about", {}), **told}
 
-    def _table(self, arrays: Mapping[str, Any]) -> cv.data.Table:
-        """Return columns as a table of those of the fit; what is not there is missing."""
+    def _read(
+        self, file: str | None, sql: str | None, *, needs_all: bool
+    ) -> tuple[cv.data.Table, dict[str, Any]]:
+        """Return a table of the columns of the fit, in which what is not there is missing; and what is there."""
+        values = self.fitted.categories_
+        written = {name: [(text, own) for own in values[name] for text in _written(own)] for name in values}
+        texts = {name: [text for text, _ in pairs] for name, pairs in written.items()}
+        arrays = arrays_for(self.fitted.posterior_, file, sql, needs_observed=needs_all, categories=texts)
+        if not is_numpy_file(file):
+            values = {name: tuple(own for _, own in pairs) for name, pairs in written.items()}
         n_rows, names = len(next(iter(arrays.values()))), cv.report.column_names(self.fitted)
         columns = [arrays.get(name, np.full(n_rows, np.nan)) for name in names]
-        return cv.data.Table(np.column_stack(columns), names, self.fitted.categories_)
+        return cv.data.Table(np.column_stack(columns), names, values), arrays
 
     def data(self, file: str | None, sql: str | None) -> Any:
-        return self._table(arrays_for(self.fitted.posterior_, file, sql, needs_observed=True))
+        return self._read(file, sql, needs_all=True)[0]
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
-        arrays = arrays_for(self.fitted.posterior_, file, sql)
-        table = self._table(arrays)
+        table, arrays = self._read(file, sql, needs_all=False)
         columns = self._of_rows(table)
         absent = [name for name in table.columns if name not in arrays]
         for name, told in self.fitted.predict_columns(table, absent).items():
@@ -123,6 +129,13 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
         values = [str(value) for value in self.fitted.categories_[name]]
         shares = {f"{name}_probability_{value}": own for value, own in zip(values, told.mean.T, strict=True)}
         return {name: np.array(values)[told.mean.argmax(axis=1)], **shares}
+
+
+def _written(value: Any) -> list[str]:
+    """Return how a value of a column of categories may be written in a table."""
+    if isinstance(value, bool):
+        return [str(value), str(value).lower()]
+    return [value] if isinstance(value, str) else list(dict.fromkeys([str(value), str(float(value))]))
 
 
 def document_of(estimator: Any, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,15 @@ import numpy as np
 from .._typing import Array
 from ._uncertainty import mean_marginal, weight_interval
 
-__all__ = ["Component", "Estimate", "column_names", "components_of_gaussians", "covariances_of"]
+__all__ = [
+    "Component",
+    "Estimate",
+    "column_names",
+    "components_of_gaussians",
+    "covariances_of",
+    "means_of",
+    "telling_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Component:
 
 def components_of_gaussians(estimator: Any, level: float) -> list[Component]:
     """Return what the fit of a mixture of Gaussians says about each component."""
-    means = np.reshape(estimator.means_, (len(estimator.weights_), -1))
+    means = means_of(estimator)
     marginal = mean_marginal(estimator)
     of_means = None if marginal is None else marginal.interval(level)
     of_weights = weight_interval(estimator, level)
@@ -69,6 +77,20 @@ def components_of_gaussians(estimator: Any, level: float) -> list[Component]:
 def _estimate(values: Array, interval: tuple[Array, Array] | None, index: Any) -> Estimate:
     ends = () if interval is None else (float(end[index]) for end in interval)
     return Estimate(float(values[index]), *ends)
+
+
+def means_of(estimator: Any) -> Array:
+    """Return the mean of the rows of each component, (K, D)."""
+    return np.reshape(estimator.means_, (len(estimator.weights_), -1))
+
+
+def telling_columns(estimator: Any, most: int) -> list[int]:
+    """Return the columns in which the components differ most, in units of their spread; all if they are few."""
+    weights, means = np.asarray(estimator.weights_), means_of(estimator)
+    between = weights @ np.square(means - weights @ means)
+    within = weights @ np.diagonal(covariances_of(estimator), axis1=1, axis2=2)
+    telling = np.divide(between, within, out=np.zeros_like(between), where=within > 0)
+    return sorted(np.argsort(-telling, kind="stable")[:most].tolist())
 
 
 def covariances_of(estimator: Any) -> Array:

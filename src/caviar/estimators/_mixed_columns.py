@@ -16,7 +16,7 @@ from .._typing import AnyArray, Array
 from ..files.naming import listed
 from ._lazy_rows import whole
 
-__all__ = ["CATEGORY", "COUNT", "NUMBER", "Columns", "RawTable", "as_objects", "is_coded"]
+__all__ = ["CATEGORY", "COUNT", "NUMBER", "Columns", "RawTable", "as_objects", "is_coded", "kinds_by_name"]
 
 NUMBER, CATEGORY, COUNT = "number", "category", "count"
 Value = str | float | bool
@@ -90,7 +90,7 @@ class Columns:
         DataError
             If a column has no value.
         """
-        told = _given_kinds(given, names)
+        told = kinds_by_name(given, names)
         kinds = tuple(
             told.get(name) or (CATEGORY if _is_of_words(table, j) else NUMBER) for j, name in enumerate(names)
         )
@@ -137,7 +137,7 @@ class Columns:
         return found
 
 
-def _given_kinds(given: Any, names: tuple[str, ...]) -> dict[str, str]:
+def kinds_by_name(given: Any, names: tuple[str, ...]) -> dict[str, str]:
     """Return the kinds that the user gave, by the names of the columns."""
     if given is None:
         return {}

@@ -43,6 +43,10 @@ class Saveable(BaseEstimator):
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
 
+    def _parameter_as_plain(self, name: str, value: Any) -> Any:
+        """Return an argument of the estimator as plain values."""
+        return _kept(name, value)
+
     def _attribute_as_plain(self, name: str, value: Any) -> Any:
         """Return an attribute of a fit as plain values."""
         return value
@@ -107,7 +111,10 @@ class Saveable(BaseEstimator):
         }
         state = self._generator.bit_generator.state
         return {
-            "parameters": {name: _kept(name, value) for name, value in self.get_params(deep=False).items()},
+            "parameters": {
+                name: self._parameter_as_plain(name, value)
+                for name, value in self.get_params(deep=False).items()
+            },
             "attributes": attributes,
             "posterior": document_of_posterior(self.posterior_),
             "generator": state if state["bit_generator"] == "PCG64" else None,

@@ -24,7 +24,7 @@ from ._components import Component, Estimate
 from ._data_scale import scale_of
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, lazy_rows
-from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns, RawTable, as_objects, is_coded
+from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns, RawTable, as_objects, is_coded, kinds_by_name
 from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
 from ._paragraphs import documented
 
@@ -331,6 +331,14 @@ class MixedMixture(MixtureEstimator):
             raise ValueError("columns that are not those of its posterior")
         if sizes != {name: len(set(values)) for name, values in own.categories.items()}:
             raise ValueError("categories that are not those of its posterior")
+
+    def _parameter_as_plain(self, name: str, value: Any) -> Any:
+        # places of columns are no keys of JSON
+        return (
+            kinds_by_name(value, self._names())
+            if name == "kinds" and value
+            else super()._parameter_as_plain(name, value)
+        )
 
     def _attribute_as_plain(self, name: str, value: Any) -> Any:
         if name == "categories_":

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import ParameterError
 from ...._typing import AnyArray
-from ....estimators._components import column_names
+from ....estimators._components import column_names, telling_columns
 from ....estimators._uncertainty import mean_marginal
 from ..quality import quality_of, remembered_quality
 from ..shared import Progress, Quality, Reproduce, Trust
@@ -19,7 +19,7 @@ from .findings import findings_of
 from .held_out import HeldOut, held_out_of
 from .judged import JudgedRows, judge
 from .outliers import Outliers, outliers_of
-from .views import Plots, components_in_use, telling_columns
+from .views import Plots, components_in_use
 
 __all__ = ["MixtureSubject"]
 

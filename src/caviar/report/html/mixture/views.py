@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....estimators._components import covariances_of
+from ....estimators._components import covariances_of, means_of, telling_columns
 from ..section import Page, Section
 from .outliers import in_digits
 
-__all__ = ["Plots", "chosen_rows", "components_in_use", "densities", "ellipses", "telling_columns"]
+__all__ = ["Plots", "chosen_rows", "components_in_use", "densities", "ellipses"]
 
 _MOST_PLOT_COLUMNS = 8
 
@@ -88,16 +88,6 @@ def _heaviest(weights: Array, used: Sequence[int]) -> list[int]:
     return sorted(sorted(used, key=lambda k: -weights[k])[:_MOST_DRAWN])
 
 
-def telling_columns(estimator: Any, most: int) -> list[int]:
-    """Return the columns in which the components differ most, in units of their spread; all if they are few."""
-    weights = np.asarray(estimator.weights_)
-    means = np.reshape(estimator.means_, (len(weights), -1))
-    between = weights @ np.square(means - weights @ means)
-    within = weights @ np.diagonal(covariances_of(estimator), axis1=1, axis2=2)
-    telling = np.divide(between, within, out=np.zeros_like(between), where=within > 0)
-    return sorted(np.argsort(-telling, kind="stable")[:most].tolist())
-
-
 def chosen_rows(n_rows: int, always: Sequence[int]) -> AnyArray:
     """Return the numbers of the rows that are drawn: evenly spread, and those that are spoken of.
 
@@ -113,7 +103,7 @@ def chosen_rows(n_rows: int, always: Sequence[int]) -> AnyArray:
 def ellipses(estimator: Any, columns: Sequence[int], used: Sequence[int]) -> list[dict[str, Any]]:
     """Return the centre and covariance of each drawn component in some columns."""
     weights = np.asarray(estimator.weights_)
-    means = np.reshape(estimator.means_, (len(weights), -1))
+    means = means_of(estimator)
     covariances = covariances_of(estimator)
     return [
         {
@@ -159,7 +149,7 @@ def _density(estimator: Any, column: int, values: Array | None, drawn: Sequence[
 def _range(estimator: Any, column: int, drawn: Sequence[int]) -> tuple[float, float]:
     """Return where the components lie in a column."""
     heavy = [k for k in drawn if estimator.weights_[k] > _HEAVY] or list(drawn)
-    means = np.reshape(estimator.means_, (len(estimator.weights_), -1))[heavy, column]
+    means = means_of(estimator)[heavy, column]
     spreads = np.sqrt(covariances_of(estimator)[heavy, column, column])
     return float((means - 3.2 * spreads).min()), float((means + 3.2 * spreads).max())
 
