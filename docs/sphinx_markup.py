@@ -8,6 +8,8 @@ from typing import Any
 
 import griffe
 
+from caviar.estimators._paragraphs import with_paragraphs
+
 __all__ = ["SphinxMarkup", "markdown"]
 
 FORMULA = re.compile(
@@ -66,7 +68,7 @@ class SphinxMarkup(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = markdown(obj.docstring.value)
+            obj.docstring.value = markdown(with_paragraphs(obj.docstring.value))
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         _uncover(pkg)

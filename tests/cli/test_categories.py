@@ -115,7 +115,7 @@ def test_a_table_is_printed_and_shown_again(run, fit_command, saved):
         "Bayesian mixture of mixed columns, 3 components, 344 rows",
         "15 missing entries, which were integrated out",
     ]
-    first = cv.load(saved)["weights"].mean.argmax()
+    first = cv.load(saved).weights_.argmax()
     rows = [line.split() for line in lines[4:8]]
     assert rows[0][0] == str(first)
     assert rows[0][-5] == "bill_length_mm"
@@ -134,7 +134,7 @@ def test_rows_have_labels_probabilities_and_densities(run, saved, penguins, tmp_
     assert written.columns == (
         "label", "probability_0", "probability_1", "probability_2", "log_density",
     )  # fmt: skip
-    posterior = cv.load(saved)
+    posterior = cv.load(saved).posterior_
     expected = posterior.local(ARRAYS)["z"].probabilities
     np.testing.assert_allclose(written.values[:, 1:4], expected, atol=1e-14)
     np.testing.assert_array_equal(written.values[:, 0], expected.argmax(axis=1))
@@ -159,7 +159,7 @@ def test_absent_columns_and_empty_ones_are_predicted_from_the_rest(run, saved):
     assert "predicted from the rest, for the rows lack them: species" in result.stderr
     header, row = csv.reader(io.StringIO(result.stdout))
     told = dict(zip(header, row, strict=True))
-    posterior = cv.load(saved)
+    posterior = cv.load(saved).posterior_
     seen = {"body_mass_g": [3300.0], "sex": [0]}
     expected = posterior.predict(seen)["species"].mean[0]
     assert told["species"] == "Adelie"
@@ -177,10 +177,15 @@ def test_a_sample_has_the_names_and_can_be_read_again(run, saved, tmp_path):
     run("sample", saved, "-n", 400, "--seed", 3, "-o", tmp_path / "new.csv")
     with (tmp_path / "new.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    drawn = cv.load(saved).predictive({"obs": 400}, seed=3)
-    kinds = PENGUINS.categories["species"]
-    assert [row["species"] for row in rows] == [kinds[code] for code in drawn["species"][0].astype(int)]
-    np.testing.assert_allclose([float(row["body_mass_g"]) for row in rows], drawn["body_mass_g"][0])
+    mixture = cv.load(saved)
+    drawn, labels = mixture.sample(400, random_state=3)
+    names = list(mixture.feature_names_in_)
+    assert [row["species"] for row in rows] == drawn[:, names.index("species")].tolist()
+    weights = drawn[:, names.index("body_mass_g")].astype(float)
+    np.testing.assert_allclose([float(row["body_mass_g"]) for row in rows], weights)
+    run("sample", saved, "-n", 400, "--seed", 3, "--with-component", "-o", tmp_path / "with.csv")
+    with (tmp_path / "with.csv").open(encoding="utf-8") as file:
+        assert [int(row["component"]) for row in csv.DictReader(file)] == labels.tolist()
     again = run("predict", saved, tmp_path / "new.csv", "-o", tmp_path / "out.csv")
     assert (again.exit_code, again.stderr) == (0, "")
 
@@ -220,7 +225,7 @@ def test_a_comparison_and_a_check_refuse_it(run, penguins, saved):
     assert "belongs to caviar fit" in result.stderr
     result = run("check", saved, penguins)
     assert result.exit_code == 2
-    assert "holds the posterior of a stated model" in result.stderr
+    assert "holds a MixedMixture; this command takes mixtures of Gaussians" in result.stderr
 
 
 def test_names_of_the_model_are_refused_with_a_remedy_that_works(run):
@@ -274,3 +279,21 @@ def test_other_posteriors_are_shown_as_they_were_stated(run, tmp_path):
     for model, point in ((cv.Model(*crossed), ()), (cv.Model(*leaves), ("weights",))):
         model.fit(data, seed=0, point=point).save(path)
         assert run("show", path).stdout.startswith("Model(")
+
+
+def test_a_mixture_of_python_reads_answers_and_numbers_that_are_categories(run, tmp_path):
+    """Whatever a table writes for them: true or True, 1 or 1.0."""
+    rows = [[1.0, True, 0, 3], [2.0, False, 1, 1], [None, True, 5, 3], [9.0, None, 6, 2]] * 5
+    mixture = cv.MixedMixture(2, kinds={2: "count", 3: "category"}, random_state=0).fit(rows)
+    mixture.save(tmp_path / "m.caviar")
+    expected = mixture.predict_proba(rows[:2])
+    for answers, grades in (("true", "3"), ("TRUE", "3.0"), ("'True'", "3::INTEGER")):
+        first = f"SELECT 1.0 AS x0, {answers} AS x1, 0 AS x2, {grades} AS x3"
+        no = "'False'" if "'" in answers else "false"
+        query = f"{first} UNION ALL SELECT 2.0, {no}, 1, {grades.replace('3', '1', 1)}"
+        told = run("predict", tmp_path / "m.caviar", "--sql", query, "-o", tmp_path / "out.parquet")
+        assert (told.exit_code, told.stderr) == (0, "")
+        np.testing.assert_allclose(read_table(tmp_path / "out.parquet").values[:, 1:3], expected, rtol=1e-12)
+    shown = json.loads(run("show", tmp_path / "m.caviar", "--json").stdout)
+    assert list(shown["components"][0]["probabilities"]["x3"]) == ["1", "2", "3"]
+    assert set(shown["components"][0]["mean"]) == {"x0", "x2"}

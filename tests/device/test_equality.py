@@ -6,33 +6,11 @@ by NumPy, so what passes here uses no more than a GPU has.
 
 import numpy as np
 import pytest
-from invariants.registry import CASES
+from invariants.registry import CASES, ON_DEVICES
 from numpy.testing import assert_allclose
 
 import caviar as cv
 from device.devices import reached, strict, sums, uneven_weights
-
-SERVED = [
-    "known-variance",
-    "independent",
-    "joint",
-    "tied",
-    "diagonal",
-    "tied-joint",
-    "diagonal-apart",
-    "spherical",
-    "spherical-apart",
-    "unit",
-    "shared-precision",
-    "bernoullis",
-    "categoricals",
-    "counts",
-    "tallies",
-    "times",
-    "sticks",
-    "map",
-]
-"""Cases of the registry with models that a device takes; all others are refused."""
 
 N = 400
 
@@ -52,7 +30,7 @@ def assert_same_sums(found, expected):
 
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize("name", ON_DEVICES)
 def test_a_pass_gives_the_same_sums(name, weighted):
     case = CASES[name]
     plan, q, passes = reached(
@@ -66,7 +44,7 @@ def test_a_pass_gives_the_same_sums(name, weighted):
 
 
 @pytest.mark.thinned(2)
-@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize("name", ON_DEVICES)
 def test_a_fit_ends_at_the_same_posterior(name):
     data, case = drawn(name), CASES[name]
     here = case.fit(data, max_iter=15)
@@ -84,7 +62,7 @@ def _arrays(factor):
 
 
 def test_every_other_case_is_refused_before_the_fit_starts():
-    for name in CASES.keys() - set(SERVED):
+    for name in CASES.keys() - set(ON_DEVICES):
         told = []
         with pytest.raises(cv.ParameterError, match="Leave executor= out"):
             CASES[name].fit(drawn(name), executor=strict(), progress=told.append)

@@ -57,6 +57,8 @@ class LabelledWhereKnown(cv.GaussianMixture):
             for structure in OTHER_STRUCTURES
         ),
         cv.BayesianGaussianMixture(3, weight_concentration_prior_type="dirichlet_process"),
+        cv.MixedMixture(2, tol=1e-9),
+        cv.MixedMixture(1),
     ]
 )
 def test_scikit_learns_checks_pass(estimator, check):

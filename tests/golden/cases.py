@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from digests import figures_of_estimator, figures_of_posterior
 from invariants.registry import CASES as REGISTRY
+from invariants.registry import ON_DEVICES
 from mechanisms import MECHANISMS, broken_off
 from random_models.choices import Choices
 from random_models.gaps import with_gaps, with_known_labels
@@ -32,29 +33,6 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 }
 """Arguments of a fit by schedule."""
 
-ON_DEVICES = (
-    *(
-        "known-variance",
-        "independent",
-        "joint",
-        "tied",
-        "diagonal",
-        "tied-joint",
-        "diagonal-apart",
-        "spherical",
-    ),
-    *(
-        "spherical-apart",
-        "unit",
-        "shared-precision",
-        "bernoullis",
-        "categoricals",
-        "counts",
-        "tallies",
-        "times",
-    ),
-    *("sticks", "map"),
-)
 SEVERAL_BLOCKS = (
     "joint",
     "measured-apart",

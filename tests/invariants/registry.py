@@ -9,7 +9,7 @@ import numpy as np
 import caviar as cv
 import caviar.models
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "ON_DEVICES", "Case"]
 
 Data = dict[str, np.ndarray]
 
@@ -346,3 +346,25 @@ CASES = {
     "factors": Case(factors, _one(3)),
     "map": Case(independent, _one(2), {"point": ["mean", "precision"]}),
 }
+
+ON_DEVICES = (
+    "known-variance",
+    "independent",
+    "joint",
+    "tied",
+    "diagonal",
+    "tied-joint",
+    "diagonal-apart",
+    "spherical",
+    "spherical-apart",
+    "unit",
+    "shared-precision",
+    "bernoullis",
+    "categoricals",
+    "counts",
+    "tallies",
+    "times",
+    "sticks",
+    "map",
+)
+"""Cases with models that a device takes; all others are refused."""

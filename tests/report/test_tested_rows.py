@@ -177,7 +177,7 @@ def test_the_folds_of_a_report_are_bounded():
 
 
 def test_rows_without_a_test_are_called_in_sample(monkeypatch):
-    monkeypatch.setattr("caviar.report.html.stated.held_out.n_folds_tried", lambda n_rows: 0)
+    monkeypatch.setattr("caviar.report.html.seen.n_folds_tried", lambda n_rows: 0)
     data = wide(0, 200, 3)
     page = gather(cv.models.linear_regression(3).fit(data), data)
     assert levels(page)["Calibration is not tested"] == "info"

@@ -190,7 +190,7 @@ def predict(
 @taught(app, "caviar show m.caviar", "caviar show m.caviar --json | jq .components")
 def show(model: Model, as_json: AsJson = False) -> None:
     """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
-    from .showing import show_model
+    from .opening import show_model
 
     with errors_in_words():
         show_model(model, as_json=as_json)

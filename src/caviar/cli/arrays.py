@@ -16,18 +16,9 @@ from caviar.files.naming import listed
 from .speaking import complain, counted
 from .tables import read_for
 
-__all__ = ["arrays_for", "categories_of", "columns_of", "counts_for", "rows_for", "wanted_arrays"]
+__all__ = ["arrays_for", "categories_of", "columns_of", "counts_for", "is_numpy_file", "wanted_arrays"]
 
 _NPZ = ".npz"
-
-
-def rows_for(fitted: Any, model: Path, data: str | None, sql: str | None) -> Any:
-    """Return data as the methods of something fitted take them: a table, counts, or arrays by name."""
-    if isinstance(fitted, cv.Posterior):
-        return arrays_for(fitted, data, sql, needs_observed=True)
-    if isinstance(fitted, cv.LatentDirichletAllocation):
-        return counts_for(fitted, model, data, sql)
-    return read_for(fitted, model, data, sql).values
 
 
 def wanted_arrays(posterior: cv.Posterior) -> dict[str, bool]:
@@ -76,7 +67,12 @@ def categories_of(posterior: cv.Posterior) -> dict[str, list[str]]:
 
 
 def arrays_for(
-    posterior: cv.Posterior, data: str | None, sql: str | None, *, needs_observed: bool = False
+    posterior: cv.Posterior,
+    data: str | None,
+    sql: str | None,
+    *,
+    needs_observed: bool = False,
+    categories: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Return the arrays of a model by name, as far as the data have them.
 
@@ -90,14 +86,17 @@ def arrays_for(
         Query, for a table.
     needs_observed
         Whether what was observed must be there too, besides what is known.
+    categories
+        Name of a column of a table -> its values, whose places are read; by default those that the fit kept.
 
     Raises
     ------
     DataError
         If an array that must be there is not, or only some columns of one are.
     """
-    is_file = data is not None and data.lower().endswith(_NPZ)
-    found = _of_file(Path(str(data)), posterior) if is_file else _of_table(posterior, data, sql)
+    is_file = is_numpy_file(data)
+    known = categories_of(posterior) if categories is None else categories
+    found = _of_file(Path(str(data)), posterior) if is_file else _of_table(posterior, data, sql, known)
     for name, is_observed in wanted_arrays(posterior).items():
         if name not in found and (needs_observed or not is_observed):
             columns = "" if is_file else f", in {_columns_in_words(columns_of(posterior).get(name, [name]))}"
@@ -107,11 +106,18 @@ def arrays_for(
     return found
 
 
+def is_numpy_file(data: str | None) -> bool:
+    """Whether data are arrays by name rather than a table."""
+    return data is not None and data.lower().endswith(_NPZ)
+
+
 def _columns_in_words(columns: Sequence[str]) -> str:
     return f"column{'s' * (len(columns) != 1)} {listed(columns)}"
 
 
-def _of_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dict[str, Any]:
+def _of_table(
+    posterior: cv.Posterior, data: str | None, sql: str | None, known: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """Return the arrays of a model that a table has the columns of."""
     there = cv.scan(data, sql=sql).columns
     wanted = columns_of(posterior)
@@ -124,7 +130,7 @@ def _of_table(posterior: cv.Posterior, data: str | None, sql: str | None) -> dic
             f"{listed(there)}. Rename them by --sql 'SELECT a AS X_0, ... FROM data', or give a NumPy file .npz"
         )
     names = list(dict.fromkeys(column for columns in chosen.values() for column in columns))
-    categories = {name: values for name, values in categories_of(posterior).items() if name in names}
+    categories = {name: values for name, values in known.items() if name in names}
     if categories:
         _tell_unknown(data, categories, sql)
         sql = cv.data.category_query(names, categories, sql=sql)
@@ -203,7 +209,7 @@ def counts_for(lda: cv.LatentDirichletAllocation, model: Path, data: str | None,
     DataError
         If the data have other words.
     """
-    if data is None or not data.lower().endswith(_NPZ):
+    if data is None or not is_numpy_file(data):
         return read_for(lda, model, data, sql).values
     try:
         counts = load_npz(data)

@@ -12,9 +12,10 @@ import typer
 
 import caviar as cv
 
+from .opening import load_mixture
 from .results import print_document
 from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
-from .tables import input_file, load_mixture, read_for
+from .tables import input_file, read_for
 
 __all__ = ["check_model"]
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 import caviar as cv
 
 from .kinds import kind_of
 from .non_numeric import NonNumeric, numbers_only, other_choice_told
+from .opening import load_mixture
 from .progress import watching
-from .results import print_document
+from .results import columns_table, print_document
 from .rows import rows_of_table
 from .speaking import gathered_warnings, plain, say, standard_error, standard_output
-from .tables import input_file, load_mixture, read_for, source_name
+from .tables import input_file, read_for, source_name
 
 __all__ = ["ComparisonRequest", "compare", "numbers_of_components"]
 
@@ -180,7 +180,7 @@ _HEADINGS = {
 def _print(console: Console, rows: Sequence[dict[str, Any]], best: int | None) -> None:
     """Print the table, the highest ELBO first."""
     keys = [key for key in _HEADINGS if any(row.get(key) is not None for row in rows)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = columns_table()
     for key in keys:
         heading = "density of DATA" if key == "held_out" and "model" in keys else _HEADINGS[key]
         table.add_column(heading, justify="left" if key in {"model", "kind", "covariance_type"} else "right")

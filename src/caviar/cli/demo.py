@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 import caviar as cv
 
 from .files import require_folder
 from .fitting import fitted
-from .kinds import ModelName
-from .results import print_document, print_results
+from .kinds import KINDS, ModelName
+from .mixtures import print_results
+from .results import columns_table, print_document
 from .speaking import say, standard_error, standard_output
 
 __all__ = ["run_demo"]
@@ -56,12 +56,11 @@ def _choose(console: Console, X: Any, *, quiet: bool) -> Any:
     # Each takes a moment: there is time to watch them on a terminal, and no need for a record of it.
     quiet = quiet or not standard_error().is_terminal
     fits = {
-        n: fitted(ModelName.BAYESIAN, X, {"n_components": n, **_ARGUMENTS}, quiet=quiet) for n in _NUMBERS
+        n: fitted(KINDS[ModelName.BAYESIAN], X, {"n_components": n, **_ARGUMENTS}, quiet=quiet)
+        for n in _NUMBERS
     }
     best = max(fits, key=lambda n: fits[n].elbo_)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("components", "ELBO", "iterations"):
-        table.add_column(heading, justify="right")
+    table = columns_table(right=["components", "ELBO", "iterations"])
     table.add_column("weights")
     for n, mixture in fits.items():
         weights = ", ".join(f"{weight:.3f}" for weight in sorted(mixture.weights_, reverse=True))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .kinds import ModelName
+from .kinds import KINDS, MIXED, Kind, ModelName
 from .non_numeric import NonNumeric
 
 __all__ = ["FitRequest", "command_of"]
@@ -49,6 +49,16 @@ class FitRequest:
     non_numeric: NonNumeric = NonNumeric.ERROR
     as_json: bool = False
     quiet: bool = False
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether columns of words are to be categories of the mixture."""
+        return self.non_numeric is NonNumeric.CATEGORICAL
+
+    @property
+    def kind(self) -> Kind:
+        """The mixture that is to be fitted."""
+        return MIXED if self.is_mixed else KINDS[self.model]
 
 
 _ARGUMENTS = {

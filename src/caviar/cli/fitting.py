@@ -13,11 +13,11 @@ from caviar.files.naming import listed
 from .ending import end_told
 from .files import require_writable
 from .fit_request import FitRequest, command_of
-from .kinds import KINDS, ModelName
-from .mixed_fitting import fit_mixed, require_mixed
-from .non_numeric import NonNumeric, NumericTable, numbers_only, other_choice_told
+from .kinds import KINDS, Kind, ModelName
+from .mixtures import document_of, print_results
+from .non_numeric import NumericTable, numbers_only, other_choice_told, renaming_told
 from .progress import resumptions_told, watching
-from .results import document_of, print_document, print_results
+from .results import print_document
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
 from .speaking import gathered_warnings, say, standard_error, standard_output
 from .tables import input_file, source_name
@@ -27,32 +27,29 @@ __all__ = ["fit_to_table", "fitted"]
 
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
-    is_mixed = request.non_numeric is NonNumeric.CATEGORICAL
-    if is_mixed:
-        require_mixed(request)
-    arguments = {**request.arguments, **_own_arguments(request.model, request.options)}
+    if request.is_mixed:
+        _require_mixed(request)
+    arguments = {**request.arguments, **_own_arguments(request)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
-    is_auto = request.arguments.get("n_components") == "auto"
     with input_file(request.data) as file:
-        if is_mixed:
-            fit_mixed(request, file)
-            return
-        _fit_to_file(request, file, arguments, is_auto=is_auto)
+        _fit_to_file(request, file, arguments)
 
 
-def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any], *, is_auto: bool) -> None:
+def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit to a table that is in a file, and print and save the result."""
     numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
+    # places of categories, rather than indicators
+    places = numeric.categories if request.is_mixed else {}
+    needs_all = request.is_mixed or request.arguments.get("n_components") == "auto"
     with other_choice_told(request.non_numeric, others="drop, one-hot, or categorical"):
-        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=is_auto)
-    if KINDS[request.model].one_column and len(table.columns) != 1:
+        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=needs_all, categories=places)
+    if request.kind.one_column and len(table.columns) != 1:
         names = listed(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
-    with resumptions_told(quiet=request.quiet):
-        estimator = fitted(
-            request.model, table.values, arguments, quiet=request.quiet, checkpoint=request.checkpoint
-        )
+    X = cv.data.Table(table.values, table.columns, places) if request.is_mixed else table.values
+    with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
+        estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     estimator.about_ = _about(request, table, numeric)
     if request.output is not None:
         estimator.save(request.output)
@@ -65,10 +62,9 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
 
 
 def fitted(
-    model: ModelName, X: Any, arguments: dict[str, Any], *, quiet: bool, checkpoint: Path | None = None
+    kind: Kind, X: Any, arguments: dict[str, Any], *, quiet: bool, checkpoint: Path | None = None
 ) -> Any:
     """Return a mixture fitted to rows, while its progress is shown."""
-    kind = KINDS[model]
     with (
         gathered_warnings(),
         watching(standard_error(), kind.objective, quiet=quiet, tol=arguments.get("tol", 1e-6)) as callback,
@@ -76,7 +72,7 @@ def fitted(
         return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint)
 
 
-def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
+def _own_arguments(request: FitRequest) -> dict[str, Any]:
     """Return the arguments that the options of one mixture stand for.
 
     Raises
@@ -84,17 +80,40 @@ def _own_arguments(model: ModelName, options: dict[str, Any]) -> dict[str, Any]:
     BadParameter
         If the mixture does not have one of the options.
     """
-    own = KINDS[model].options
-    given = {name: value for name, value in options.items() if value is not None}
+    own = request.kind.options
+    given = {name: value for name, value in request.options.items() if value is not None}
     for name in given:
         if name not in own:
             owners = " or ".join(other for other, kind in KINDS.items() if name in kind.options)
-            raise typer.BadParameter(f"{name} belongs to --model {owners}, not to --model {model}")
+            raise typer.BadParameter(f"{name} belongs to --model {owners}, not to --model {request.model}")
     return {own[name]: value for name, value in given.items()}
+
+
+def _require_mixed(request: FitRequest) -> None:
+    """Refuse what only mixtures of Gaussians have.
+
+    Raises
+    ------
+    BadParameter
+        If the user asked for it: the message says why there is none, and what there is.
+    """
+    given = [name for name, value in request.options.items() if value is not None]
+    if request.model is not ModelName.BAYESIAN:
+        what = f"--model {request.model} has no categories; leave --model out"
+    elif given:
+        what = f"given the component its columns are independent, and there is no {given[0]}; leave it out"
+    elif request.arguments.get("n_components") == "auto":
+        what = "it takes a number of components; fit several, --components 2, 3, ..., and compare their ELBOs"
+    elif request.picture is not None:
+        what = "--picture draws mixtures of Gaussians; save it by -o m.caviar, and draw by caviar report m.caviar"
+    else:
+        return
+    raise typer.BadParameter(f"--non-numeric categorical fits a Bayesian mixture of mixed columns: {what}")
 
 
 def _about(request: FitRequest, table: RowsOfTable, numeric: NumericTable) -> dict[str, Any]:
     """Return what is kept of the data with the model."""
+    indicators = {} if request.is_mixed else numeric.categories
     return {
         "source": source_name(request.data),
         "query": request.sql,
@@ -103,7 +122,7 @@ def _about(request: FitRequest, table: RowsOfTable, numeric: NumericTable) -> di
         "columns": list(table.columns),
         "seed": request.arguments.get("random_state"),
         "column_summary": table.summary,
-        **({"categories": numeric.categories} if numeric.categories else {}),
+        **({"categories": indicators} if indicators else {}),
         "command": command_of(request),
         "versions": cv.report.versions(),
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import caviar as cv
 
-__all__ = ["KINDS", "Covariance", "Kind", "MeanPrecision", "ModelName", "kind_of"]
+__all__ = ["KINDS", "MIXED", "Covariance", "Kind", "MeanPrecision", "ModelName", "kind_of"]
 
 
 class ModelName(StrEnum):
@@ -90,6 +90,10 @@ KINDS = {
 }
 
 
+MIXED = Kind("MixedMixture", "Bayesian mixture of mixed columns", "ELBO", {})
+"""What ``--non-numeric categorical`` fits."""
+
+
 def kind_of(estimator: Any) -> Kind:
     """Return the kind of a fitted mixture."""
-    return next(kind for kind in KINDS.values() if kind.estimator == type(estimator).__name__)
+    return next(kind for kind in (*KINDS.values(), MIXED) if kind.estimator == type(estimator).__name__)

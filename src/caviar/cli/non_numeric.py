@@ -13,7 +13,7 @@ from caviar.files.naming import listed
 
 from .speaking import say, standard_error
 
-__all__ = ["NonNumeric", "NumericTable", "numbers_only", "other_choice_told", "same_numbers"]
+__all__ = ["NonNumeric", "NumericTable", "numbers_only", "other_choice_told", "renaming_told", "same_numbers"]
 
 
 class NonNumeric(StrEnum):
@@ -69,6 +69,20 @@ def other_choice_told(choice: NonNumeric, *, others: str = "drop, or one-hot") -
         if choice is not NonNumeric.ERROR or "does not hold numbers" not in str(error):
             raise
         raise cv.DataError(f"{error}; or say --non-numeric {others}") from error
+
+
+@contextmanager
+def renaming_told(columns: Sequence[str]) -> Iterator[None]:
+    """Add to the refusal of a column with the name of a variable how it is given another name."""
+    try:
+        yield
+    except cv.DataError as error:
+        taken = [name for name in columns if str(error).startswith(f"column {name!r} has the name of")]
+        if not taken:
+            raise
+        name = taken[0]
+        query = f'SELECT * RENAME ("{name}" AS "{name}_column") FROM data'
+        raise cv.DataError(f"{error}: --sql '{query}'") from error
 
 
 def same_numbers(

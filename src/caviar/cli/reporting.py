@@ -8,11 +8,11 @@ from typing import Any
 
 import caviar as cv
 
-from .arrays import rows_for
 from .files import require_writable
+from .opening import opened
 from .results import print_document
 from .speaking import say, standard_output
-from .tables import input_file, load_fitted, source_name
+from .tables import input_file, source_name
 
 __all__ = ["write_report"]
 
@@ -25,12 +25,12 @@ def write_report(
 ) -> None:
     """Do what ``caviar report`` does."""
     require_writable(output, ".html", ".htm", inputs=(data, model))
-    fitted = load_fitted(model)
+    saved = opened(model)
     with input_file(data) as file:
         rows = None
         if file is not None or sql is not None:
-            rows = rows_for(fitted, model, file, sql)
-        told = _written(fitted, output, rows, source_name(data), as_json=as_json)
+            rows = saved.data(file, sql)
+        told = _written(saved.fitted, output, rows, source_name(data), as_json=as_json)
     if as_json:
         print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
         return

@@ -1,10 +1,11 @@
-"""What a fitted mixture is, for readers and, as JSON, for programs."""
+"""What every fit has to tell, for readers and, as JSON, for programs: numbers, how it ended, where it comes from."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,79 +13,28 @@ from rich.table import Table
 
 import caviar as cv
 
-from .kinds import kind_of
-from .speaking import counted, plain, say
+from .speaking import counted, say
 
 __all__ = [
-    "document_of",
-    "document_of_posterior",
+    "columns_table",
+    "finite",
     "in_digits",
-    "interval_remark",
     "objective_document",
     "print_document",
-    "print_results",
+    "print_end",
+    "print_origin",
 ]
-
-_MOST_LINES = 200
-"""Lines of a table on a terminal; JSON holds them all."""
-
-
-def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
-    """Return everything that a fit says, as JSON can hold it."""
-    names = cv.report.column_names(estimator)
-    return {
-        "model": type(estimator).__name__,
-        **getattr(estimator, "about_", {}),
-        "elbo": _number(estimator.elbo_),
-        "elbo_trace": [_number(value) for value in estimator.elbo_trace_.tolist()],
-        "restart_elbos": [_number(value) for value in estimator.posterior_.restart_elbos.tolist()],
-        "distinct_ends": _ends(estimator.posterior_),
-        "n_iter": estimator.n_iter_,
-        "converged": bool(estimator.converged_),
-        "covariance_type": getattr(estimator, "covariance_type", None),
-        "status": estimator.posterior_.status.value,
-        "components": [
-            {
-                "component": row.label,
-                "weight": _estimate(row.weight),
-                "mean": {name: _estimate(mean) for name, mean in zip(names, row.mean, strict=True)},
-                "standard_deviation": dict(zip(names, row.standard_deviation, strict=True)),
-            }
-            for row in cv.report.component_table(estimator)
-        ],
-        "interval_remark": interval_remark(estimator),
-        **more,
-    }
-
-
-def document_of_posterior(posterior: cv.Posterior) -> dict[str, Any]:
-    """Return what the posterior of a stated model says, as JSON can hold it."""
-    figures = ("mean", "sd", "lower", "upper")
-    return {
-        "model": "Posterior",
-        "statement": {name: variable.describe() for name, variable in posterior.model.variables.items()},
-        **objective_document(posterior),
-        "entries": [
-            {
-                "variable": row.variable,
-                "at": row.index,
-                **{name: _number(getattr(row, name)) for name in figures},
-            }
-            for row in posterior.summary(max_rows=None).rows
-        ],
-        "interval_remark": posterior.interval_remark,
-    }
 
 
 def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
     """Return what a posterior says of its objective and of the rows that it was fitted to."""
     data = posterior.data_summary
     return {
-        "elbo": _number(posterior.elbo),
-        "elbo_terms": {name: _number(term) for name, term in posterior.elbo_terms.items()},
-        "elbo_trace": [_number(value) for value in posterior.elbo_trace.tolist()],
-        "restart_elbos": [_number(value) for value in posterior.restart_elbos.tolist()],
-        "distinct_ends": _ends(posterior),
+        "elbo": finite(posterior.elbo),
+        "elbo_terms": {name: finite(term) for name, term in posterior.elbo_terms.items()},
+        "elbo_trace": [finite(value) for value in posterior.elbo_trace.tolist()],
+        "restart_elbos": [finite(value) for value in posterior.restart_elbos.tolist()],
+        "distinct_ends": [{"elbo": elbo, "starts": n_starts} for elbo, n_starts in posterior.distinct_ends],
         "n_iter": posterior.n_iter,
         "converged": posterior.converged,
         "status": posterior.status.value,
@@ -92,15 +42,8 @@ def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
     }
 
 
-def _ends(posterior: cv.Posterior) -> list[dict[str, float]]:
-    return [{"elbo": elbo, "starts": n_starts} for elbo, n_starts in posterior.distinct_ends]
-
-
-def _estimate(estimate: Any) -> dict[str, float | None]:
-    return {"value": _number(estimate.value), "low": _number(estimate.low), "high": _number(estimate.high)}
-
-
-def _number(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """Return a number as JSON can hold it."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -109,78 +52,35 @@ def print_document(document: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
-def print_results(console: Console, estimator: Any) -> None:
-    """Print what a fitted mixture is: its components, heaviest first, its bound, and why the fit ended."""
-    kind = kind_of(estimator)
-    about = getattr(estimator, "about_", {})
-    n_components = len(estimator.weights_)
-    rows = f", {counted(about['rows'], 'row')}" if isinstance(about.get("rows"), int) else ""
-    structure = getattr(estimator, "covariance_type", "full")
-    shape = "" if structure == "full" else f" with {structure} covariances"
-    say(console, f"{kind.words}{shape}, {counted(n_components, 'component')}{rows}", "bold")
-    if about.get("missing_entries"):
-        one = about["missing_entries"] == 1
-        what = "entry, which was" if one else "entries, which were"
-        say(console, f"{about['missing_entries']:,} missing {what} integrated out")
-    say(console)
-    _print_components(console, estimator)
-    remark = interval_remark(estimator)
-    if remark:
-        say(console, remark)
-    say(console)
-    starts = len(estimator.posterior_.restart_elbos)
-    best = f" (the best of {starts} starts)" if starts > 1 else ""
-    say(
-        console,
-        f"{kind.objective} {estimator.elbo_:.4f} nats after {counted(estimator.n_iter_, 'iteration')}{best}",
-    )
-    say(console, str(estimator.posterior_.status))
-    if estimator.posterior_.told_ends:
-        say(console, estimator.posterior_.told_ends)
-    _say_moves(console, getattr(estimator, "moves_", []))
-
-
-def interval_remark(estimator: Any) -> str:
-    """Return what is to be known of the intervals of a mixture; empty where it gives none."""
-    has_intervals = any(row.mean[0].low is not None for row in cv.report.component_table(estimator))
-    return estimator.posterior_.interval_remark if has_intervals else ""
-
-
-def _say_moves(console: Console, moves: Any) -> None:
-    """Say how the number of components was found, where it was searched for."""
-    if moves:
-        taken = [move for move in moves if move.accepted]
-        kinds = ", ".join(
-            counted(count, kind)
-            for kind in ("split", "merge", "delete")
-            if (count := sum(move.kind == kind for move in taken))
-        )
-        say(console, f"{len(moves)} moves tried, {len(taken)} accepted{': ' + kinds if kinds else ''}")
-
-
-def _print_components(console: Console, estimator: Any) -> None:
-    """Print a line for each component and column."""
-    rows = sorted(cv.report.component_table(estimator), key=lambda row: -row.weight.value)
-    names = cv.report.column_names(estimator)
-    shown = rows[: max(1, _MOST_LINES // len(names))]
+def columns_table(left: Sequence[str] = (), right: Sequence[str] = ()) -> Table:
+    """Return an empty table: columns of texts, then columns of numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("component", justify="right")
-    table.add_column("weight" + _interval_word(rows[0].weight))
-    table.add_column("column")
-    table.add_column("mean" + _interval_word(rows[0].mean[0]))
-    table.add_column("std. dev.", justify="right")
-    for row in shown:
-        first = (str(row.label), in_digits(row.weight))
-        for name, mean, deviation in zip(names, row.mean, row.standard_deviation, strict=True):
-            table.add_row(*first, plain(name), in_digits(mean), f"{deviation:.4g}")
-            first = ("", "")
-    console.print(table)
-    if len(shown) < len(rows):
-        say(console, f"... and {len(rows) - len(shown)} lighter components; --json shows all")
+    for heading in left:
+        table.add_column(heading)
+    for heading in right:
+        table.add_column(heading, justify="right")
+    return table
 
 
-def _interval_word(estimate: Any) -> str:
-    return "" if estimate.low is None else " [95% interval]"
+def print_end(
+    console: Console, posterior: cv.Posterior, *, objective: str, value: float, n_iter: int, more: str = ""
+) -> None:
+    """Print where a fit ended, and why."""
+    starts = len(posterior.restart_elbos)
+    best = f" (the best of {starts} starts)" if starts > 1 else ""
+    say(console, f"{objective} {value:.4f} nats after {counted(n_iter, 'iteration')}{best}{more}")
+    say(console, str(posterior.status))
+    if posterior.told_ends:
+        say(console, posterior.told_ends)
+
+
+def print_origin(console: Console, about: Mapping[str, Any]) -> None:
+    """Print where the data and the fit come from, as far as it was kept."""
+    if about.get("source") or about.get("query"):
+        query = f", query {about['query']}" if about.get("query") else ""
+        say(console, f"fitted to {about.get('source') or 'the result of a query'}{query}")
+    if about.get("seed") is not None:
+        say(console, f"seed {about['seed']}")
 
 
 def in_digits(estimate: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
+from caviar._typing import Array
 from caviar.data.row_numbers import RowNumbers, numbers_rows
 from caviar.data.table_files import find_files
 
 from .speaking import complain
 
-__all__ = ["LARGE", "RowsOfTable", "complain_of_columns", "is_large", "numbering", "rows_of_table"]
+__all__ = ["LARGE", "RowsOfTable", "complain_of_columns", "is_large", "rows_of_table"]
 
 LARGE = 2**28
 """Bytes of files from which on they are read in blocks."""
@@ -56,27 +57,40 @@ class RowsOfTable:
 
 
 def rows_of_table(
-    data: str | None, sql: str | None, columns: list[str] | None, *, needs_all: bool
+    data: str | None,
+    sql: str | None,
+    columns: list[str] | None,
+    *,
+    needs_all: bool,
+    categories: Mapping[str, Sequence[str]] | None = None,
 ) -> RowsOfTable:
-    """Return the rows of a table; read in blocks if it is large, nothing is missing and no more is needed."""
+    """Return the rows of a table; read in blocks if it is large, nothing is missing and no more is needed.
+
+    Of columns of categories, whose places are read, the number of values is told.
+    """
     if data is not None and not needs_all and is_large(data):
         rows = cv.scan(data, columns=columns, sql=sql)
         found = _in_blocks(rows)
         if not found.missing:
             return found
     table = cv.data.read_table(data, columns=columns, sql=sql, missing_ok=True)
+    found = categories or {}
     values = table.values
     summary = {
-        name: {
-            "mean": float(np.nanmean(column)),
-            "standard_deviation": float(np.nanstd(column)),
-            "min": float(np.nanmin(column)),
-            "max": float(np.nanmax(column)),
-            **numbering(numbers_rows(column)),
-        }
+        name: {"values": float(len(found[name]))} if name in found else _figures_of(column)
         for name, column in zip(table.columns, values.T, strict=True)
     }
     return RowsOfTable(values, table.columns, int(np.isnan(values).sum()), summary)
+
+
+def _figures_of(column: Array) -> dict[str, float]:
+    return {
+        "mean": float(np.nanmean(column)),
+        "standard_deviation": float(np.nanstd(column)),
+        "min": float(np.nanmin(column)),
+        "max": float(np.nanmax(column)),
+        **_numbering(numbers_rows(column)),
+    }
 
 
 def is_large(data: str) -> bool:
@@ -84,7 +98,7 @@ def is_large(data: str) -> bool:
     return sum(Path(path).stat().st_size for path in find_files(data).paths) >= LARGE
 
 
-def numbering(is_found: bool) -> dict[str, bool]:
+def _numbering(is_found: bool) -> dict[str, bool]:
     """Return what is told of a column that seems to number the rows; of others nothing."""
     return {"numbers_rows": True} if is_found else {}
 
@@ -95,10 +109,11 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
     Parameters
     ----------
     summary
-        Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows.
+        Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows; or the number of
+        values of categories.
     """
     for name, figures in summary.items():
-        if figures["min"] == figures["max"]:
+        if figures.get("values") == 1 or ("min" in figures and figures["min"] == figures["max"]):
             complain(
                 "warning", f"column {name} is constant, so it tells no rows apart; leave it out by --columns"
             )
@@ -130,7 +145,7 @@ def _in_blocks(table: cv.LazyTable) -> RowsOfTable:
     figures = zip(names, mean, np.sqrt(squares / len(rows)), lowest, highest, strict=True)
     keys: list[str] = ["mean", "standard_deviation", "min", "max"]
     summary = {
-        name: {**dict(zip(keys, map(float, own), strict=True)), **numbering(looked.are_found)}
+        name: {**dict(zip(keys, map(float, own), strict=True)), **_numbering(looked.are_found)}
         for (name, *own), looked in zip(figures, numbers, strict=True)
     }
     return RowsOfTable(rows, names, missing, summary)

@@ -21,8 +21,6 @@ __all__ = [
     "STANDARD",
     "has_names",
     "input_file",
-    "load_fitted",
-    "load_mixture",
     "read_for",
     "require_table",
     "rows_for_prediction",
@@ -62,45 +60,6 @@ def input_file(data: str | None) -> Iterator[str | None]:
 def source_name(data: str | None) -> str | None:
     """Return what the data are called where they are spoken of."""
     return "standard input" if data == STANDARD else data
-
-
-def load_fitted(model: Path) -> Any:
-    """Return a saved estimator, or a posterior of a stated model.
-
-    Raises
-    ------
-    DataError
-        If the file holds a model that was not fitted.
-    """
-    found = cv.load(model)
-    if isinstance(found, cv.Model):
-        raise cv.DataError(
-            f"{model} holds a model that was stated and not fitted; fit it in Python and save what that gives: "
-            f"caviar.load({str(model)!r}).fit({{'name': array, ...}}).save('fitted.caviar')"
-        )
-    return found
-
-
-def load_mixture(model: Path) -> Any:
-    """Return a saved mixture of Gaussians.
-
-    Raises
-    ------
-    DataError
-        If the file holds something else.
-    """
-    estimator = load_fitted(model)
-    if isinstance(estimator, cv.Posterior):
-        raise cv.DataError(
-            f"{model} holds the posterior of a stated model; this command takes mixtures of Gaussians, as caviar fit "
-            f"saves them. caviar show, report, predict and sample take it"
-        )
-    if not hasattr(estimator, "means_"):
-        raise cv.DataError(
-            f"{model} holds a {type(estimator).__name__}; this command takes mixtures of Gaussians, as caviar fit "
-            f"saves them. caviar show, report, predict and sample take it"
-        )
-    return estimator
 
 
 def has_names(estimator: Any) -> bool:

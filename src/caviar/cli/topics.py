@@ -1,74 +1,101 @@
-"""What fitted topics are, for readers and, as JSON, for programs: their shares and most probable words."""
+"""Fitted topics: their shares and most probable words, what they say of documents, and new documents."""
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import caviar as cv
 
-from .results import objective_document
-from .speaking import counted, plain, say
+from .arrays import counts_for
+from .results import columns_table, objective_document, print_end, print_origin
+from .saved import Saved
+from .speaking import plain, say
 
-__all__ = ["document_of_topics", "print_topics"]
+__all__ = ["TopicsOfFile"]
 
 _FEW_WORDS = 10
 _MANY_WORDS = 50
 
 
-def _topics(lda: cv.LatentDirichletAllocation, n_words: int) -> list[dict[str, Any]]:
-    """Return number, share of the words of the fit, and most probable words of each topic, the largest first."""
-    words = cv.report.column_names(lda)
-    mean = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
-    added = np.maximum(lda.components_ - lda.topic_word_prior_, 0.0).sum(axis=1)
-    shares = added / max(added.sum(), np.finfo(float).tiny)
-    return [
-        {
-            "topic": k,
-            "share": float(shares[k]),
-            "words": {
-                words[v]: float(mean[k, v]) for v in np.argsort(-mean[k], kind="stable")[:n_words].tolist()
-            },
+class TopicsOfFile(Saved):
+    """Saved topics."""
+
+    def __init__(self, lda: cv.LatentDirichletAllocation, path: Path) -> None:
+        self.fitted, self.path = lda, path
+
+    def document(self) -> dict[str, Any]:
+        lda = self.fitted
+        return {
+            "model": type(lda).__name__,
+            **getattr(lda, "about_", {}),
+            **objective_document(lda.posterior_),
+            "perplexity_bound": lda.bound_,
+            "words": lda.n_features_in_,
+            "topics": self._topics(_MANY_WORDS),
         }
-        for k in np.argsort(-shares, kind="stable").tolist()
-    ]
 
+    def print(self, console: Console) -> None:
+        lda = self.fitted
+        data = lda.posterior_.data_summary
+        documents = "" if data is None else f", {data['rows']:,} documents"
+        n_topics = len(lda.components_)
+        title = f"latent Dirichlet allocation, {n_topics} topics of {lda.n_features_in_:,} words{documents}"
+        say(console, title, "bold")
+        say(console)
+        table = columns_table(right=["topic", "share"])
+        table.add_column("most probable words")
+        for topic in self._topics(_FEW_WORDS):
+            table.add_row(str(topic["topic"]), f"{topic['share']:.1%}", plain(", ".join(topic["words"])))
+        console.print(table)
+        say(console)
+        bound = f", perplexity bound {lda.bound_:.1f}"
+        print_end(console, lda.posterior_, objective="ELBO", value=lda.elbo_, n_iter=lda.n_iter_, more=bound)
+        print_origin(console, getattr(lda, "about_", {}))
 
-def document_of_topics(lda: cv.LatentDirichletAllocation) -> dict[str, Any]:
-    """Return what fitted topics say, as JSON can hold it."""
-    return {
-        "model": type(lda).__name__,
-        **getattr(lda, "about_", {}),
-        **objective_document(lda.posterior_),
-        "perplexity_bound": lda.bound_,
-        "words": lda.n_features_in_,
-        "topics": _topics(lda, _MANY_WORDS),
-    }
+    def _topics(self, n_words: int) -> list[dict[str, Any]]:
+        """Return number, share of the words of the fit, and most probable words of each topic, the largest first."""
+        lda, words = self.fitted, cv.report.column_names(self.fitted)
+        mean = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+        added = np.maximum(lda.components_ - lda.topic_word_prior_, 0.0).sum(axis=1)
+        shares = added / max(added.sum(), np.finfo(float).tiny)
+        return [
+            {
+                "topic": k,
+                "share": float(shares[k]),
+                "words": {
+                    words[v]: float(mean[k, v])
+                    for v in np.argsort(-mean[k], kind="stable")[:n_words].tolist()
+                },
+            }
+            for k in np.argsort(-shares, kind="stable").tolist()
+        ]
 
+    def data(self, file: str | None, sql: str | None) -> Any:
+        return counts_for(self.fitted, self.path, file, sql)
 
-def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
-    """Print a line for each topic, the bound, and why the fit ended."""
-    data = lda.posterior_.data_summary
-    documents = "" if data is None else f", {data['rows']:,} documents"
-    n_topics = len(lda.components_)
-    title = f"latent Dirichlet allocation, {n_topics} topics of {lda.n_features_in_:,} words{documents}"
-    say(console, title, "bold")
-    say(console)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("topic", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("most probable words")
-    for topic in _topics(lda, _FEW_WORDS):
-        table.add_row(str(topic["topic"]), f"{topic['share']:.1%}", plain(", ".join(topic["words"])))
-    console.print(table)
-    say(console)
-    starts = len(lda.posterior_.restart_elbos)
-    best = f" (the best of {starts} starts)" if starts > 1 else ""
-    iterations = counted(lda.n_iter_, "iteration")
-    say(console, f"ELBO {lda.elbo_:.4f} nats after {iterations}{best}, perplexity bound {lda.bound_:.1f}")
-    say(console, str(lda.posterior_.status))
-    if lda.posterior_.told_ends:
-        say(console, lda.posterior_.told_ends)
+    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+        """Return the most probable topic of each document, and the proportions of all."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            proportions = self.fitted.transform(self.data(file, sql))
+        shares = {f"topic_{k}": column for k, column in enumerate(proportions.T)}
+        return {"topic": proportions.argmax(axis=1), **shares}
+
+    def draws(
+        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
+    ) -> dict[str, Any]:
+        """Return counts of words of new documents, each of the average length of those of the fit."""
+        self.refuse_data(data)
+        lda, n_documents = self.fitted, n or 1
+        kept = (lda.posterior_.data_summary or {}).get("arrays", {}).get("word", {})
+        length = max(1, round(float(np.sum(kept.get("mean", [100.0])))))
+        owners = np.repeat(np.arange(n_documents), length)
+        drawn = lda.posterior_.predictive({"document": n_documents}, data={"document": owners}, seed=seed)
+        counts = np.zeros((n_documents, lda.n_features_in_), dtype=np.int64)
+        np.add.at(counts, (owners, drawn["word"][0].astype(np.int64)), 1)
+        return dict(zip(cv.report.column_names(lda), counts.T, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -41,10 +41,13 @@ class Table:
         Shape (N, D), float64.
     columns
         Name of each column, in order.
+    categories
+        Name of a column of words -> the words, in order: ``values`` has their positions, from 0.
     """
 
     values: Array
     columns: tuple[str, ...]
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from .comparison import MixtureComparison
 from .gaussian_mixture import GaussianMixture
 from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
+from .mixed_mixture import MixedMixture
 
 __all__ = [
     "BayesianGaussianMixture",
     "GaussianMixture",
     "KnownVarianceMixture",
     "LatentDirichletAllocation",
+    "MixedMixture",
     "MixtureComparison",
     "Move",
     "compare_mixtures",

@@ -20,8 +20,6 @@ __all__ = [
     "as_positive",
     "as_positive_definite",
     "as_weights",
-    "executor_of",
-    "n_threads",
     "require_choice",
     "require_number",
     "require_whole",
@@ -158,39 +156,6 @@ def as_weights(name: str, value: Any, n_components: int) -> Array:
     if abs(weights.sum() - 1) > max(rounding, 1e-9):
         raise ParameterError(f"{name} must sum to one; got {value!r}, whose sum is {weights.sum():.6g}")
     return weights if abs(weights.sum() - 1) <= 1e-9 else weights / weights.sum()
-
-
-def n_threads(n_jobs: int | None) -> int | None:
-    """Return how many threads ``n_jobs`` asks for; None for one on each core that this process may use.
-
-    Examples
-    --------
-    >>> n_threads(2), n_threads(-1)
-    (2, None)
-    """
-    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs == -1):
-        return None
-    require_whole("n_jobs, if it is not None or -1,", n_jobs, 1)
-    return int(n_jobs)
-
-
-def executor_of(estimator: Any) -> Any:
-    """Return where an estimator maps blocks of rows: its ``executor``, or as many threads as its ``n_jobs`` asks for.
-
-    Raises
-    ------
-    ParameterError
-        If it has both.
-    """
-    threads = n_threads(estimator.n_jobs)
-    if estimator.executor is None:
-        return threads
-    if estimator.n_jobs is not None:
-        raise ParameterError(
-            f"n_jobs={estimator.n_jobs} asks for threads of this process, and executor={estimator.executor!r} for "
-            f"something else; leave one of them None"
-        )
-    return estimator.executor
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -1,14 +1,96 @@
-"""What tables and pictures read off a fitted mixture: the names of its columns, and how its components spread."""
+"""What tables and pictures read off a fitted mixture: names of its columns, its components, and how these spread."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._typing import Array
+from ._uncertainty import mean_marginal, weight_interval
 
-__all__ = ["column_names", "covariances_of"]
+__all__ = [
+    "Component",
+    "Estimate",
+    "column_names",
+    "components_of_gaussians",
+    "covariances_of",
+    "means_of",
+    "telling_columns",
+]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and the credible interval that it lies in; without one where the fit gives only a point."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Component:
+    """What a fit says about one component.
+
+    Attributes
+    ----------
+    label
+        Its number, as ``predict`` gives it.
+    weight
+        Share of the rows.
+    mean
+        For each column; None for one of categories.
+    standard_deviation
+        Of the rows of the component in each column; None for one of categories.
+    probabilities
+        For each column of categories the probability of each value, None for others; empty where all hold numbers.
+    """
+
+    label: int
+    weight: Estimate
+    mean: tuple[Estimate | None, ...]
+    standard_deviation: tuple[float | None, ...]
+    probabilities: tuple[Mapping[str, Estimate] | None, ...] = ()
+
+
+def components_of_gaussians(estimator: Any, level: float) -> list[Component]:
+    """Return what the fit of a mixture of Gaussians says about each component."""
+    means = means_of(estimator)
+    marginal = mean_marginal(estimator)
+    of_means = None if marginal is None else marginal.interval(level)
+    of_weights = weight_interval(estimator, level)
+    spreads = np.sqrt(np.diagonal(covariances_of(estimator), axis1=1, axis2=2))
+    return [
+        Component(
+            label=k,
+            weight=_estimate(estimator.weights_, of_weights, k),
+            mean=tuple(_estimate(means, of_means, (k, j)) for j in range(means.shape[1])),
+            standard_deviation=tuple(spreads[k].tolist()),
+        )
+        for k in range(len(means))
+    ]
+
+
+def _estimate(values: Array, interval: tuple[Array, Array] | None, index: Any) -> Estimate:
+    ends = () if interval is None else (float(end[index]) for end in interval)
+    return Estimate(float(values[index]), *ends)
+
+
+def means_of(estimator: Any) -> Array:
+    """Return the mean of the rows of each component, (K, D)."""
+    return np.reshape(estimator.means_, (len(estimator.weights_), -1))
+
+
+def telling_columns(estimator: Any, most: int) -> list[int]:
+    """Return the columns in which the components differ most, in units of their spread; all if they are few."""
+    weights, means = np.asarray(estimator.weights_), means_of(estimator)
+    between = weights @ np.square(means - weights @ means)
+    within = weights @ np.diagonal(covariances_of(estimator), axis1=1, axis2=2)
+    telling = np.divide(between, within, out=np.zeros_like(between), where=within > 0)
+    return sorted(np.argsort(-telling, kind="stable")[:most].tolist())
 
 
 def covariances_of(estimator: Any) -> Array:

@@ -30,6 +30,7 @@ from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
 from ._lazy_rows import is_all_missing, whole
 from ._mixture import REMEDY, RowsToFit
 from ._noise import Noise, noise_of
+from ._paragraphs import documented
 from ._predictive import PredictiveMethods
 from ._structure import ComponentPrior, Components, CovarianceStructure, Form
 from ._weights import WeightPrior
@@ -56,6 +57,7 @@ def state(
     return Model(noise.observe(form.observe("true", z, prior, smallest_variance), z))
 
 
+@documented
 class GaussianEstimator(PredictiveMethods):
     """A mixture of Gaussians in R^d with one of several covariance structures."""
 
@@ -102,40 +104,16 @@ class GaussianEstimator(PredictiveMethods):
 
         Parameters
         ----------
-        X
-            Rows, shape (N, D); NaN where an entry is missing. An array, a table of pandas, Polars or Arrow, or one that
-            is read in blocks and need not fit in memory: of :func:`caviar.scan`, or a Dask array or DataFrame.
+        {X}
         y
             Ignored, unless ``semi_supervised=True``: then a label of 0 to K - 1 for each row, -1 where unknown.
-        sample_weight
-            Weight of each row, shape (N,), not negative; 2 is the row twice, from the start on. None weighs each row 1.
-            (In tables so large that components are updated after each of several batches of rows the optimum that is
-            reached depends on which rows share a batch, and so on repetitions and order, too.)
+        {sample_weight}
         noise_covariance
             Known covariance of the error that each row was measured with: variances (N, D), or matrices (N, D, D);
             (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).
-        checkpoint
-            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
-            estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
-            for the number of components. It needs a ``random_state``.
-        checkpoint_every
-            Seconds between two writings of it; 0 writes it after every iteration.
+        {checkpoint}
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the data or an argument are impossible; the message says what was expected.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If ``max_iter`` was reached before the objective settled, or the fit was interrupted.
-        CollapseWarning
-            If every start ended with a component on (almost) no data.
+        {end_of_fit}
         """
         return self._fit(X, y, sample_weight, noise_covariance, Checkpointing(checkpoint, checkpoint_every))
 
@@ -144,8 +122,7 @@ class GaussianEstimator(PredictiveMethods):
     ) -> Self:
         """Add rows to what the mixture was fitted to: its posterior is their prior.
 
-        The first call is a fit. The components that earlier rows were given to stay as they were found, so the order of
-        the rows matters, and the first ones should have rows of every component. ``elbo_`` is that of the last rows.
+        {partial_fit}
 
         Parameters
         ----------

@@ -24,14 +24,17 @@ from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..posterior.posterior import Posterior
-from ._arguments import as_generator, executor_of, require_number, require_whole
+from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
+from ._components import Component
+from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
+from ._paragraphs import documented
 from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
 
-__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among"]
+__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among", "quiet", "refuse_equal_names"]
 
 REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
@@ -102,6 +105,7 @@ class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
     """A fit ended before its objective settled: scikit-learn's warning, and the library's own."""
 
 
+@documented
 class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Saveable, ABC):
     """A mixture under scikit-learn's contract.
 
@@ -119,7 +123,6 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     verbose: bool | int | Callable[[Progress], None]
 
     weights_: Any = Fitted(REMEDY)
-    means_: Any = Fitted(REMEDY)
     elbo_: Any = Fitted()
     lower_bound_: Any = Fitted()
     elbo_trace_: Any = Fitted()
@@ -146,13 +149,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
-        _refuse_equal_names(X)
+        refuse_equal_names(X)
         X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"):
-            return _quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
+            return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing entries are welcome."""
@@ -173,37 +176,13 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
         Parameters
         ----------
-        X
-            Rows, shape (N, D); NaN where an entry is missing. An array, a table of pandas, Polars or Arrow, or one that
-            is read in blocks and need not fit in memory: of :func:`caviar.scan`, or a Dask array or DataFrame.
+        {X}
         y
             Ignored; it is there so that pipelines can pass one.
-        sample_weight
-            Weight of each row, shape (N,), not negative; 2 is the row twice, from the start on. None weighs each row 1.
-            (In tables so large that components are updated after each of several batches of rows the optimum that is
-            reached depends on which rows share a batch, and so on repetitions and order, too.)
-        checkpoint
-            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
-            estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
-            for the number of components. It needs a ``random_state``.
-        checkpoint_every
-            Seconds between two writings of it; 0 writes it after every iteration.
+        {sample_weight}
+        {checkpoint}
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the data or an argument are impossible; the message says what was expected.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If ``max_iter`` was reached before the objective settled, or the fit was interrupted.
-        CollapseWarning
-            If every start ended with a component on (almost) no data.
+        {end_of_fit}
         """
         return self._fit(X, y, sample_weight, None, Checkpointing(checkpoint, checkpoint_every))
 
@@ -231,8 +210,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what the mixture was fitted to: its posterior is their prior.
 
-        The first call is a fit. The components that earlier rows were given to stay as they were found, so the order of
-        the rows matters, and the first ones should have rows of every component. ``elbo_`` is that of the last rows.
+        {partial_fit}
 
         Parameters
         ----------
@@ -251,11 +229,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Add rows to what the mixture was fitted to; return self."""
         posterior = self.posterior_.update(
             self._data(rows),
-            max_iter=self.max_iter,
-            tol=self.tol,
             sample_weight=rows.weights,
-            executor=executor_of(self),
-            progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+            **FitArguments.of(self).of_model(),
         )
         self._keep(posterior)
         return self
@@ -285,15 +260,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             end = statement.model.fit(
                 data,
                 seed=generator,
-                max_iter=self.max_iter,
-                tol=self.tol,
                 n_restarts=1 if given else self.n_init,
                 point=statement.point,
                 init=start,
                 sample_weight=sample_weight,
-                executor=executor_of(self),
-                progress=self.verbose if callable(self.verbose) else bool(self.verbose),
                 checkpoint=next_fit(),
+                **FitArguments.of(self).of_model(),
             )
             ends.append(end)
             if end.status is Status.INTERRUPTED:
@@ -304,9 +276,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _check_settings(self) -> None:
         self._check_n_components()
-        require_whole("max_iter", self.max_iter, 0)
-        require_whole("n_init", self.n_init, 1)
-        require_number("tol", self.tol)
+        FitArguments.of(self).check()
 
     def _check_n_components(self) -> None:
         require_whole("n_components", self.n_components, 1)
@@ -321,9 +291,17 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
 
+    @abstractmethod
+    def _components(self, level: float) -> list[Component]:
+        """Return what the fit says of each component, with intervals of this probability."""
+
+    def _width(self) -> int:
+        """Return the number of columns that the posterior tells."""
+        return len(self._components(0.95)[0].mean)
+
     def _check_restored(self) -> None:
         self._check_settings()
-        n_features = np.reshape(self.means_, (len(self.weights_), -1)).shape[1]
+        n_features = self._width()
         names = getattr(self, "feature_names_in_", None)
         if type(self.n_features_in_) is not int or self.n_features_in_ != n_features:
             raise ValueError(f"it has {n_features} columns, and says {self.n_features_in_!r:.40}")
@@ -447,12 +425,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
         Parameters
         ----------
-        n_samples
-            How many.
-        random_state
-            Whole number, Generator or RandomState: the same number gives the same rows. By default the draws go on
-            where the last call ended, so that calls do not repeat each other; the first call after a fit
-            follows from the estimator's own ``random_state``.
+        {sample}
         """
         check_is_fitted(self)
         require_whole("n_samples", n_samples, 1)
@@ -472,7 +445,7 @@ def among(best: Posterior, ends: Sequence[Posterior]) -> Posterior:
     return best
 
 
-def _quiet(X: AnyArray) -> AnyArray:
+def quiet(X: AnyArray) -> AnyArray:
     """Return rows with plain NaN where they are missing.
 
     The missing values of R, among others, are signalling NaN, with which every operation is a warning.
@@ -480,12 +453,12 @@ def _quiet(X: AnyArray) -> AnyArray:
     if X.dtype.kind != "f":
         return X
     missing = np.isnan(X)
-    if not missing.any() or _are_quiet(X[missing]):
+    if not missing.any() or _arequiet(X[missing]):
         return X
     return np.where(missing, np.array(np.nan, dtype=X.dtype), X)
 
 
-def _are_quiet(nans: AnyArray) -> bool:
+def _arequiet(nans: AnyArray) -> bool:
     """Whether none of several NaN is a signalling one, whose first bit after the exponent is 0."""
     first = {4: 1 << 22, 8: 1 << 51}.get(nans.itemsize) if nans.dtype.isnative else None
     return first is not None and bool(
@@ -493,7 +466,7 @@ def _are_quiet(nans: AnyArray) -> bool:
     )
 
 
-def _refuse_equal_names(X: Any) -> None:
+def refuse_equal_names(X: Any) -> None:
     """Refuse what is no table yet, and a table in which two columns have one name.
 
     Raises

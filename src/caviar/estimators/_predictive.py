@@ -16,6 +16,7 @@ from ..densities import ConditionalPrediction, MixtureDensity, OutlierThreshold
 from ..lazy.rows import in_memory
 from ..posterior.posterior import Posterior
 from ._arguments import as_generator, require_whole
+from ._components import Component, components_of_gaussians
 from ._fitted import Fitted
 from ._mixture import REMEDY, MixtureEstimator
 from ._structure import Form
@@ -64,6 +65,7 @@ class CredibleIntervals:
 class PredictiveMethods(MixtureEstimator):
     """Methods of a fitted mixture of Gaussians that follow from its predictive density and its posterior."""
 
+    means_: Any = Fitted(REMEDY)
     covariances_: Any = Fitted(REMEDY)
 
     @property
@@ -74,6 +76,12 @@ class PredictiveMethods(MixtureEstimator):
     @abstractmethod
     def _factors(self, posterior: Posterior) -> Mapping[str, Any]:
         """Return the factors of the parameters."""
+
+    def _components(self, level: float) -> list[Component]:
+        return components_of_gaussians(self, level)
+
+    def _width(self) -> int:
+        return self.means_.shape[1]
 
     @property
     def predictive_(self) -> MixtureDensity:

@@ -6,7 +6,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,6 +27,11 @@ _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 class Saveable(BaseEstimator):
     """An estimator that can be saved and loaded by :func:`caviar.load`."""
 
+    _kind_in_words: ClassVar[str]
+    """What it is called on pages."""
+    _objective_in_words: ClassVar[str] = "ELBO"
+    """What its fit raises."""
+
     posterior_: Any = Fitted()
     _generator: np.random.Generator
 
@@ -37,6 +42,10 @@ class Saveable(BaseEstimator):
     @abstractmethod
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
+
+    def _parameter_as_plain(self, name: str, value: Any) -> Any:
+        """Return an argument of the estimator as plain values."""
+        return _kept(name, value)
 
     def _attribute_as_plain(self, name: str, value: Any) -> Any:
         """Return an attribute of a fit as plain values."""
@@ -102,7 +111,10 @@ class Saveable(BaseEstimator):
         }
         state = self._generator.bit_generator.state
         return {
-            "parameters": {name: _kept(name, value) for name, value in self.get_params(deep=False).items()},
+            "parameters": {
+                name: self._parameter_as_plain(name, value)
+                for name, value in self.get_params(deep=False).items()
+            },
             "attributes": attributes,
             "posterior": document_of_posterior(self.posterior_),
             "generator": state if state["bit_generator"] == "PCG64" else None,

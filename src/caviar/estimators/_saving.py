@@ -18,12 +18,19 @@ from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .gaussian_mixture import GaussianMixture
 from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
+from .mixed_mixture import MixedMixture
 
 __all__ = ["load"]
 
 _CLASSES: dict[str, type[Saveable]] = {
     kind.__name__: kind
-    for kind in (BayesianGaussianMixture, GaussianMixture, KnownVarianceMixture, LatentDirichletAllocation)
+    for kind in (
+        BayesianGaussianMixture,
+        GaussianMixture,
+        KnownVarianceMixture,
+        LatentDirichletAllocation,
+        MixedMixture,
+    )
 }
 """All that a file can name; a name that is not here is refused."""
 

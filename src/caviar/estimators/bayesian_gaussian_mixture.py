@@ -16,16 +16,18 @@ from ..fitting.model import Model
 from ..fitting.progress import lines
 from ..lazy.rows import in_memory
 from ..posterior.posterior import Posterior
-from ._arguments import executor_of, require_choice, require_number
+from ._arguments import require_choice, require_number
 from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
+from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
 from ._mean_precision_prior import learnt_mean_precision
 from ._mixture import REMEDY, RowsToFit, Statement, among
+from ._paragraphs import documented
 from ._scale_prior import learnt_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
@@ -35,6 +37,7 @@ from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_com
 __all__ = ["BayesianGaussianMixture"]
 
 
+@documented
 class BayesianGaussianMixture(GaussianEstimator):
     r"""Bayesian mixture of Gaussians with unknown weights, means and precision matrices.
 
@@ -67,8 +70,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         ``"joint"`` or ``"independent"``, see above.
     tol
         The fit has converged when an iteration changes the bound by less than this, in nats per row.
-    max_iter
-        Largest number of iterations of each start.
+    {max_iter}
     n_init
         Number of starts; the best end is kept. With ``n_components="auto"``, of searches.
     init_params
@@ -107,19 +109,11 @@ class BayesianGaussianMixture(GaussianEstimator):
         Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
         has both or neither. The bound is then one of log p(x, known values).
-    semi_supervised
-        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
-        fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
-        classes, do not take it. The rest of the contract holds.
-    warm_start
-        Whether a fit goes on where the last one ended.
-    random_state
-        Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
-    n_jobs
-        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
-    executor
-        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
-        address of a Dask scheduler. It does not change the result.
+    {semi_supervised}
+    {warm_start}
+    {random_state}
+    {n_jobs}
+    {executor}
     verbose
         Whether to print a line on each iteration (``n_components="auto"``: on each move); or a function that is
         called with the progress of each iteration over all rows.
@@ -157,8 +151,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         the bound settled.
     posterior_
         The :class:`caviar.Posterior`.
-    n_features_in_, feature_names_in_
-        Number of columns; their names if ``X`` had any.
+    {columns}
 
     Notes
     -----
@@ -213,6 +206,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     split   0            -> 2 components    ELBO -1306.4052 -> -1167.6496  (+138.8)  accepted
     """
 
+    _kind_in_words = "Bayesian mixture of Gaussians"
     weight_concentration_: Any = Fitted(REMEDY)
     mean_precision_: Any = Fitted(REMEDY)
     degrees_of_freedom_: Any = Fitted(REMEDY)
@@ -379,7 +373,7 @@ class BayesianGaussianMixture(GaussianEstimator):
             weights[rows],
             self.max_iter,
             self.tol,
-            executor_of(self),
+            FitArguments.of(self).place,
             self.verbose if callable(self.verbose) else False,
             next_fit,
         )

@@ -20,16 +20,17 @@ from ._arguments import (
     as_array,
     as_generator,
     as_weights,
-    executor_of,
     require_choice,
     require_number,
 )
 from ._data_scale import DataScale, scale_of
+from ._fit_arguments import FitArguments
 from ._gaussian import GaussianEstimator, state
 from ._given_starts import with_given
 from ._known import fixed_weights
 from ._map_prior import check_names, map_concentration, map_prior
 from ._mixture import RowsToFit, Statement
+from ._paragraphs import documented
 from ._structure import Form
 from ._weights import DirichletWeights, KnownWeights, WeightPrior
 
@@ -38,6 +39,7 @@ __all__ = ["GaussianMixture"]
 _RELATIVE_FLOOR = 1e-6
 
 
+@documented
 class GaussianMixture(GaussianEstimator):
     r"""Mixture of Gaussians fitted by EM to the largest likelihood or, with ``prior=``, posterior density.
 
@@ -54,16 +56,14 @@ class GaussianMixture(GaussianEstimator):
     covariance_type
         What the covariance matrices share: ``"full"``, nothing; ``"tied"``, all are one; ``"diag"``, they are diagonal;
         ``"spherical"``, multiples of the identity; ``"unit"``, the identity, which is known.
-    tol
-        The fit has converged when an iteration changes the objective by less than this, in nats per row.
+    {tol}
     reg_covar
         Floor on the eigenvalues of the covariance matrices, in squared units of the data: the fit maximises the
         likelihood over matrices that respect it, so that no component collapses onto a single row.
         (scikit-learn adds its ``reg_covar`` to the diagonal instead.) ``"auto"`` takes each column in units of
         its standard deviation and 1e-6 as the floor, or no floor where ``prior`` has a covariance; 0 is no
         floor.
-    max_iter
-        Largest number of iterations of each start.
+    {max_iter}
     n_init
         Number of starts; the best end is kept. With ``means_init`` there is one.
     init_params
@@ -85,21 +85,12 @@ class GaussianMixture(GaussianEstimator):
     fixed
         Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
         them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``.
-    semi_supervised
-        Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
-        fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
-        classes, do not take it. The rest of the contract holds.
-    warm_start
-        Whether a fit goes on where the last one ended.
-    random_state
-        Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
-    n_jobs
-        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
-    executor
-        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
-        address of a Dask scheduler. It does not change the result.
-    verbose
-        Whether to print a line on each iteration; or a function that is called with the progress of each.
+    {semi_supervised}
+    {warm_start}
+    {random_state}
+    {n_jobs}
+    {executor}
+    {verbose}
 
     Attributes
     ----------
@@ -120,8 +111,7 @@ class GaussianMixture(GaussianEstimator):
     posterior_
         The :class:`caviar.Posterior`: point masses. Its objective holds the constant log Gamma(K) of the proper flat
         prior of the weights besides.
-    n_features_in_, feature_names_in_
-        Number of columns; their names if ``X`` had any.
+    {columns}
 
     Notes
     -----
@@ -139,6 +129,9 @@ class GaussianMixture(GaussianEstimator):
     >>> print(round(mixture.lower_bound_, 2), round(mixture.score_samples(X).sum(), 2))
     -1130.26 -1130.26
     """
+
+    _kind_in_words = "Maximum-likelihood mixture of Gaussians"
+    _objective_in_words = "log-likelihood"
 
     def __init__(
         self,
@@ -322,7 +315,7 @@ class GaussianMixture(GaussianEstimator):
                 point=point,
                 init=begin,
                 sample_weight=rows.weights,
-                executor=executor_of(self),
+                executor=FitArguments.of(self).place,
             )
             for begin in begins
         ]

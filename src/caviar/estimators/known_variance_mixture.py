@@ -15,13 +15,16 @@ from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ..posterior.posterior import Posterior
 from ._arguments import as_array, as_weights, require_number
+from ._components import Component, components_of_gaussians
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
-from ._mixture import MixtureEstimator, RowsToFit, Statement
+from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
+from ._paragraphs import documented
 
 __all__ = ["KnownVarianceMixture"]
 
 
+@documented
 class KnownVarianceMixture(MixtureEstimator):
     r"""Mixture of Gaussians in one dimension whose variance and weights are known; only the means are learned.
 
@@ -44,21 +47,13 @@ class KnownVarianceMixture(MixtureEstimator):
         v.
     weights
         w, shape (K,), summing to one; by default 1/K.
-    tol
-        The fit has converged when an iteration changes the objective by less than this, in nats per row.
-    max_iter
-        Largest number of iterations of each start.
-    n_init
-        Number of starts; the best end is kept.
-    random_state
-        Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
-    n_jobs
-        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
-    executor
-        Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
-        address of a Dask scheduler. It does not change the result.
-    verbose
-        Whether to print a line on each iteration; or a function that is called with the progress of each.
+    {tol}
+    {max_iter}
+    {n_init}
+    {random_state}
+    {n_jobs}
+    {executor}
+    {verbose}
 
     Attributes
     ----------
@@ -91,6 +86,8 @@ class KnownVarianceMixture(MixtureEstimator):
     -15.49
     """
 
+    _kind_in_words = "Bayesian mixture of Gaussians of known variance"
+    means_: Any = Fitted(REMEDY)
     mean_variances_: Any = Fitted()
 
     def __init__(
@@ -143,6 +140,9 @@ class KnownVarianceMixture(MixtureEstimator):
         keep(self, means_=mean.mean, mean_variances_=mean.variance)
         variances = self.variance + mean.variance
         return NormalMixture(self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
+
+    def _components(self, level: float) -> list[Component]:
+        return components_of_gaussians(self, level)
 
     def _values(self, X: AnyArray) -> AnyArray:
         return X[:, 0]

@@ -27,10 +27,12 @@ from ..fitting.model import Model, _Evaluator
 from ..fitting.progress import reporter
 from ..models import latent_dirichlet_allocation
 from ..posterior.posterior import Posterior
-from ._arguments import as_broadcast, as_generator, executor_of, require_choice, require_number, require_whole
+from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
 from ._checkpointing import Checkpointing
+from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
+from ._paragraphs import documented
 from ._perplexity import PerplexityWatch
 from ._saveable import Saveable
 
@@ -41,6 +43,7 @@ _ENTRIES = 8_192
 """Counts above zero whose probabilities are found at once."""
 
 
+@documented
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saveable):
     r"""Documents as mixtures of topics, which are distributions over words; names as in scikit-learn.
 
@@ -87,12 +90,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         on where the last pass left it, and :meth:`transform` finds its optimum.
     tol
         The fit has converged when a pass changes the bound by less than this, in nats per document.
-    n_init
-        Number of starts; the best end is kept.
+    {n_init}
     random_state
         Whole number, Generator or RandomState: of the starts.
-    n_jobs
-        Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    {n_jobs}
     executor
         Where blocks of documents are mapped, in the place of threads: see :meth:`caviar.Model.fit`.
     verbose
@@ -147,6 +148,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
            [0.5, 0.5]])
     """
 
+    _kind_in_words = "Topics by latent Dirichlet allocation"
     components_: Any = Fitted(_REMEDY)
     doc_topic_prior_: Any = Fitted(_REMEDY)
     topic_word_prior_: Any = Fitted(_REMEDY)
@@ -248,7 +250,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             sample_weight,
             generator,
             schedule,
-            max_iter=self.max_iter,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
         )
@@ -305,8 +306,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         **arguments: Any,
     ) -> Posterior:
         """Return the posterior of a model of these documents."""
-        told = self.verbose if callable(self.verbose) else bool(self.verbose)
-        with reporter(told) as tell:
+        arguments = {**FitArguments.of(self).of_model(), **arguments}
+        with reporter(arguments["progress"]) as tell:
             progress = tell
             if self.evaluate_every > 0:
                 progress = PerplexityWatch(
@@ -315,12 +316,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return model.fit(
                 {"word": counts},
                 seed=generator,
-                tol=self.tol,
                 sample_weight=weights,
                 schedule=schedule,
-                executor=executor_of(self),
-                progress=progress or False,
-                **{"n_restarts": self.n_init, **arguments},
+                **{"n_restarts": self.n_init, **arguments, "progress": progress or False},
             )
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -347,11 +345,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self._check_settings()
         posterior = self.posterior_.update(
             {"word": counts},
-            max_iter=self.max_iter,
-            tol=self.tol,
             sample_weight=sample_weight,
-            executor=executor_of(self),
-            progress=self.verbose if callable(self.verbose) else bool(self.verbose),
+            **FitArguments.of(self).of_model(),
         )
         self._keep(posterior)
         self._set_perplexity(counts, sample_weight)
@@ -563,10 +558,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _check_settings(self) -> StatedSchedule:
         """Return the schedule of the fit, after checking the arguments."""
         require_whole("n_components", self.n_components, 1)
-        require_whole("max_iter", self.max_iter, 0)
-        require_whole("n_init", self.n_init, 1)
+        FitArguments.of(self).check()
         require_whole("batch_size", self.batch_size, 1)
-        require_number("tol", self.tol)
         require_number("learning_decay", self.learning_decay)
         require_number("learning_offset", self.learning_offset)
         require_number("perp_tol", self.perp_tol)

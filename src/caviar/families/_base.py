@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
+from caviar.families._marginals import Ends, Marginals
 from caviar.numerics.cached import cached_property
 
 Size: TypeAlias = int | tuple[int, ...] | None
@@ -43,8 +44,17 @@ class ExponentialFamily(ABC):
     statistics: ClassVar[tuple[str, ...]]
     """Names of the sufficient statistics, in order."""
 
+    parameter_letters: ClassVar[tuple[str, ...]]
+    """For each standard parameter, in order of the fields, a letter for each axis that belongs to one distribution:
+    categories k, pieces of sticks s, entries of a vector d, locations m that share a precision."""
+
     parameter_ndims: ClassVar[tuple[int, ...]]
-    """For each standard parameter, in order of the fields, the number of axes that belong to one distribution."""
+    """The numbers of these axes."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "parameter_letters" in vars(cls):
+            cls.parameter_ndims = tuple(map(len, cls.parameter_letters))
 
     @classmethod
     @abstractmethod
@@ -121,6 +131,16 @@ class ExponentialFamily(ABC):
             for eta, mean in zip(self.natural, self.expected_statistics, strict=True)
         )
         return self.log_partition - inner
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        """Return the figures of every entry of a value: one part, or location and precision of a joint family.
+
+        Parameters
+        ----------
+        ends
+            Probabilities below the ends of the intervals.
+        """
+        return [Marginals(np.asarray(self.mean))]  # pyright: ignore[reportAttributeAccessIssue]
 
     @abstractmethod
     def log_density(self, value: Any) -> Array:

@@ -48,7 +48,7 @@ class Bernoulli(ExponentialFamily):
     probability: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x",)
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0,)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("",)
 
     def __init__(self, probability: ArrayLike) -> None:
         parameters = read_parameters("Bernoulli", {"probability": probability}, (0,))

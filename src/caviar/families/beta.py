@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, safe_log
+from caviar.families._marginals import Ends, Marginals, beta_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.dirichlet import Dirichlet
 from caviar.numerics.cached import cached_property
@@ -48,7 +49,7 @@ class Beta(ExponentialFamily):
     b: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x", "log_complement")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 0)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
         parameters = read_parameters("Beta", {"a": a, "b": b}, (0, 0))
@@ -118,6 +119,9 @@ class Beta(ExponentialFamily):
         """Variance a b / ((a + b)^2 (a + b + 1))."""
         total = self.a + self.b
         return (self.a / total) * (self.b / total) / (total + 1.0)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        return [beta_marginals(self.a, self.b, self.mean, np.sqrt(self.variance), ends)]
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

@@ -49,7 +49,7 @@ class Categorical(ExponentialFamily):
     probabilities: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x",)
-    parameter_ndims: ClassVar[tuple[int, ...]] = (1,)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("k",)
 
     def __init__(self, probabilities: ArrayLike) -> None:
         parameters = read_parameters("Categorical", {"probabilities": probabilities}, (1,))

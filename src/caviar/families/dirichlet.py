@@ -11,6 +11,7 @@ from scipy.special import xlogy
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._marginals import Ends, Marginals, beta_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -58,7 +59,7 @@ class Dirichlet(ExponentialFamily):
     concentration: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x",)
-    parameter_ndims: ClassVar[tuple[int, ...]] = (1,)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("k",)
 
     def __init__(self, concentration: ArrayLike) -> None:
         parameters = read_parameters("Dirichlet", {"concentration": concentration}, (1,))
@@ -157,6 +158,12 @@ class Dirichlet(ExponentialFamily):
         diagonal = mean[..., np.newaxis] * np.eye(mean.shape[-1])
         products = mean[..., :, np.newaxis] * mean[..., np.newaxis, :]
         return (diagonal - products) / (1.0 + self.total[..., np.newaxis, np.newaxis])
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        others = self.concentration.sum(axis=-1, keepdims=True) - self.concentration
+        if others.shape[-1] == 1:
+            return [Marginals(self.mean, np.zeros_like(self.mean), self.mean, self.mean)]
+        return [beta_marginals(self.concentration, others, self.mean, np.sqrt(self.variance), ends)]
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K); minus infinity where they do not sum to one."""

@@ -5,11 +5,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaln, xlogy
+from scipy.special import digamma, gammaincinv, gammaln, xlogy
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -54,7 +55,7 @@ class Gamma(ExponentialFamily):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x", "x")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 0)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
         parameters = read_parameters("Gamma", {"shape": shape, "rate": rate}, (0, 0))
@@ -126,6 +127,10 @@ class Gamma(ExponentialFamily):
     def variance(self) -> Array:
         """Variance shape / rate^2."""
         return self.mean / self.rate
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        lower, upper = (gammaincinv(self.shape, end) / self.rate for end in ends)
+        return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

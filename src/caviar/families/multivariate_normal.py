@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require_positive_definite
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
@@ -58,7 +59,7 @@ class MultivariateNormal(ExponentialFamily):
     precision: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (1, 2)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("d", "dd")
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
         parameters = read_parameters("MultivariateNormal", {"mean": mean, "precision": precision}, (1, 2))
@@ -184,6 +185,10 @@ class MultivariateNormal(ExponentialFamily):
     def _whiten(self, deviation: Array) -> Array:
         """Return L' d, whose squared length is d' P d."""
         return times_vector(self._lower.swapaxes(-1, -2), deviation)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        sd = np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+        return [normal_marginals(self.mean, sd, ends)]
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x of shape (..., D)."""

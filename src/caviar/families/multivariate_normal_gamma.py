@@ -1,7 +1,7 @@
 """The joint Normal-Gamma distribution of a vector and the precision that it shares with the noise of its data."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._marginals import Ends, Marginals, student_marginals
 from caviar.families._parameters import (
     read_parameters,
     refuse_improper,
@@ -78,7 +79,7 @@ class MultivariateNormalGamma(ExponentialFamily):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (1, 2, 0, 0)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("d", "dd", "", "")
 
     def __init__(self, mean: ArrayLike, mean_precision: ArrayLike, shape: ArrayLike, rate: ArrayLike) -> None:
         family = "MultivariateNormalGamma"
@@ -214,6 +215,14 @@ class MultivariateNormalGamma(ExponentialFamily):
     def _distance(self, deviation: Array) -> Array:
         """Return d' K d."""
         return (times_vector(self._lower.swapaxes(-1, -2), deviation) ** 2).sum(axis=-1)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        shape, rate = self.shape[..., None], self.rate[..., None]
+        relative = np.diagonal(inverse(self.mean_precision), axis1=-2, axis2=-1)
+        sd = np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+        location = student_marginals(self.mean, np.sqrt(rate / shape * relative), 2 * shape, sd, ends)
+        (precision,) = self.precision_marginal.entry_marginals(ends)
+        return [location, replace(precision, part=".precision")]
 
     def log_density(self, value: Any) -> Array:
         """Return the log-density at a pair (mean, precision)."""

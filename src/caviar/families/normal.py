@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
@@ -48,7 +49,7 @@ class Normal(ExponentialFamily):
     precision: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 0)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
         parameters = read_parameters("Normal", {"mean": mean, "precision": precision}, (0, 0))
@@ -114,6 +115,9 @@ class Normal(ExponentialFamily):
     def variance(self) -> Array:
         """Inverse of the precision."""
         return 1.0 / self.precision
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        return [normal_marginals(self.mean, np.sqrt(self.variance), ends)]
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

@@ -1,7 +1,7 @@
 """The joint Normal-Gamma distribution of a number and its precision."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._marginals import Ends, Marginals, student_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.gamma import Gamma
 from caviar.numerics.cached import cached_property
@@ -59,7 +60,7 @@ class NormalGamma(ExponentialFamily):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 0, 0, 0)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("", "", "", "")
 
     def __init__(self, mean: ArrayLike, mean_precision: ArrayLike, shape: ArrayLike, rate: ArrayLike) -> None:
         values = {"mean": mean, "mean_precision": mean_precision, "shape": shape, "rate": rate}
@@ -143,6 +144,12 @@ class NormalGamma(ExponentialFamily):
         surplus = np.maximum(self.shape - 1.0, 0.0)
         with np.errstate(divide="ignore"):
             return self.rate / (self.mean_precision * surplus)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        scale = np.sqrt(self.rate / (self.mean_precision * self.shape))
+        location = student_marginals(self.mean, scale, 2 * self.shape, np.sqrt(self.variance), ends)
+        (precision,) = self.precision_marginal.entry_marginals(ends)
+        return [location, replace(precision, part=".precision")]
 
     def log_density(self, value: Any) -> Array:
         """Return the log-density at a pair (mean, precision)."""

@@ -1,7 +1,7 @@
 """The joint Normal-Wishart distribution of a vector and its precision matrix."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals, student_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.wishart import Wishart
 from caviar.numerics.cached import cached_property
@@ -65,7 +66,7 @@ class NormalWishart(ExponentialFamily):
     inverse_scale: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_det", "precision")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (1, 0, 0, 2)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("d", "", "", "dd")
 
     def __init__(
         self, mean: ArrayLike, mean_precision: ArrayLike, df: ArrayLike, inverse_scale: ArrayLike
@@ -180,6 +181,15 @@ class NormalWishart(ExponentialFamily):
             factor = 1.0 / (self.mean_precision * surplus)
         matrix, factor = self.inverse_scale, factor[..., np.newaxis, np.newaxis]
         return np.where(matrix == 0, 0.0, matrix) * np.where((matrix == 0) & np.isinf(factor), 1.0, factor)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        df = (self.df - self.mean.shape[-1] + 1)[..., None]
+        diagonal = np.diagonal(self.inverse_scale, axis1=-2, axis2=-1)
+        scale = np.sqrt(diagonal / (self.mean_precision[..., None] * df))
+        sd = np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+        location = student_marginals(self.mean, scale, df, sd, ends)
+        (precision,) = self.precision_marginal.entry_marginals(ends)
+        return [location, replace(precision, part=".precision")]
 
     def log_density(self, value: Any) -> Array:
         """Return the log-density at a pair (mean, precision)."""

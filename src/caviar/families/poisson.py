@@ -51,7 +51,7 @@ class Poisson(ExponentialFamily):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x",)
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0,)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("",)
 
     def __init__(self, rate: ArrayLike) -> None:
         parameters = read_parameters("Poisson", {"rate": rate}, (0,))

@@ -58,7 +58,7 @@ class PolyaGamma(ExponentialFamily):
     tilt: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x",)
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0,)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("",)
 
     def __init__(self, tilt: ArrayLike) -> None:
         parameters = read_parameters("PolyaGamma", {"tilt": tilt}, (0,))

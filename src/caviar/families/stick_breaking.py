@@ -9,9 +9,13 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.dirichlet import Dirichlet, dirichlet_draws
 from caviar.numerics.cached import cached_property
+
+_DRAWS = 4000
+"""For quantiles, which have no closed form: an end is then known to some percent of the interval's width."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +59,7 @@ class StickBreaking(ExponentialFamily):
     b: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x", "log_rest")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (1, 1)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("s", "s")
 
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
         parameters = read_parameters("StickBreaking", {"a": a, "b": b}, (1, 1))
@@ -138,6 +142,11 @@ class StickBreaking(ExponentialFamily):
         """Variance of each weight, shape (..., K)."""
         share = self._shares.mean
         return np.maximum(_pieces(self._shares.variance + share**2) - self.mean**2, 0.0)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        # from draws, the same at each call
+        lower, upper = np.quantile(self.sample(_DRAWS, np.random.default_rng(0)), ends, axis=0)
+        return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K).

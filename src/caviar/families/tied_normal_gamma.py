@@ -1,7 +1,7 @@
 """The joint distribution of several numbers and the one precision that they share."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
 from caviar.families.gamma import Gamma
 from caviar.families.normal_gamma import NormalGamma
@@ -66,7 +67,7 @@ class TiedNormalGamma(ExponentialFamily):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (1, 1, 0, 0)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("m", "m", "", "")
 
     def __init__(self, mean: ArrayLike, mean_precision: ArrayLike, shape: ArrayLike, rate: ArrayLike) -> None:
         values = {"mean": mean, "mean_precision": mean_precision, "shape": shape, "rate": rate}
@@ -180,6 +181,11 @@ class TiedNormalGamma(ExponentialFamily):
     def variance(self) -> Array:
         """Marginal variance of each location, shape (..., M); infinite where shape <= 1."""
         return self.marginals.variance
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        locations = self.marginals.entry_marginals(ends)[0]
+        (precision,) = self.precision_marginal.entry_marginals(ends)
+        return [locations, replace(precision, part=".precision", is_shared=True)]
 
     def log_density(self, value: Any) -> Array:
         """Return the log-density at a pair (mean, precision)."""

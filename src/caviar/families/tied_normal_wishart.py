@@ -1,7 +1,7 @@
 """The joint distribution of several vectors and the one precision matrix that they share."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
 from caviar.families.normal_wishart import NormalWishart
 from caviar.families.wishart import Wishart
@@ -71,7 +72,7 @@ class TiedNormalWishart(ExponentialFamily):
     inverse_scale: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_det", "precision")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (2, 1, 0, 2)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("md", "m", "", "dd")
 
     def __init__(
         self, mean: ArrayLike, mean_precision: ArrayLike, df: ArrayLike, inverse_scale: ArrayLike
@@ -213,6 +214,11 @@ class TiedNormalWishart(ExponentialFamily):
     def covariance(self) -> Array:
         """Marginal covariance of each location, shape (..., M, D, D); infinite entries where df <= D + 1."""
         return self.marginals.covariance
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        locations = self.marginals.entry_marginals(ends)[0]
+        (precision,) = self.precision_marginal.entry_marginals(ends)
+        return [locations, replace(precision, part=".precision", is_shared=True)]
 
     def log_density(self, value: Any) -> Array:
         """Return the log-density at a pair (mean, precision)."""

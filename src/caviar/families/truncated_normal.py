@@ -59,7 +59,7 @@ class TruncatedNormal(ExponentialFamily):
     precision: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 0)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(self, location: ArrayLike, precision: ArrayLike) -> None:
         given = {"location": location, "precision": precision}

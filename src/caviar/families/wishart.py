@@ -7,11 +7,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaincinv, gammaln
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -75,7 +76,7 @@ class Wishart(ExponentialFamily):
     inverse_scale: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_det", "x")
-    parameter_ndims: ClassVar[tuple[int, ...]] = (0, 2)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("", "dd")
 
     def __init__(self, df: ArrayLike, inverse_scale: ArrayLike) -> None:
         parameters = read_parameters("Wishart", {"df": df, "inverse_scale": inverse_scale}, (0, 2))
@@ -188,6 +189,13 @@ class Wishart(ExponentialFamily):
     @cached_property
     def _scale(self) -> Array:
         return inverse_from_factor(self._inverse_lower)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        # on the diagonal X_ii / (B^-1)_ii is chi-squared with df degrees of freedom
+        diagonal, df = np.eye(self.mean.shape[-1], dtype=bool), self.df[..., None, None]
+        scale = self.mean / df
+        lower, upper = (np.where(diagonal, 2 * gammaincinv(df / 2, end) * scale, np.nan) for end in ends)
+        return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at X of shape (..., D, D); minus infinity where X is not positive definite."""

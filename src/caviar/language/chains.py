@@ -93,6 +93,17 @@ class MarkovChain(Variable, Label):
             arguments["starts"] = (starts, BEGINNING)
         self._state(name, along, arguments)
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was stated with; that its own state chooses the transitions need not be said."""
+        return {**self.stated, "transition": self.slots["transition"].node}
+
+    @classmethod
+    def state_again(cls, name: str, plates: tuple[Plate, ...], arguments: Mapping[str, Any]) -> MarkovChain:
+        """Return the chain along its one plate."""
+        (along,) = plates
+        return cls(name, along=along, **arguments)
+
     def _from_present_state(self, transition: Expression) -> Indexed:
         """Return the transitions as chosen by this chain: by the state of the step before."""
         where = f"'transition' of MarkovChain '{self.name}'"

@@ -50,6 +50,7 @@ class Categorical(Variable, Label):
     """
 
     family = families.Categorical
+    is_discrete = True
     letters: ClassVar = {"x": "k"}
     density = template((1, "probabilities.log_x[k] self.x[k]"))
     zeros = template((1, "probabilities.zero_x[k] self.x[k]"))
@@ -103,6 +104,7 @@ class Bernoulli(Variable):
     """
 
     family = families.Bernoulli
+    is_discrete = True
     letters: ClassVar = {"x": ""}
     density = template(
         (1, "probability.log_x self.x"),
@@ -183,6 +185,7 @@ class Poisson(Variable):
     """
 
     family = families.Poisson
+    is_discrete = True
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template((1, "rate.log_x self.x"), (-1, "rate.x"))
@@ -231,6 +234,7 @@ class Multinomial(Variable):
     """
 
     family = families.Categorical
+    is_discrete = True
     """Of one draw: statistic and natural parameter of the sum are the same."""
     value_rank = 1
     letters: ClassVar = {"x": "k"}
@@ -253,6 +257,11 @@ class Multinomial(Variable):
                 )
             if problem:
                 raise ModelError(f"'trials' of Multinomial '{name}' {problem}")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Its probabilities, and the numbers of trials, which stand in no slot."""
+        return {**self.stated, "trials": self.trials}
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of the counts of all trials, which must be known."""

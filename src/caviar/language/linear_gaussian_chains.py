@@ -144,6 +144,14 @@ class LinearGaussianChain(Variable):
             self.stated["noise_precision"] = Diagonal(diagonal)
         self._check()
 
+    @classmethod
+    def state_again(
+        cls, name: str, plates: tuple[Plate, ...], arguments: Mapping[str, Any]
+    ) -> LinearGaussianChain:
+        """Return the chain along its one plate."""
+        (along,) = plates
+        return cls(name, along=along, **arguments)
+
     def _check(self) -> None:
         where = f"LinearGaussianChain '{self.name}'"
         if len(self.plates) != 1:

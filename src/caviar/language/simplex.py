@@ -45,6 +45,7 @@ class Dirichlet(Variable):
     """
 
     family = families.Dirichlet
+    sums_to_one = True
     value_rank = 1
     letters: ClassVar = {"log_x": "k"}
     base = template((-1, "self.log_x[k]"))
@@ -94,6 +95,7 @@ class StickBreaking(Variable):
     """
 
     family = families.StickBreaking
+    sums_to_one = True
     value_rank = 1
     letters: ClassVar = {"log_x": "k", "log_rest": "k"}
     base = template((-1, "self.log_x[k]"))
@@ -124,6 +126,11 @@ class StickBreaking(Variable):
         return families.StickBreaking(
             np.ones(shares), np.broadcast_to(slots["concentration"][..., None], shares)
         )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Its concentration, and the number of its pieces, which a slot holds in another form."""
+        return {**self.stated, "truncation": self.dimension}
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with points off the open simplex."""
@@ -172,6 +179,11 @@ class Beta(Variable):
         else:
             shapes = _stacked(name, a, b)
         self._state(name, plates, {"shapes": (shapes, TWO_SHAPES)}, dimension=2)
+
+    @classmethod
+    def state_again(cls, name: str, plates: tuple[Plate, ...], arguments: Mapping[str, Any]) -> Beta:
+        """Return the Beta whose one slot holds both shapes."""
+        return cls(name, arguments["shapes"], arguments["shapes"], plates=plates)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Beta:
         """Return the Beta with a and b from the last axis of its one slot."""

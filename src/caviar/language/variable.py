@@ -49,6 +49,12 @@ class Variable(Stated):
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
 
+    is_discrete: ClassVar[bool] = False
+    """Whether its values are labels or counts."""
+
+    sums_to_one: ClassVar[bool] = False
+    """Whether the entries of a value are probabilities of categories."""
+
     summed: tuple[str, ...] = ()
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
@@ -114,6 +120,16 @@ class Variable(Stated):
     def stated_with(self) -> Variable:
         """The variable whose slots hold what stands in its own statement: itself."""
         return self
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was stated with besides its name and plates: what stands in its slots, and what stands in none."""
+        return dict(self.stated)
+
+    @classmethod
+    def state_again(cls, name: str, plates: tuple[Plate, ...], arguments: Mapping[str, Any]) -> Variable:
+        """Return the variable with this name and these plates that has these :attr:`arguments`."""
+        return cls(name, plates=plates, **arguments)  # type: ignore[call-arg]
 
     @property
     def density_plates(self) -> tuple[Plate, ...]:

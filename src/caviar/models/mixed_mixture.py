@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,7 @@ from ._broadcast import as_vector
 __all__ = ["mixed_mixture"]
 
 NumberPrior = tuple[float, float, float, float]
+CountPrior = tuple[float, float]
 
 
 def mixed_mixture(
@@ -26,7 +28,7 @@ def mixed_mixture(
     concentration: ArrayLike = 1.0,
     number_prior: NumberPrior | Mapping[str, NumberPrior] = (0.0, 0.01, 1.0, 1.0),
     answer_concentration: float = 1.0,
-    count_prior: tuple[float, float] = (1.0, 1.0),
+    count_prior: CountPrior | Mapping[str, CountPrior] = (1.0, 1.0),
 ) -> Model:
     r"""Return the mixture of K components over columns of several kinds, independent given the component.
 
@@ -61,7 +63,7 @@ def mixed_mixture(
     answer_concentration
         :math:`\beta`.
     count_prior
-        :math:`s', r'`.
+        :math:`s', r'` of all columns of counts; or the name of each -> its own.
 
     Returns
     -------
@@ -72,7 +74,7 @@ def mixed_mixture(
     Raises
     ------
     ParameterError
-        If no column is named, one is named twice, or one of numbers has no prior among those that are given by name.
+        If no column is named, one is named twice, or one has no prior among those that are given by name.
     ModelError
         If another argument is impossible, or of the wrong shape.
 
@@ -97,21 +99,21 @@ def mixed_mixture(
     z = Categorical("z", Dirichlet("weights", as_vector(concentration, n_components)), plates=obs)
     leaves: list[Variable] = []
     for name in numbers:
-        theta = NormalGamma(f"{name}_theta", *_prior_of(name, number_prior), plates=component)
+        theta = NormalGamma(f"{name}_theta", *_prior_of(name, "number_prior", number_prior), plates=component)
         leaves.append(Normal(name, theta[z], plates=obs))
     for name, number in kinds.items():
         p = Dirichlet(f"{name}_probabilities", np.full(number, answer_concentration), plates=component)
         leaves.append(Categorical(name, p[z], plates=obs))
     for name in counts:
-        rate = Gamma(f"{name}_rate", *count_prior, plates=component)
+        rate = Gamma(f"{name}_rate", *_prior_of(name, "count_prior", count_prior), plates=component)
         leaves.append(Poisson(name, rate[z], plates=obs))
     return Model(*leaves)
 
 
-def _prior_of(name: str, prior: NumberPrior | Mapping[str, NumberPrior]) -> NumberPrior:
-    """Return the prior of a column of numbers: its own, or that of all."""
+def _prior_of(name: str, argument: str, prior: Any) -> tuple[float, ...]:
+    """Return the prior of a column: its own, or that of all columns of its kind."""
     if not isinstance(prior, Mapping):
         return prior
     if name not in prior:
-        raise ParameterError(f"number_prior has no prior for '{name}'; it has {', '.join(prior) or 'none'}")
+        raise ParameterError(f"{argument} has no prior for '{name}'; it has {', '.join(prior) or 'none'}")
     return prior[name]

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .. import families
-from .._typing import Array
 from ..engine.binding.clamped.factor import ClampedFactor
-from ..numerics.linalg import inverse
+from ..families._marginals import Marginals
 
 __all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
 """What is said of intervals wherever they are shown, except those of an exact posterior."""
-
-_DRAWS = 4000
-"""Of a factor whose quantiles have no closed form; then an end is known to some percent of the interval's width."""
 
 
 @dataclass(frozen=True)
@@ -112,22 +107,6 @@ class Summary:
         return "\n".join([*lines, "</table>", *remark])
 
 
-@dataclass(frozen=True)
-class Marginals:
-    """Figures of every entry of a part of a value, each of shape (plates..., event...).
-
-    What is shared along a tied plate, the last, lacks it. Points have a mean only; an end is NaN for an entry without a
-    closed form.
-    """
-
-    mean: Array
-    sd: Array | None = None
-    lower: Array | None = None
-    upper: Array | None = None
-    part: str = ""
-    is_shared: bool = False
-
-
 def summary_of(
     title: str,
     factors: Mapping[str, Any],
@@ -212,10 +191,10 @@ def marginals(factor: Any, level: float) -> list[Marginals]:
         return [
             _laid_out(factor, *pair) for pair in zip(marginals(factor.unknown, level), known, strict=True)
         ]
-    reader = _READERS.get(type(factor))
-    if reader is not None:
-        return reader(factor, (0.5 - level / 2, 0.5 + level / 2))
-    # a point mass, or a family that gives only its mean
+    ends = (0.5 - level / 2, 0.5 + level / 2)
+    if isinstance(factor, families.ExponentialFamily):
+        return factor.entry_marginals(ends)
+    # a point mass
     if isinstance(factor.mean, tuple):
         mean, precision = (np.asarray(part) for part in factor.mean)
         tied = factor.family in (families.TiedNormalGamma, families.TiedNormalWishart)
@@ -230,106 +209,3 @@ def _laid_out(factor: ClampedFactor, unknown: Marginals, known: Marginals) -> Ma
         for array in (unknown.sd, unknown.lower, unknown.upper)
     )
     return Marginals(factor.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
-
-
-Ends = tuple[float, float]
-
-
-def _student(mean: Array, scale: Array, df: Array, sd: Array, ends: Ends) -> Marginals:
-    lower, upper = (mean + scale * stdtrit(df, end) for end in ends)
-    return Marginals(mean, sd, lower, upper, ".mean")
-
-
-def _normal(q: families.Normal, ends: Ends) -> list[Marginals]:
-    sd = np.sqrt(q.variance)
-    lower, upper = (q.mean + sd * ndtri(end) for end in ends)
-    return [Marginals(q.mean, sd, lower, upper)]
-
-
-def _multivariate_normal(q: families.MultivariateNormal, ends: Ends) -> list[Marginals]:
-    sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
-    lower, upper = (q.mean + sd * ndtri(end) for end in ends)
-    return [Marginals(q.mean, sd, lower, upper)]
-
-
-def _gamma(q: families.Gamma, ends: Ends, part: str = "") -> list[Marginals]:
-    lower, upper = (gammaincinv(q.shape, end) / q.rate for end in ends)
-    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
-
-
-def _wishart(q: families.Wishart, ends: Ends, part: str = "") -> list[Marginals]:
-    """Return the marginals; on the diagonal X_ii / (B^-1)_ii is chi-squared with df degrees of freedom."""
-    diagonal = np.eye(q.mean.shape[-1], dtype=bool)
-    df = q.df[..., None, None]
-    scale = q.mean / df
-    lower, upper = (np.where(diagonal, 2 * gammaincinv(df / 2, end) * scale, np.nan) for end in ends)
-    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper, part)]
-
-
-def _normal_gamma(q: families.NormalGamma, ends: Ends) -> list[Marginals]:
-    scale = np.sqrt(q.rate / (q.mean_precision * q.shape))
-    location = _student(q.mean, scale, 2 * q.shape, np.sqrt(q.variance), ends)
-    return [location, *_gamma(q.precision_marginal, ends, ".precision")]
-
-
-def _multivariate_normal_gamma(q: families.MultivariateNormalGamma, ends: Ends) -> list[Marginals]:
-    shape, rate = q.shape[..., None], q.rate[..., None]
-    relative = inverse(q.mean_precision)
-    scale = np.sqrt(rate / shape * np.diagonal(relative, axis1=-2, axis2=-1))
-    sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
-    return [_student(q.mean, scale, 2 * shape, sd, ends), *_gamma(q.precision_marginal, ends, ".precision")]
-
-
-def _normal_wishart(q: families.NormalWishart, ends: Ends) -> list[Marginals]:
-    df = (q.df - q.mean.shape[-1] + 1)[..., None]
-    scale = np.sqrt(np.diagonal(q.inverse_scale, axis1=-2, axis2=-1) / (q.mean_precision[..., None] * df))
-    sd = np.sqrt(np.diagonal(q.covariance, axis1=-2, axis2=-1))
-    return [_student(q.mean, scale, df, sd, ends), *_wishart(q.precision_marginal, ends, ".precision")]
-
-
-def _tied(q: families.TiedNormalGamma | families.TiedNormalWishart, ends: Ends) -> list[Marginals]:
-    """Return the marginals of each location as by itself, and of the precision once for all."""
-    (locations, *_), (precision, *_) = (
-        _marginals_of(q.marginals, ends),
-        _marginals_of(q.precision_marginal, ends),
-    )
-    return [locations, replace(precision, part=".precision", is_shared=True)]
-
-
-def _marginals_of(q: Any, ends: Ends) -> list[Marginals]:
-    return _READERS[type(q)](q, ends)
-
-
-def _beta(q: families.Beta, ends: Ends) -> list[Marginals]:
-    lower, upper = (betaincinv(q.a, q.b, end) for end in ends)
-    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
-
-
-def _dirichlet(q: families.Dirichlet, ends: Ends) -> list[Marginals]:
-    others = q.concentration.sum(axis=-1, keepdims=True) - q.concentration
-    if others.shape[-1] == 1:
-        return [Marginals(q.mean, np.zeros_like(q.mean), q.mean, q.mean)]
-    lower, upper = (betaincinv(q.concentration, others, end) for end in ends)
-    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
-
-
-def _stick_breaking(q: families.StickBreaking, ends: Ends) -> list[Marginals]:
-    """Return the marginals; their ends come from draws, the same at each call."""
-    lower, upper = np.quantile(q.sample(_DRAWS, np.random.default_rng(0)), ends, axis=0)
-    return [Marginals(q.mean, np.sqrt(q.variance), lower, upper)]
-
-
-_READERS: Mapping[type, Callable[[Any, Ends], list[Marginals]]] = {
-    families.Normal: _normal,
-    families.MultivariateNormal: _multivariate_normal,
-    families.Gamma: _gamma,
-    families.Wishart: _wishart,
-    families.NormalGamma: _normal_gamma,
-    families.MultivariateNormalGamma: _multivariate_normal_gamma,
-    families.NormalWishart: _normal_wishart,
-    families.TiedNormalGamma: _tied,
-    families.TiedNormalWishart: _tied,
-    families.Beta: _beta,
-    families.Dirichlet: _dirichlet,
-    families.StickBreaking: _stick_breaking,
-}

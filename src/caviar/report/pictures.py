@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-import numpy as np
-
 from .._errors import DataError
 from .._typing import Array
-from ..estimators._components import column_names
+from ..estimators._components import column_names, telling_columns
 from ..files.whole import replacing
 
 try:
@@ -57,7 +55,7 @@ def draw(
     names = column_names(estimator) if columns is None else tuple(columns)
     mixture = mixture_of(estimator, names)
     rows = rows_of(mixture, X)
-    shown = _telling_columns(mixture)
+    shown = telling_columns(mixture.estimator, _MOST_COLUMNS)
     side = 3.6 if len(names) == 1 else 5.0 if len(names) == 2 else 2.4 * len(shown)
     with rc_context(fname=STYLE):
         figure = Figure(figsize=(6.4 if len(names) <= 2 else side, side), layout="constrained")
@@ -100,13 +98,6 @@ def _title(mixture: Mixture) -> str:
     objective = "objective" if mixture.marginal is None else "ELBO"
     value = f"{mixture.estimator.elbo_:,.2f}".replace("-", "\N{MINUS SIGN}")
     return f"{type(mixture.estimator).__name__}, {components}, {objective} {value} nats"
-
-
-def _telling_columns(mixture: Mixture) -> list[int]:
-    """Return the columns in which the components differ most, in units of their spread within components."""
-    between = mixture.weights @ np.square(mixture.means - mixture.weights @ mixture.means)
-    within = mixture.weights @ np.diagonal(mixture.covariances, axis1=1, axis2=2)
-    return sorted(np.argsort(-between / within)[:_MOST_COLUMNS].tolist())
 
 
 def _draw_two(figure: Figure, mixture: Mixture, rows: Array) -> None:

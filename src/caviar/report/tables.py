@@ -2,48 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .._errors import ParameterError
-from .._typing import Array
-from ..estimators._components import column_names, covariances_of
-from ..estimators._uncertainty import mean_marginal, weight_interval
+from ..estimators._components import Component, Estimate, column_names
 
 __all__ = ["Component", "Estimate", "column_names", "component_table"]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number, and the credible interval that it lies in; without one where the fit gives only a point."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Component:
-    """What a fit says about one component.
-
-    Attributes
-    ----------
-    label
-        Its number, as ``predict`` gives it.
-    weight
-        Share of the rows.
-    mean
-        For each column.
-    standard_deviation
-        Of the rows of the component in each column.
-    """
-
-    label: int
-    weight: Estimate
-    mean: tuple[Estimate, ...]
-    standard_deviation: tuple[float, ...]
 
 
 def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
@@ -52,11 +16,12 @@ def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
     Parameters
     ----------
     estimator
-        A fitted ``BayesianGaussianMixture``, ``GaussianMixture`` or ``KnownVarianceMixture``.
+        A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture`` or ``MixedMixture``.
     level
-        Posterior probability of each interval, between 0 and 1. Intervals are central and marginal: of a weight that of
-        its Beta distribution, of a mean that of its Student-t (joint form) or Normal (independent form, known
-        variance). Maximum likelihood and MAP give points without intervals.
+        Posterior probability of each interval, between 0 and 1. Intervals are central and marginal: of a weight, and of
+        the probability of a category, that of its Beta distribution; of a mean that of its Student-t (joint form, mixed
+        columns) or Normal (independent form, known variance); of an expected count that of its Gamma. Maximum
+        likelihood and MAP give points without intervals.
 
     Raises
     ------
@@ -75,22 +40,4 @@ def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
         raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
     if not hasattr(estimator, "posterior_"):
         raise ParameterError(f"expected a fitted mixture; call fit(X) first on {estimator!r}")
-    means = np.reshape(estimator.means_, (len(estimator.weights_), -1))
-    marginal = mean_marginal(estimator)
-    of_means = None if marginal is None else marginal.interval(level)
-    of_weights = weight_interval(estimator, level)
-    spreads = np.sqrt(np.diagonal(covariances_of(estimator), axis1=1, axis2=2))
-    return [
-        Component(
-            label=k,
-            weight=_estimate(estimator.weights_, of_weights, k),
-            mean=tuple(_estimate(means, of_means, (k, j)) for j in range(means.shape[1])),
-            standard_deviation=tuple(spreads[k].tolist()),
-        )
-        for k in range(len(means))
-    ]
-
-
-def _estimate(values: Array, interval: tuple[Array, Array] | None, index: Any) -> Estimate:
-    ends = () if interval is None else (float(end[index]) for end in interval)
-    return Estimate(float(values[index]), *ends)
+    return estimator._components(level)

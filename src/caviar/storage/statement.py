@@ -19,32 +19,16 @@ from .expressions import constants_named, document_of_expression, expression_of,
 
 __all__ = ["document_of_statement", "leaves_of_statement"]
 
+_NAMES = (getattr(language, name) for name in language.__all__)
 _VARIABLES: dict[str, type[Variable]] = {
     kind.__name__: kind
-    for kind in (
-        language.Bernoulli,
-        language.Beta,
-        language.Categorical,
-        language.Dirichlet,
-        language.Gamma,
-        language.LinearGaussianChain,
-        language.MarkovChain,
-        language.Multinomial,
-        language.MultivariateNormal,
-        language.MultivariateNormalGamma,
-        language.Normal,
-        language.NormalGamma,
-        language.NormalWishart,
-        language.Poisson,
-        language.StickBreaking,
-        language.TiedNormalGamma,
-        language.TiedNormalWishart,
-        language.Wishart,
-    )
+    for kind in _NAMES
+    if isinstance(kind, type) and issubclass(kind, Variable) and kind is not Variable
 }
-"""All that a document can name; a name that is not here is refused."""
+"""All that a document can name: the distributions of the language; a name that is not here is refused."""
 
-_CHAINS = ("LinearGaussianChain", "MarkovChain")
+_PLAIN = ("truncation", "trials")
+"""Arguments of distributions that are numbers, and stand in no slot."""
 
 _MOST_NODES = 10_000
 _MOST_PLATES = 32
@@ -63,7 +47,7 @@ def document_of_statement(nodes: Sequence[Node], leaves: Sequence[Variable]) -> 
     ModelError
         If it has a variable of a class that is not the language's own, or is too large to be stated again.
     """
-    named = {node for v in nodes if isinstance(v, Variable) for node in constants_named(_stated(v))}
+    named = {node for v in nodes if isinstance(v, Variable) for node in constants_named(_in_slots(v))}
     kept = [node for node in reversed(nodes) if _is_stated(node, named)]
     document = {
         "plates": [_document_of_plate(plate) for plate in _plates_of(kept)],
@@ -84,12 +68,9 @@ def _is_stated(node: Node, named: set[Node]) -> bool:
     return not isinstance(node, Hidden) and not is_membership(node)
 
 
-def _stated(variable: Variable) -> dict[str, Any]:
-    """Return what stands in the slots of a variable, without the array that is another form of an argument."""
-    has_pieces = isinstance(variable, language.StickBreaking)
-    return {
-        name: value for name, value in variable.stated.items() if not (has_pieces and name == "truncation")
-    }
+def _in_slots(variable: Variable) -> dict[str, Any]:
+    """Return what a variable was stated with that stands in its slots."""
+    return {name: value for name, value in variable.arguments.items() if name not in _PLAIN}
 
 
 def _plates_of(nodes: Sequence[Node]) -> list[Plate]:
@@ -124,14 +105,8 @@ def _document_of_node(node: Node) -> dict[str, Any]:
         return document
     if not isinstance(node, Variable) or _VARIABLES.get(kind) is not type(node):
         raise ModelError(f"'{node.name}' is a {kind}, which caviar.load could not find; pickle it")
-    document["slots"] = {name: document_of_expression(stated) for name, stated in _stated(node).items()}
-    if kind == "MarkovChain":
-        # that its own state chooses the transitions need not be said
-        document["slots"]["transition"].pop("by")
-    elif isinstance(node, language.StickBreaking):
-        document["truncation"] = node.dimension
-    elif isinstance(node, language.Multinomial):
-        document["trials"] = node.trials
+    document["slots"] = {name: document_of_expression(stated) for name, stated in _in_slots(node).items()}
+    document |= {name: value for name, value in node.arguments.items() if name in _PLAIN}
     if node.floor is not None:
         document["smallest_variance"] = node.floor
     if node.tied is not None:
@@ -200,21 +175,15 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     if kind == "Data":
         return Data(name, plates=own)
     slots = {str(slot): expression_of(stated, nodes) for slot, stated in entry["slots"].items()}
-    if kind == "Beta":
-        slots = {"a": slots["shapes"], "b": slots["shapes"]}
-    elif kind == "StickBreaking":
+    if "truncation" in entry:
         slots["truncation"] = entry["truncation"]
-    elif kind == "Multinomial":
+    if "trials" in entry:
         slots["trials"] = None if entry["trials"] is None else _array(entry["trials"])
     if "smallest_variance" in entry:
         slots["smallest_variance"] = _array(entry["smallest_variance"])
     if "tied" in entry:
         slots["tied"] = plates[entry["tied"]]
-    where: dict[str, Any] = {"plates": own}
-    if kind in _CHAINS:
-        (along,) = own
-        where = {"along": along}
-    variable = _VARIABLES[kind](name, **where, **slots)  # type: ignore[call-arg]
+    variable = _VARIABLES[kind].state_again(name, own, slots)
     if type(variable) is not _VARIABLES[kind]:
         raise TypeError(f"{name!r:.40} is a {type(variable).__name__}, and said to be a {kind}")
     return variable

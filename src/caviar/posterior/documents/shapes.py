@@ -15,32 +15,10 @@ import numpy as np
 from ..._typing import AnyArray
 from ...language import Plate, Variable
 
-__all__ = ["PARAMETER_LETTERS", "Sizes", "batch_of", "check_parameters", "check_point"]
+__all__ = ["Sizes", "batch_of", "check_parameters", "check_point"]
 
 Sizes = dict[Plate, int]
 """Sizes of plates as factors have them; those that the data decide are settled by the first factor."""
-
-PARAMETER_LETTERS: dict[str, tuple[str, ...]] = {
-    "Bernoulli": ("",),
-    "Beta": ("", ""),
-    "Categorical": ("k",),
-    "Dirichlet": ("k",),
-    "Gamma": ("", ""),
-    "MultivariateNormal": ("d", "dd"),
-    "MultivariateNormalGamma": ("d", "dd", "", ""),
-    "Normal": ("", ""),
-    "NormalGamma": ("", "", "", ""),
-    "NormalWishart": ("d", "", "", "dd"),
-    "Poisson": ("",),
-    "PolyaGamma": ("",),
-    "StickBreaking": ("s", "s"),
-    "TiedNormalGamma": ("m", "m", "", ""),
-    "TiedNormalWishart": ("md", "m", "", "dd"),
-    "TruncatedNormal": ("", ""),
-    "Wishart": ("", "dd"),
-}
-"""Axes of each parameter of a family that belong to one distribution: categories k, pieces of sticks s, entries of a
-vector d, locations m that share a precision."""
 
 
 def _size_of_letter(variable: Variable, letter: str) -> int | None:
@@ -68,7 +46,7 @@ def check_parameters(variable: Variable, parameters: Mapping[str, AnyArray], bat
     ValueError, LookupError, TypeError
         If they do not fit.
     """
-    letters = PARAMETER_LETTERS[variable.family.__name__]
+    letters = variable.family.parameter_letters
     fields = [field.name for field in dataclasses.fields(variable.family)]  # type: ignore[arg-type]
     for name, own in zip(fields, letters, strict=True):
         array = parameters[name]

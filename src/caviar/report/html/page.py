@@ -6,20 +6,23 @@ import base64
 import hashlib
 import json
 import os
+import warnings
 from functools import cache
-from html import escape
 from importlib.resources import files
-from string import Template
 from typing import Any
 
 from ..._errors import DataError, ParameterError
 from ...files.whole import replacing
 from ...posterior.posterior import Posterior
-from . import mixture, stated
-from .layout import Layout
-from .sections import header, title
+from .mixture import MixtureSubject
+from .section import rendered
+from .stated import StatedSubject
+from .subject import Subject
 
 __all__ = ["gather", "page_of", "write"]
+
+_SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
+"""What the scripts of the sections need."""
 
 
 def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[str, Any]:
@@ -43,7 +46,18 @@ def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[
     >>> page["fit"]["kind"], page["fit"]["status"], page["rows"] is None
     ('Bayesian mixture of Gaussians', 'converged', True)
     """
-    return _layout_of(fitted).gather(fitted, data, source=source)
+    return _gathered(_subject_of(fitted, data, source))
+
+
+def _gathered(subject: Subject) -> dict[str, Any]:
+    """Return what the sections show, and what they share."""
+    with warnings.catch_warnings():
+        # The blocks are arrays; the names of the columns were compared when the data came.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        page: dict[str, Any] = {"source": subject.source, "has_data": subject.has_data}
+        for section in subject.sections:
+            page |= section.gather(subject)
+        return {"fit": subject.fit, "facts": subject.facts, **page}
 
 
 def page_of(fitted: Any, data: Any = None, *, source: str | None = None) -> str:
@@ -54,18 +68,20 @@ def page_of(fitted: Any, data: Any = None, *, source: str | None = None) -> str:
     fitted, data, source
         As for :func:`write`.
     """
-    layout = _layout_of(fitted)
-    page = layout.gather(fitted, data, source=source)
-    script, style = _script(layout.scripts), _part("style.css")
-    return Template(_part("page.html")).substitute(
-        title=escape(title(page)),
+    subject = _subject_of(fitted, data, source)
+    page, figures = _gathered(subject), {}
+    for section in subject.sections:
+        figures |= section.figures(page)
+    names = (*_SCRIPTS, *(name for section in subject.sections for name in section.scripts))
+    script, style = _script(names), _part("style.css")
+    return rendered(
+        "page.html",
         policy=f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:",
         style=style,
         script=script,
-        header=header(page),
-        links="".join(f'<a href="#{name}">{escape(word)}</a>' for name, word, _ in layout.sections),
-        sections="".join(build(page) for _, _, build in layout.sections),
-        data=_embedded(layout.figures(page)),
+        figures=_embedded(figures),
+        sections=subject.sections,
+        **page,
     )
 
 
@@ -80,7 +96,7 @@ def write(fitted: Any, path: str | os.PathLike[str], data: Any = None, *, source
     Parameters
     ----------
     fitted
-        A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture`` or
+        A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture``, ``MixedMixture`` or
         ``LatentDirichletAllocation``, or a :class:`caviar.Posterior`.
     path
         Of the file, which ends with ``.html``; written whole or not at all.
@@ -120,14 +136,12 @@ def write(fitted: Any, path: str | os.PathLike[str], data: Any = None, *, source
         file.write(text.encode("utf-8", errors="replace"))
 
 
-def _layout_of(fitted: Any) -> Layout:
-    if isinstance(fitted, Posterior):
-        return stated.LAYOUT
-    if not hasattr(fitted, "posterior_"):
+def _subject_of(fitted: Any, data: Any, source: str | None) -> Subject:
+    if not isinstance(fitted, Posterior) and not hasattr(fitted, "posterior_"):
         raise ParameterError(
             f"a report is of a fitted estimator of caviar, or of a posterior; got {fitted!r:.200}. Call fit first"
         )
-    return mixture.LAYOUT if hasattr(fitted, "means_") else stated.LAYOUT
+    return (MixtureSubject if hasattr(fitted, "means_") else StatedSubject)(fitted, data, source)
 
 
 @cache

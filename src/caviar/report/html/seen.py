@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-__all__ = ["FOLDS", "Seen", "folds_told", "n_folds_tried", "seen_of"]
+from ..._errors import CaviarError
+from ..._typing import AnyArray
+
+__all__ = ["FOLDS", "Judged", "Seen", "folds_told", "judged_by_others", "n_folds_tried", "seen_of"]
+
 
 FOLDS = 10
 """Parts of the rows, each of which is left out of a fit once."""
@@ -67,6 +72,51 @@ class Seen:
 def seen_of(posterior: Any, data: Mapping[str, Any]) -> Seen:
     """Return what a fit has seen of data. Two passes over them."""
     return Seen(posterior.is_fit_of(data), posterior.share_seen(data))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What fits without them say of rows.
+
+    Attributes
+    ----------
+    parts
+        For each part of the rows their numbers, and what a fit to the others says of them.
+    words
+        How this was found.
+    """
+
+    parts: list[tuple[AnyArray, Any]]
+    words: str
+
+
+def judged_by_others(
+    posterior: Any, data: Mapping[str, Any], n_rows: int, judge: Callable[[Any, AnyArray], Any]
+) -> Judged | str:
+    """Return what fits without them say of the rows of a fit; or why there is nothing.
+
+    Parameters
+    ----------
+    posterior
+        Of the fit.
+    data
+        Those of the fit.
+    n_rows
+        Their number.
+    judge
+        From the posterior of another fit and the numbers of the rows that it has not seen: what it says of these.
+    """
+    n_tried, parts = n_folds_tried(n_rows), []
+    if not n_tried:
+        return f"fits without some of {n_rows:,} rows are not tried for a report"
+    try:
+        for rows, other in islice(posterior.cross_validate(data, n_folds=FOLDS), n_tried):
+            if not other.converged:
+                return "fits without some of the rows did not settle"
+            parts.append((rows, judge(other, rows)))
+    except CaviarError as error:
+        return str(error).partition(". ")[0].rstrip(".")
+    return Judged(parts, folds_told(n_tried))
 
 
 def n_folds_tried(n_rows: int) -> int:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ...._errors import CaviarError
-from ...._typing import Array
-from ..seen import FOLDS, Seen, folds_told, n_folds_tried
-from .rows import judge
+from ...._typing import AnyArray, Array
+from ..seen import Seen, judged_by_others
+from .judged import JudgedRows, judge
 
 __all__ = ["HeldOut", "held_out_of"]
 
@@ -50,21 +48,20 @@ def held_out_of(estimator: Any, rows: Any, seen: Seen) -> HeldOut | str:
     """
     if not seen.is_fit:
         return "fits without some of the rows need all rows of the fit, with their weights and labels"
-    n_tried = n_folds_tried(len(rows))
-    if not n_tried or not isinstance(rows, np.ndarray):
+    if not isinstance(rows, np.ndarray):
         return f"fits without some of {len(rows):,} rows are not tried for a report"
-    other, found = copy.copy(estimator), []
-    try:
-        folds = estimator.posterior_.cross_validate({"x": estimator._values(rows)}, n_folds=FOLDS)
-        for own, posterior in islice(folds, n_tried):
-            if not posterior.converged:
-                return "fits without some of the rows did not settle"
-            other._keep(posterior)
-            found.append(judge(other, rows[own]))
-    except CaviarError as error:
-        return str(error).partition(". ")[0].rstrip(".")
+    other = copy.copy(estimator)
+
+    def judge_some(posterior: Any, own: AnyArray) -> JudgedRows:
+        other._keep(posterior)
+        return judge(other, rows[own])
+
+    found = judged_by_others(estimator.posterior_, {"x": estimator._values(rows)}, len(rows), judge_some)
+    if isinstance(found, str):
+        return found
+    judged = [own for _, own in found.parts]
     return HeldOut(
-        np.concatenate([judged.tails for judged in found]),
-        np.concatenate([judged.certainty for judged in found]),
-        folds_told(n_tried),
+        np.concatenate([own.tails for own in judged]),
+        np.concatenate([own.certainty for own in judged]),
+        found.words,
     )

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ...tables import covariances_of
+from ....estimators._components import covariances_of, means_of, telling_columns
+from ..section import Page, Section
+from .outliers import in_digits
 
-__all__ = ["chosen_rows", "components_in_use", "densities", "ellipses", "telling_columns"]
+__all__ = ["Plots", "chosen_rows", "components_in_use", "densities", "ellipses"]
+
+_MOST_PLOT_COLUMNS = 8
 
 _MOST_DRAWN = 24
 """Components that are drawn: the heaviest."""
@@ -21,6 +25,39 @@ _FEWEST_ROWS = 2.0
 _NEGLIGIBLE = 0.005
 _HEAVY = 0.02
 """Weight of the components by which the range of a density goes: a light one may be very wide."""
+
+
+class Plots(Section):
+    """Pairs of columns, and the density of each column."""
+
+    name, link, template = "plots", "Plots", "plots.html"
+    scripts = ("pairs.js", "density.js")
+
+    def gather(self, subject: Any) -> dict[str, Any]:
+        estimator, used = subject.estimator, subject.used
+        columns = telling_columns(estimator, _MOST_PLOT_COLUMNS)
+        shown, points = None, None
+        if subject.judged is not None:
+            labels = subject.judged.labels
+            numbers = chosen_rows(len(labels), [entry["row"] for entry in subject.outliers])
+            shown = subject.rows_at(numbers)
+            points = {
+                "values": [[in_digits(value) for value in row] for row in shown[:, columns].tolist()],
+                "rows": [int(n) for n in numbers],
+                "labels": labels[numbers].tolist(),
+                "of": len(labels),
+            }
+        plot = {
+            "columns": [subject.names[j] for j in columns],
+            "ellipses": ellipses(estimator, columns, used),
+            "densities": densities(estimator, columns, shown, used),
+            "points": points,
+            "left_out": len(subject.names) - len(columns),
+        }
+        return {"plot": plot}
+
+    def figures(self, page: Page) -> dict[str, Any]:
+        return {"plot": page["plot"]}
 
 
 def components_in_use(weights: Array, n_rows: int | None) -> list[int]:
@@ -51,16 +88,6 @@ def _heaviest(weights: Array, used: Sequence[int]) -> list[int]:
     return sorted(sorted(used, key=lambda k: -weights[k])[:_MOST_DRAWN])
 
 
-def telling_columns(estimator: Any, most: int) -> list[int]:
-    """Return the columns in which the components differ most, in units of their spread; all if they are few."""
-    weights = np.asarray(estimator.weights_)
-    means = np.reshape(estimator.means_, (len(weights), -1))
-    between = weights @ np.square(means - weights @ means)
-    within = weights @ np.diagonal(covariances_of(estimator), axis1=1, axis2=2)
-    telling = np.divide(between, within, out=np.zeros_like(between), where=within > 0)
-    return sorted(np.argsort(-telling, kind="stable")[:most].tolist())
-
-
 def chosen_rows(n_rows: int, always: Sequence[int]) -> AnyArray:
     """Return the numbers of the rows that are drawn: evenly spread, and those that are spoken of.
 
@@ -76,7 +103,7 @@ def chosen_rows(n_rows: int, always: Sequence[int]) -> AnyArray:
 def ellipses(estimator: Any, columns: Sequence[int], used: Sequence[int]) -> list[dict[str, Any]]:
     """Return the centre and covariance of each drawn component in some columns."""
     weights = np.asarray(estimator.weights_)
-    means = np.reshape(estimator.means_, (len(weights), -1))
+    means = means_of(estimator)
     covariances = covariances_of(estimator)
     return [
         {
@@ -122,7 +149,7 @@ def _density(estimator: Any, column: int, values: Array | None, drawn: Sequence[
 def _range(estimator: Any, column: int, drawn: Sequence[int]) -> tuple[float, float]:
     """Return where the components lie in a column."""
     heavy = [k for k in drawn if estimator.weights_[k] > _HEAVY] or list(drawn)
-    means = np.reshape(estimator.means_, (len(estimator.weights_), -1))[heavy, column]
+    means = means_of(estimator)[heavy, column]
     spreads = np.sqrt(covariances_of(estimator)[heavy, column, column])
     return float((means - 3.2 * spreads).min()), float((means + 3.2 * spreads).max())
 

@@ -9,29 +9,28 @@ import numpy as np
 
 from ...._typing import AnyArray
 from ....data.row_numbers import has_moments_of_row_numbers
-from ....language import Data
+from ....language import Data, Variable
 from ..quality import CONSTANT, NUMBERS, quality_of
-from .subject import Subject
 
 __all__ = ["columns_of"]
 
 _MOST_COLUMNS = 100
 
 
-def columns_of(subject: Subject) -> list[dict[str, Any]]:
+def columns_of(subject: Any) -> list[dict[str, Any]]:
     """Return figures and remarks for each column of each array, the first hundred."""
     arrays = (subject.posterior.data_summary or {}).get("arrays", {})
     if subject.data is None:
         labels = _labels(subject)
         found = (
             []
-            if subject.words
+            if subject.vocabulary
             else [
                 line for name in arrays for line in _remembered(name, arrays[name], is_label=name in labels)
             ]
         )
         return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
-    if subject.words:
+    if subject.vocabulary:
         return _of_documents(subject.data["word"])
     found = []
     nodes = {node.name: node for node in subject.posterior.model.nodes}
@@ -57,7 +56,7 @@ def _without_places(line: dict[str, Any], kept: Mapping[str, Any]) -> dict[str, 
     return {**line, **dict.fromkeys(("mean", "sd", "min", "median", "max")), "remarks": remarks}
 
 
-def _labels(subject: Subject) -> set[str]:
+def _labels(subject: Any) -> set[str]:
     """Return the names of the arrays whose values are places along a plate: of these each row may have its own."""
     slots = [operand.slot for term in subject.posterior.model.terms for operand in term.operands]
     return {slot.index.name for slot in slots if slot is not None and slot.index is not None}
@@ -67,7 +66,7 @@ def _as_stated(line: dict[str, Any], node: Any, *, is_label: bool) -> dict[str, 
     """Return a line without remarks on what the model knows: a column of ones, categories, counts."""
     is_intercept = isinstance(node, Data) and line["min"] == line["max"] == 1
     is_column = isinstance(node, Data) and len(node.plates) == 1 and line["mean"] is not None
-    is_discrete = type(node).__name__ in ("Bernoulli", "Categorical", "Poisson", "Multinomial")
+    is_discrete = isinstance(node, Variable) and node.is_discrete
     remarks = [
         remark
         for remark in line["remarks"]

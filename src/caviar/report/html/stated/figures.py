@@ -12,12 +12,10 @@ from ...._typing import Array
 from ....language import Data, MarkovChain
 from ....language.algebra import Diagonal, Predictor
 from ....posterior.summary import marginals
-from .subject import Subject
 
-__all__ = ["LEVEL", "SIMPLEX", "Figures", "figures_of"]
+__all__ = ["LEVEL", "Figures", "figures_of"]
 
 LEVEL = 0.95
-SIMPLEX = ("Dirichlet", "StickBreaking")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +26,8 @@ class Figures:
     ----------
     name
         Of the variable; of a joint factor with ``.mean`` or ``.precision``.
-    family
-        Name of that of the variable.
+    is_simplex
+        Whether the entries of a value are probabilities of categories.
     plates
         Names of the first axes.
     labels
@@ -43,7 +41,7 @@ class Figures:
     """
 
     name: str
-    family: str
+    is_simplex: bool
     plates: tuple[str, ...]
     labels: tuple[Sequence[str], ...]
     are_named: tuple[bool, ...]
@@ -92,7 +90,7 @@ def _entry(array: Array | None, index: tuple[int, ...]) -> float | None:
     return None if array is None or not np.isfinite(array[index]) else float(array[index])
 
 
-def figures_of(subject: Subject) -> list[Figures]:
+def figures_of(subject: Any) -> list[Figures]:
     """Return the figures of all global variables, in the order of the posterior."""
     posterior = subject.posterior
     along = _names(subject)
@@ -116,7 +114,7 @@ def figures_of(subject: Subject) -> list[Figures]:
             found.append(
                 Figures(
                     name + part.part,
-                    type(variable).__name__,
+                    variable.sums_to_one,
                     own,
                     labels,
                     tuple(named),
@@ -130,10 +128,10 @@ def figures_of(subject: Subject) -> list[Figures]:
     return found
 
 
-def _names(subject: Subject) -> dict[str, Sequence[str]]:
+def _names(subject: Any) -> dict[str, Sequence[str]]:
     """Return names along axes: by the name of a plate, or of a variable with [] for the axes of one value."""
-    if subject.words:
-        return {"topics[]": subject.words}
+    if subject.vocabulary:
+        return {"topics[]": subject.vocabulary}
     model = subject.posterior.model
     arrays: Mapping[str, Any] = (subject.posterior.data_summary or {}).get("arrays", {})
     columns = {name: list(own["columns"]) for name, own in arrays.items() if "columns" in own}
@@ -159,7 +157,7 @@ def _event_name(model: Any, variable: Any) -> str:
     diagonals = [stated.node for stated in variable.stated.values() if isinstance(stated, Diagonal)]
     if diagonals and diagonals[0].plates:
         return diagonals[0].plates[-1].name
-    if type(variable).__name__ not in SIMPLEX:
+    if not variable.sums_to_one:
         return "entry"
     chains = (own for own in model.variables.values() if isinstance(own, MarkovChain))
     is_transition = any(chain.slots["transition"].node is variable for chain in chains)

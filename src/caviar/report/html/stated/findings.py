@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._errors import CaviarError
-from ..verdict import ascent, convergence, finding, restarts
-from .subject import Subject
+from ..findings import ascent, convergence, finding, restarts
 
 __all__ = ["findings_of"]
 
@@ -22,9 +21,7 @@ _MOST_ROW_PASSES = 20_000_000
 """Draws times rows of the diagnosis: of more rows there are fewer draws."""
 
 
-def findings_of(
-    subject: Subject, fit: Mapping[str, Any], rows: Mapping[str, Any] | None
-) -> list[dict[str, str]]:
+def findings_of(subject: Any, fit: Mapping[str, Any], rows: Mapping[str, Any] | None) -> list[dict[str, str]]:
     """Return what was found, each with a level (``good``, ``info``, ``note``, ``bad``), a title and a sentence.
 
     Parameters
@@ -42,7 +39,7 @@ def findings_of(
     return [entry for entry in found if entry]
 
 
-def _starts(subject: Subject, fit: Mapping[str, Any]) -> dict[str, str] | None:
+def _starts(subject: Any, fit: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what the starts say; of one start only where there is something hidden that others may find otherwise."""
     if len(fit["restarts"]) > 1:
         return restarts(fit)
@@ -57,7 +54,7 @@ def _starts(subject: Subject, fit: Mapping[str, Any]) -> dict[str, str] | None:
     return None
 
 
-def _distance(subject: Subject, data: Mapping[str, Any]) -> dict[str, str] | None:
+def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
     """Return how far q is from the posterior, told by draws."""
     title = "Distance to the true posterior"
     if subject.seen is not None and not subject.seen.is_fit:

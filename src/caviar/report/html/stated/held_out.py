@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ...._errors import CaviarError
 from ...._typing import AnyArray, Array
-from ..seen import FOLDS, folds_told, n_folds_tried
-from .subject import Subject
+from ..seen import judged_by_others
 
 __all__ = ["HeldOut", "held_out_of"]
 
@@ -39,7 +36,7 @@ class HeldOut:
     words: str
 
 
-def held_out_of(subject: Subject, leaves: Sequence[str], groups: Sequence[str]) -> HeldOut | str:
+def held_out_of(subject: Any, leaves: Sequence[str], groups: Sequence[str]) -> HeldOut | str:
     """Return what fits without them say of the rows of a fit; or why there is nothing.
 
     Parameters
@@ -54,33 +51,28 @@ def held_out_of(subject: Subject, leaves: Sequence[str], groups: Sequence[str]) 
     posterior, data = subject.posterior, dict(subject.data or {})
     if subject.seen is None or not subject.seen.is_fit:
         return "fits without some of the rows need all rows of the fit"
+
+    def judge(other: Any, rows: AnyArray) -> tuple[dict[str, tuple[Array, Array]], dict[str, Array]]:
+        told = {name: _predicted(other, data, name, rows) for name in leaves}
+        local = other.local(data) if groups else {}
+        return told, {name: np.asarray(local[name].probabilities)[rows].max(axis=-1) for name in groups}
+
     n_rows = int((posterior.data_summary or {}).get("rows", 0))
-    n_tried = n_folds_tried(n_rows)
-    if not n_tried:
-        return f"fits without some of {n_rows:,} rows are not tried for a report"
-    found: list[tuple[AnyArray, dict[str, tuple[Array, Array]], dict[str, Array]]] = []
-    try:
-        for rows, other in islice(posterior.cross_validate(data, n_folds=FOLDS), n_tried):
-            if not other.converged:
-                return "fits without some of the rows did not settle"
-            told = {name: _predicted(other, data, name, rows) for name in leaves}
-            local = other.local(data) if groups else {}
-            sure = {name: np.asarray(local[name].probabilities)[rows].max(axis=-1) for name in groups}
-            found.append((rows, told, sure))
-    except CaviarError as error:
-        return str(error).partition(". ")[0].rstrip(".")
-    rows = np.concatenate([own for own, *_ in found])
+    found = judged_by_others(posterior, data, n_rows, judge)
+    if isinstance(found, str):
+        return found
+    parts = [own for _, own in found.parts]
     return HeldOut(
-        rows,
+        np.concatenate([rows for rows, _ in found.parts]),
         {
             name: (
-                np.concatenate([told[name][0] for _, told, _ in found]),
-                np.concatenate([told[name][1] for _, told, _ in found]),
+                np.concatenate([told[name][0] for told, _ in parts]),
+                np.concatenate([told[name][1] for told, _ in parts]),
             )
             for name in leaves
         },
-        {name: np.concatenate([sure[name] for *_, sure in found]) for name in groups},
-        folds_told(n_tried),
+        {name: np.concatenate([sure[name] for _, sure in parts]) for name in groups},
+        found.words,
     )
 
 

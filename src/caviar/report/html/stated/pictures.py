@@ -7,16 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from .figures import SIMPLEX, Figures
-from .subject import Subject
+from ..section import Page, Section
+from .figures import Figures
 
-__all__ = ["cells_of", "intervals_of", "topics_of"]
+__all__ = ["Pictures", "cells_of", "intervals_of", "topics_of"]
 
 _MOST_INTERVALS = 60
 _MOST_COLUMNS = 30
 _MOST_LINES = 60
 _MOST_WORDS = 12
 _MANY_CATEGORIES = 30
+
+
+class Pictures(Section):
+    """Intervals, coloured cells, and words of topics."""
+
+    name, link, template, scripts = "pictures", "Pictures", "pictures.html", ("intervals.js", "cells.js")
+
+    def gather(self, subject: Any) -> dict[str, Any]:
+        figures = subject.figures
+        own = {
+            "intervals": intervals_of(figures),
+            "cells": cells_of(figures),
+            "topics": topics_of(subject, figures),
+        }
+        return {"pictures": own}
+
+    def figures(self, page: Page) -> dict[str, Any]:
+        return page["pictures"]
 
 
 def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
@@ -34,7 +52,7 @@ def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
                 "mean": [mean for _, (mean, *_) in entries],
                 "low": [low for _, (_, _, low, _) in entries],
                 "high": [high for _, (*_, high) in entries],
-                "bars": own.family in SIMPLEX,
+                "bars": own.is_simplex,
                 "left_out": left,
             }
         )
@@ -69,10 +87,10 @@ def _cells(own: Figures) -> dict[str, Any]:
 
 def _is_topics(own: Figures) -> bool:
     """Whether these are distributions over so many categories that the most probable are shown."""
-    return own.family == "Dirichlet" and own.mean.ndim == 2 and own.mean.shape[1] > _MANY_CATEGORIES
+    return own.is_simplex and own.mean.ndim == 2 and own.mean.shape[1] > _MANY_CATEGORIES
 
 
-def topics_of(subject: Subject, figures: Sequence[Figures]) -> list[dict[str, Any]]:
+def topics_of(subject: Any, figures: Sequence[Figures]) -> list[dict[str, Any]]:
     """Return the topics: how much of the tokens each has, and its words, by probability and by what sets it apart."""
     topics = next((own for own in figures if _is_topics(own)), None)
     if topics is None:
@@ -94,7 +112,7 @@ def topics_of(subject: Subject, figures: Sequence[Figures]) -> list[dict[str, An
     ]
 
 
-def _shares(subject: Subject, topics: Figures) -> Any:
+def _shares(subject: Any, topics: Figures) -> Any:
     """Return the expected share of the tokens that each topic has: what the data added to its concentrations."""
     name = topics.name
     prior = subject.posterior.model.variables[name].known("concentration")

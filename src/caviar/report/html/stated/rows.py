@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from .... import language
 from ...._errors import CaviarError
 from ...._typing import AnyArray
 from ....families import Categorical, ForecastMarkovChain, MarkovChain
-from ....language import Data
+from ..section import Page, Section
 from ..seen import Seen
 from .held_out import HeldOut, held_out_of
-from .subject import Subject
 
-__all__ = ["rows_of"]
+__all__ = ["Rows", "rows_of"]
 
 _MOST_POINTS = 2000
 _MOST_STEPS = 3000
@@ -28,7 +28,23 @@ _WIDTH = 1.959963984540054
 """Half of the central 95% interval of a Normal, in standard deviations."""
 
 
-def rows_of(subject: Subject) -> dict[str, Any] | None:
+class Rows(Section):
+    """Hidden states, groups and numbers of the rows, and predictions beside what was observed."""
+
+    name, link, template, scripts = "rows", "Data", "rows.html", ("chain.js", "scatter.js")
+
+    def gather(self, subject: Any) -> dict[str, Any]:
+        return {"rows": subject.rows}
+
+    def figures(self, page: Page) -> dict[str, Any]:
+        rows = page["rows"] or {"chains": [], "clouds": [], "predictions": []}
+        return {
+            "chain": rows["chains"][0] if rows["chains"] else None,
+            "scatter": [*rows["predictions"], *rows["clouds"]],
+        }
+
+
+def rows_of(subject: Any) -> dict[str, Any] | None:
     """Return what the posterior says of the data, as plain values; None without data.
 
     Raises
@@ -45,18 +61,18 @@ def rows_of(subject: Subject) -> dict[str, Any] | None:
     for name, factor in local.items():
         if isinstance(factor, MarkovChain | ForecastMarkovChain):
             found["chains"].append(_chain(name, factor, subject))
-        elif isinstance(factor, Categorical) and not subject.words:
+        elif isinstance(factor, Categorical) and not subject.vocabulary:
             found["groups"].append(_groups(name, factor.probabilities))
-        elif not subject.words and np.ndim(getattr(factor, "mean", 0.0)) == 2:
+        elif not subject.vocabulary and np.ndim(getattr(factor, "mean", 0.0)) == 2:
             found["clouds"].append(_cloud(name, np.asarray(factor.mean)))
-    if subject.words:
+    if subject.vocabulary:
         found["documents"] = _documents(local["proportions"].mean)
     found["predictions"] = _predictions(subject)
     _add_held_out(subject, found)
     return found
 
 
-def _add_held_out(subject: Subject, found: dict[str, Any]) -> None:
+def _add_held_out(subject: Any, found: dict[str, Any]) -> None:
     """Add to predictions and groups what fits without them say of the rows, and what the fit has seen of these."""
     assert subject.seen is not None
     assert subject.data is not None
@@ -88,7 +104,7 @@ def _add_held_out(subject: Subject, found: dict[str, Any]) -> None:
         own["held_out"] = {"unsure": float((told.certainty[own["name"]] < _SURE).mean())}
 
 
-def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Subject) -> dict[str, Any]:
+def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Any) -> dict[str, Any]:
     """Return the most probable path as runs, and the probabilities of the states, of the first steps."""
     path, probabilities = np.asarray(chain.mode()), chain.probabilities
     n_steps = min(len(path), _MOST_STEPS)
@@ -124,7 +140,7 @@ def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Subject
     }
 
 
-def _lines(subject: Subject, n_steps: int) -> list[dict[str, Any]]:
+def _lines(subject: Any, n_steps: int) -> list[dict[str, Any]]:
     """Return up to three columns of what was observed, along the steps."""
     leaf = subject.posterior.model.leaves[0]
     values = _numbers((subject.data or {}).get(leaf.name))
@@ -192,16 +208,16 @@ def _documents(proportions: AnyArray) -> list[dict[str, Any]]:
     ]
 
 
-def _predictions(subject: Subject) -> list[dict[str, Any]]:
+def _predictions(subject: Any) -> list[dict[str, Any]]:
     """Return predictions beside observations, of each leaf that known columns predict."""
     assert subject.seen is not None
     posterior, data = subject.posterior, dict(subject.data or {})
-    if not any(isinstance(node, Data) for node in posterior.model.nodes):
+    if not any(isinstance(node, language.Data) for node in posterior.model.nodes):
         return []
     found = []
     for leaf in posterior.model.leaves:
         observed = _numbers(data.get(leaf.name))
-        if observed is None or type(leaf).__name__ == "Categorical":
+        if observed is None or isinstance(leaf, language.Categorical):
             continue
         rest = {name: value for name, value in data.items() if name != leaf.name}
         try:
@@ -219,7 +235,7 @@ def _beside(leaf: Any, observed: AnyArray, told: Any, seen: Seen) -> dict[str, A
     mean, sd = np.ravel(told.mean), np.ravel(told.standard_deviation)
     rows = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
     chosen = rows[_spread(len(rows))]
-    is_probability = type(leaf).__name__ == "Bernoulli"
+    is_probability = isinstance(leaf, language.Bernoulli)
     points = np.column_stack([mean[chosen], observed[chosen]])
     title = f"Predictions of {leaf.name} beside what was observed"
     if is_probability:
@@ -253,7 +269,7 @@ def _scores(leaf: Any, observed: AnyArray, mean: AnyArray, sd: AnyArray) -> dict
         "right": float(((mean > 0.5) == (observed > 0.5)).mean()) if n else None,
         "rmse": float(np.sqrt(np.mean(residual**2))) if n else None,
         "explained": 1 - float(np.sum(residual**2)) / spread if spread > 0 else None,
-        "covered": float(inside.mean()) if type(leaf).__name__ == "Normal" and n else None,
+        "covered": float(inside.mean()) if isinstance(leaf, language.Normal) and n else None,
     }
 
 

@@ -10,11 +10,21 @@ import numpy as np
 
 from ....language import Constant, Data, Variable
 from ....posterior.posterior import Posterior
+from ..section import Section
 
-__all__ = ["plate_sizes", "statement_of"]
+__all__ = ["Statement", "plate_sizes", "statement_of"]
 
 _NODE = re.compile(r"\b[A-Z]\w*\('((?:[^'\\]|\\.)*)'(?:, plates=\([^()]*\))?\)")
 """A node as it prints, of which readers need the name."""
+
+
+class Statement(Section):
+    """The model in words."""
+
+    name, link, template = "statement", "Model", "statement.html"
+
+    def gather(self, subject: Any) -> dict[str, Any]:
+        return {"statement": statement_of(subject.posterior)}
 
 
 def statement_of(posterior: Posterior) -> list[dict[str, Any]]:

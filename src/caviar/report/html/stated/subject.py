@@ -1,86 +1,203 @@
-"""What a page of a posterior is about: the posterior, data, and what the estimator around it knows, if there is one."""
+"""The posterior of a model, and data: what its page is about; also where an estimator is around it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ...._errors import DataError, ParameterError
-from ....language import Data, MarkovChain
+from ....estimators._components import column_names
+from ....estimators._mixture import RowsToFit
+from ....language import Categorical, Data, MarkovChain
 from ....posterior.posterior import Posterior
-from ...tables import column_names
-from ..seen import Seen, seen_of
+from ..numbers import number
+from ..shared import Progress, Quality, Reproduce, Trust
+from ..subject import Subject
+from .columns import columns_of
+from .figures import Figures, figures_of
+from .findings import findings_of
+from .pictures import Pictures
+from .rows import Rows, rows_of
+from .statement import Statement
+from .variables import Variables
 
-__all__ = ["Subject", "hidden_names", "subject_of"]
+__all__ = ["StatedSubject"]
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
+class StatedSubject(Subject):
     """A posterior, and what is known of where it comes from.
-
-    Attributes
-    ----------
-    posterior
-        Of the fit.
-    data
-        Name of each array -> its values, as the posterior takes them; None for none.
-    kind
-        What it is called.
-    about
-        What was kept with a fit: source, command, versions, ...
-    estimator
-        The estimator around it; None for a stated model.
-    words
-        The vocabulary, where documents were fitted to.
-    seen
-        What the fit has seen of the data; None without data.
-    """
-
-    posterior: Posterior
-    data: Mapping[str, Any] | None
-    kind: str
-    about: Mapping[str, Any]
-    estimator: Any = None
-    words: tuple[str, ...] = ()
-    seen: Seen | None = None
-
-    @property
-    def hidden(self) -> list[str]:
-        """Names of the hidden variables of the rows, without those that only serve to state another, as its link."""
-        return hidden_names(self.posterior)
-
-
-def subject_of(fitted: Any, data: Any) -> Subject:
-    """Return what a page is about.
 
     Parameters
     ----------
     fitted
-        A posterior, or a fitted LatentDirichletAllocation.
+        A posterior, or a fitted estimator around one: LatentDirichletAllocation, MixedMixture.
     data
-        A mapping for a posterior; counts, documents x words, for topics; None for none.
+        A mapping for a posterior; what the methods of an estimator take; None for none.
+    source
+        What the data are called.
+
+    Attributes
+    ----------
+    data
+        Name of each array -> its values, as the posterior takes them; None for none.
+    estimator
+        The estimator around the posterior; None for a stated model.
+    vocabulary
+        The words of documents, where the model is one of topics.
 
     Raises
     ------
     DataError, ParameterError
         If the data are none of the model.
     """
-    if isinstance(fitted, Posterior):
-        _check_data(fitted, data)
-        seen = None if data is None else seen_of(fitted, data)
-        return Subject(fitted, data, _kind(fitted), (fitted.data_summary or {}).get("about", {}), seen=seen)
-    counts = None if data is None else {"word": fitted._validated(data, reset=False)}
-    about = dict(getattr(fitted, "about_", {}))
-    kind = "Topics by latent Dirichlet allocation"
-    seen = None if counts is None else seen_of(fitted.posterior_, counts)
-    return Subject(fitted.posterior_, counts, kind, about, fitted, column_names(fitted), seen)
 
+    sections = (
+        Trust(),
+        Statement(),
+        Pictures(),
+        Variables(),
+        Rows(),
+        Quality(),
+        Progress(),
+        Reproduce(),
+    )
 
-def hidden_names(posterior: Posterior) -> list[str]:
-    """Return the names of the hidden variables of the rows, without those that only serve to state another."""
-    variables = posterior.model.variables
-    return sorted(name for name in posterior._local if variables[name].stated_with is variables[name])
+    def __init__(self, fitted: Any, data: Any, source: str | None) -> None:
+        self.source, self.vocabulary = source, ()
+        if isinstance(fitted, Posterior):
+            _check_data(fitted, data)
+            self.estimator, self.posterior, self.data = None, fitted, data
+            self.about = (fitted.data_summary or {}).get("about", {})
+            return
+        self.estimator, self.posterior = fitted, fitted.posterior_
+        self.about = dict(getattr(fitted, "about_", {}))
+        rows = None if data is None else fitted._validated(data, reset=False)
+        if hasattr(fitted, "components_"):
+            self.vocabulary = column_names(fitted)
+            self.data = None if rows is None else {"word": rows}
+        else:
+            self.data = None if rows is None else fitted._data(RowsToFit(rows))
+
+    @cached_property
+    def hidden(self) -> list[str]:
+        """Names of the hidden variables of the rows, without those that only serve to state another, as its link."""
+        variables = self.posterior.model.variables
+        return sorted(
+            name for name in self.posterior._local if variables[name].stated_with is variables[name]
+        )
+
+    @cached_property
+    def figures(self) -> list[Figures]:
+        """Mean, spread and interval of every entry of every global variable."""
+        return figures_of(self)
+
+    @cached_property
+    def rows(self) -> dict[str, Any] | None:
+        """What the posterior says of the data."""
+        return rows_of(self)
+
+    def findings(self) -> list[dict[str, str]]:
+        return findings_of(self, self.fit, self.rows)
+
+    def quality(self) -> list[dict[str, Any]]:
+        return columns_of(self)
+
+    def own_facts(self) -> dict[str, Any]:
+        point = self.posterior._evaluator.point
+        # a log joint density rather than a bound, where every global is a point mass
+        is_point = len(self.posterior) > 0 and set(self.posterior) == set(point)
+        say_iterations, say_starts = "max_iter=", "n_restarts=10" if self.estimator is None else "n_init=10"
+        if self.about.get("command"):
+            say_iterations, say_starts = "--max-iter", "--restarts 10"
+        return {
+            "kind": self._kind() if self.estimator is None else self.estimator._kind_in_words,
+            "objective": "objective" if is_point else "ELBO",
+            "rows": (self.posterior.data_summary or {}).get("rows"),
+            "call": self._call(),
+            "remarks": self._remarks(),
+            "say_iterations": say_iterations,
+            "say_starts": say_starts,
+        }
+
+    def _kind(self) -> str:
+        """Return what a stated model is called: by what stands out in it."""
+        model = self.posterior.model
+        leaves = " and ".join(leaf.name for leaf in model.leaves)
+        hidden = [model.variables[name] for name in self.hidden]
+        if any(isinstance(variable, MarkovChain) for variable in hidden):
+            return f"Model of {leaves} with hidden states along time"
+        if any(isinstance(variable, Categorical) for variable in hidden):
+            return f"Mixture model of {leaves}"
+        if hidden:
+            return f"Model of {leaves} with hidden variables"
+        known = [node.name for node in model.nodes if isinstance(node, Data)]
+        return f"Regression of {leaves} on {' and '.join(known)}" if known else f"Model of {leaves}"
+
+    def words(self) -> dict[str, str]:
+        posterior, words = self.posterior, {}
+        for name in posterior.elbo_terms:
+            if name in posterior:
+                words[name] = f"how far {name} has moved from its prior"
+            elif name in posterior._local and name not in self.hidden:
+                owner = posterior.model.variables[name].stated_with.name
+                words[name] = f"what the bound on the link of {owner} costs"
+            elif name in posterior._local:
+                words[name] = f"what finding {name} for each row costs"
+            else:
+                words[name] = f"how well {name} is explained, given the rest"
+        return words
+
+    def heading(self) -> list[tuple[str, str]]:
+        posterior, fit = self.posterior, self.fit
+        plate = posterior.data_plate
+        rows = "Documents" if self.vocabulary else "Rows" if plate is None else f"Rows ({plate.name})"
+        facts = [(rows, "not recorded" if fit["rows"] is None else f"{fit['rows']:,}")]
+        if self.vocabulary:
+            topics = posterior["topics"].mean
+            facts += [("Topics", f"{len(topics):,}"), ("Words in the vocabulary", f"{topics.shape[1]:,}")]
+            bound = getattr(self.estimator, "bound_", None)
+            facts += [] if bound is None else [("Perplexity bound", number(float(bound), 5))]
+        else:
+            facts += [("Observed", ", ".join(leaf.name for leaf in posterior.model.leaves))]
+            facts += [("Learnt", ", ".join(posterior) or "nothing")]
+            facts += [("Hidden, for each row", ", ".join(self.hidden))] if self.hidden else []
+        return [("Fitted to", str(fit["source"])), *facts] if fit["source"] else facts
+
+    def _call(self) -> str:
+        """Return what fits the same model again."""
+        if self.estimator is not None:
+            return f"import caviar as cv\ncv.{self.estimator!r}.fit({'counts' if self.vocabulary else 'X'})"
+        evaluator, posterior = self.posterior._evaluator, self.posterior
+        arguments = ["data", "seed=0"]
+        if len(posterior.restart_elbos) > 1:
+            arguments.append(f"n_restarts={len(posterior.restart_elbos)}")
+        if evaluator.point:
+            arguments.append(f"point={list(evaluator.point)!r}")
+        if evaluator.factors is not None:
+            arguments.append(f"factors={[list(group) for group in evaluator.factors]!r}")
+        names = [leaf.name for leaf in posterior.model.leaves]
+        arrays = (posterior.data_summary or {}).get("arrays", dict.fromkeys(names))
+        entries = ", ".join(f"{name!r}: ..." for name in arrays)
+        return (
+            f"import caviar as cv\n"
+            f'model = cv.load("MODEL.caviar").model\n'
+            f"data = {{{entries}}}\n"
+            f"posterior = model.fit({', '.join(arguments)})"
+        )
+
+    def _remarks(self) -> list[str]:
+        """Return what has to be known to fit the same again."""
+        if self.about.get("command"):
+            return []
+        if self.estimator is None:
+            return [
+                "The file keeps the model and its posterior, not the data nor the arguments of fit: give the seed, "
+                "max_iter and tol that were given then."
+            ]
+        if self.estimator.random_state is None:
+            return ["No random_state was given: another run may begin, and end, elsewhere."]
+        return []
 
 
 def _check_data(posterior: Posterior, data: Any) -> None:
@@ -94,18 +211,3 @@ def _check_data(posterior: Posterior, data: Any) -> None:
             raise DataError(
                 f"the data lack '{leaf.name}', which the model observes: the report compares with it"
             )
-
-
-def _kind(posterior: Posterior) -> str:
-    """Return what a stated model is called: by what stands out in it."""
-    model = posterior.model
-    leaves = " and ".join(leaf.name for leaf in model.leaves)
-    hidden = [model.variables[name] for name in hidden_names(posterior)]
-    if any(isinstance(variable, MarkovChain) for variable in hidden):
-        return f"Model of {leaves} with hidden states along time"
-    if any(type(variable).__name__ == "Categorical" for variable in hidden):
-        return f"Mixture model of {leaves}"
-    if hidden:
-        return f"Model of {leaves} with hidden variables"
-    known = [node.name for node in model.nodes if isinstance(node, Data)]
-    return f"Regression of {leaves} on {' and '.join(known)}" if known else f"Model of {leaves}"

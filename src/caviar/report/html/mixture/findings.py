@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..findings import ascent, convergence, finding, restarts
 from ..seen import Seen
-from ..verdict import ascent, convergence, finding, restarts
 from .held_out import HeldOut
-from .rows import RATE, JudgedRows
+from .judged import RATE, JudgedRows
 
 __all__ = ["findings_of"]
 
@@ -27,7 +27,7 @@ def findings_of(
     Parameters
     ----------
     fit
-        What :func:`fit_facts` gives.
+        What the page says of the fit.
     rows
         What the fit says of data, if there are any.
     seen

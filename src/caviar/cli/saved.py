@@ -1,0 +1,54 @@
+"""Saved models, as the commands see them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import caviar as cv
+
+__all__ = ["Saved"]
+
+
+class Saved(ABC):
+    """A saved model: what each command does with it. There is a class for each kind of model."""
+
+    fitted: Any
+    """What ``caviar.load`` gives, and the report takes."""
+    path: Path
+    """Its file."""
+    has_components = False
+    """Whether each row comes from a component."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """Return everything that it says, as JSON can hold it."""
+
+    @abstractmethod
+    def print(self, console: Console) -> None:
+        """Print what it is."""
+
+    @abstractmethod
+    def data(self, file: str | None, sql: str | None) -> Any:
+        """Return data as the report takes them."""
+
+    @abstractmethod
+    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+        """Return what it says of each row: columns by name."""
+
+    @abstractmethod
+    def draws(
+        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
+    ) -> dict[str, Any]:
+        """Return new rows: columns by name, with their components only where rows have such."""
+
+    def refuse_data(self, data: str | None) -> None:
+        """Refuse known columns for a model that draws whole rows."""
+        if data is not None:
+            raise cv.DataError(
+                f"{self.path} takes no DATA: it draws whole rows. Only a model with known columns, such as a "
+                f"regression, does"
+            )

@@ -1,0 +1,190 @@
+"""Posteriors of stated models: what they are, what they say of rows, and rows of a new data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+import caviar as cv
+
+from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
+from .results import finite, objective_document
+from .saved import Saved
+from .speaking import counted, say, standard_error
+from .tables import input_file
+
+__all__ = [
+    "PosteriorOfFile",
+    "columns_of_prediction",
+    "posterior_document",
+    "print_statement",
+    "statement_document",
+]
+
+_MOST_ROWS = 20
+"""Entries of each variable on a terminal; JSON holds them all."""
+
+
+class PosteriorOfFile(Saved):
+    """The saved posterior of a stated model."""
+
+    def __init__(self, posterior: cv.Posterior, path: Path) -> None:
+        self.fitted, self.path = posterior, path
+
+    def document(self) -> dict[str, Any]:
+        return posterior_document(self.fitted)
+
+    def print(self, console: Console) -> None:
+        print_statement(console, self.fitted.model)
+        say(console)
+        say(console, str(self.fitted.summary(max_rows=_MOST_ROWS)))
+        say(console, str(self.fitted.status))
+        data = self.fitted.data_summary
+        if data:
+            say(console, f"fitted to {counted(data['rows'], 'row')}")
+
+    def data(self, file: str | None, sql: str | None) -> Any:
+        return arrays_for(self.fitted, file, sql, needs_observed=True)
+
+    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+        posterior = self.fitted
+        arrays = arrays_for(posterior, file, sql)
+        observed = {leaf.name for leaf in posterior.model.leaves}
+        found = posterior.predict(arrays)
+        if not found and not all(wanted_arrays(posterior).values()):
+            # all is there: what the known columns say of the observed ones, as if these were not
+            found = posterior.predict({name: value for name, value in arrays.items() if name not in observed})
+            if not quiet:
+                told = ", ".join(sorted(observed & set(arrays)))
+                say(standard_error(), f"predicted from the known columns; the values of {told} were not used")
+        names = columns_of(posterior)
+        columns: dict[str, Any] = {}
+        for name, what in found.items():
+            columns.update(columns_of_prediction(name, what, names.get(name)))
+        if not columns:
+            raise cv.DataError(
+                f"there is nothing to predict: the rows have every observed variable ({', '.join(sorted(observed))}), "
+                f"and nothing is hidden in them. Leave out the columns that are to be predicted"
+            )
+        return columns
+
+    def draws(
+        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
+    ) -> dict[str, Any]:
+        """Return rows of one new data set: the globals drawn from q, and the rest given them."""
+        posterior, names = self.fitted, columns_of(self.fitted)
+        known = [name for name, is_observed in wanted_arrays(posterior).items() if not is_observed]
+        if known and data is None:
+            listed = ", ".join(column for name in known for column in names.get(name, [name]))
+            raise cv.DataError(
+                f"the rows of this model have known columns ({listed}): give them as DATA, and as many rows are drawn: "
+                f"caviar sample MODEL DATA -o new.csv"
+            )
+        if known:
+            if n is not None:
+                raise cv.DataError("as many rows are drawn as DATA have; leave -n out")
+            with input_file(data) as file:
+                arrays = {
+                    name: value for name, value in arrays_for(posterior, file, None).items() if name in known
+                }
+            drawn = posterior.predictive(data=arrays, seed=seed)
+        else:
+            if data is not None:
+                raise cv.DataError(
+                    "this model has no known columns, so it takes no DATA: -n says how many rows to draw"
+                )
+            plate = posterior.data_plate
+            sizes = {} if plate is None or plate.size is not None else {plate.name: n or 1}
+            drawn = posterior.predictive(sizes, seed=seed)
+        return self._as_columns(drawn)
+
+    def _as_columns(self, drawn: dict[str, Any]) -> dict[str, Any]:
+        """Return draws as columns of one table."""
+        names, categories = columns_of(self.fitted), categories_of(self.fitted)
+        columns: dict[str, Any] = {}
+        for name, values in drawn.items():
+            rows = values[0].reshape(len(values[0]), -1)
+            own = names.get(name, [])
+            if len(own) != rows.shape[1]:
+                own = (
+                    [name] if rows.shape[1] == 1 else [f"{name}_{number}" for number in range(rows.shape[1])]
+                )
+            if name in categories:
+                rows = np.array(categories[name])[rows.astype(np.intp)]
+            columns.update(zip(own, rows.T, strict=True))
+        if len({len(values) for values in columns.values()}) > 1:
+            raise cv.DataError(
+                "the observed variables of this model have different numbers of rows, which one table cannot hold; "
+                "draw in Python: caviar.load(MODEL).predictive(sizes)"
+            )
+        return columns
+
+
+def posterior_document(posterior: cv.Posterior) -> dict[str, Any]:
+    """Return what the posterior of a stated model says, as JSON can hold it."""
+    figures = ("mean", "sd", "lower", "upper")
+    return {
+        "model": "Posterior",
+        "statement": statement_document(posterior.model),
+        **objective_document(posterior),
+        "entries": [
+            {
+                "variable": row.variable,
+                "at": row.index,
+                **{name: finite(getattr(row, name)) for name in figures},
+            }
+            for row in posterior.summary(max_rows=None).rows
+        ],
+        "interval_remark": posterior.interval_remark,
+    }
+
+
+def statement_document(model: cv.Model) -> dict[str, Any]:
+    """Return a statement, as JSON can hold it."""
+    return {name: variable.describe() for name, variable in model.variables.items()}
+
+
+def print_statement(console: Console, model: cv.Model) -> None:
+    """Print a line for each variable of a model."""
+    say(console, str(model), "bold")
+    say(console)
+    for name, stated in statement_document(model).items():
+        slots = ", ".join(f"{slot}={value}" for slot, value in stated["slots"].items())
+        plates = f", plates=({', '.join(stated['plates'])})" if stated["plates"] else ""
+        say(console, f"{name} ~ {stated['family']}({slots}{plates})")
+
+
+def columns_of_prediction(name: str, what: Any, names: list[str] | None) -> dict[str, Any]:
+    """Return the columns that tell of a variable; none of one that is repeated within the rows."""
+    probabilities = getattr(what, "probabilities", None)
+    if probabilities is not None and np.ndim(probabilities) == 2:
+        # of a chain the most probable path, which is more than the most probable state of each step
+        label = what.mode() if hasattr(what, "starts") else np.argmax(probabilities, axis=1)
+        shares = {f"{name}_probability_{k}": column for k, column in enumerate(np.transpose(probabilities))}
+        return {name: np.asarray(label), **shares}
+    mean = getattr(what, "mean", None)
+    if mean is None or isinstance(mean, tuple) or np.ndim(mean) not in (1, 2):
+        return {}
+    spread = getattr(what, "standard_deviation", None)
+    spread = _deviation(what) if spread is None else spread
+    if np.ndim(mean) == 1:
+        own = {name: (np.asarray(mean), spread)}
+    else:
+        width = np.shape(mean)[1]
+        named = names if names is not None and len(names) == width else [f"{name}_{j}" for j in range(width)]
+        own = {column: (mean[:, j], spread[:, j]) for j, column in enumerate(named)}
+    return {
+        f"{column}_{word}": values
+        for column, pair in own.items()
+        for word, values in zip(("mean", "sd"), pair, strict=True)
+    }
+
+
+def _deviation(factor: Any) -> Any:
+    """Return the standard deviations of a factor, of the shape of its mean."""
+    if hasattr(factor, "covariance"):
+        return np.sqrt(np.diagonal(factor.covariance, axis1=-2, axis2=-1))
+    return np.sqrt(factor.variance)

@@ -1,0 +1,587 @@
+"""The mixture for tables whose columns are of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._errors import DataError, ParameterError
+from .._typing import AnyArray, Array
+from ..data import on_host
+from ..files.naming import listed
+from ..lazy.rows import in_memory
+from ..models import mixed_mixture
+from ..posterior.posterior import Posterior
+from ..posterior.prediction import Prediction
+from ..posterior.summary import marginals
+from ._arguments import as_broadcast, as_generator, require_number
+from ._components import Component, Estimate
+from ._data_scale import scale_of
+from ._fitted import Fitted, keep
+from ._lazy_rows import checked_rows, lazy_rows
+from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns, RawTable, as_objects, is_coded, kinds_by_name
+from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
+from ._paragraphs import documented
+
+__all__ = ["MixedMixture"]
+
+_PARAMETERS = {NUMBER: "theta", CATEGORY: "probabilities", COUNT: "rate"}
+"""Kind of a column -> how the name of the parameters of its components ends."""
+_LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
+"""Family of an observed variable -> kind of its column."""
+
+
+@documented
+class MixedMixture(MixtureEstimator):
+    r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (also yes or no), and counts.
+
+    Given its component, the columns of a row are independent, each with a distribution of its own kind:
+
+    .. math::
+        \pi \sim \mathrm{Dir}(\alpha), \quad z_n \sim \mathrm{Cat}(\pi), \quad
+        x_{nd} \mid z_n \sim \begin{cases}
+            N(\mu_{z_n d}, 1/\tau_{z_n d}) & \text{of a number} \\
+            \mathrm{Cat}(p^{(d)}_{z_n}) & \text{of a category} \\
+            \mathrm{Poi}(\lambda_{z_n d}) & \text{of a count}
+        \end{cases}
+
+    Stated by :func:`caviar.models.mixed_mixture`, section 1 of ``docs/mathematics.md``. Rows may lack entries of any
+    kind; these are integrated out.
+
+    Parameters
+    ----------
+    n_components
+        K.
+    kinds
+        What the columns are: ``"number"``, ``"category"`` or ``"count"`` for each, or a mapping from names, or places,
+        of some of them. A column of which nothing is said is one of numbers if all its entries are, and else (texts,
+        True and False) one of categories.
+    weight_concentration_prior
+        :math:`\alpha`, a number or shape (K,); 1/K by default.
+    number_prior
+        :math:`m, \kappa, s, r` of the prior :math:`\tau \sim \mathrm{Gamma}(s, r)`,
+        :math:`\mu \mid \tau \sim N(m, 1 / (\kappa \tau))` of all columns of numbers; or name of a column -> its own. By
+        default, and for columns that are not named, those of the data: with D such columns, of mean :math:`\bar x` and
+        standard deviation u, they are :math:`\bar x`, 1, D/2 and :math:`u^2/2`.
+    category_prior
+        Concentration of the Dirichlet of each column of categories.
+    count_prior
+        Shape and rate of the Gamma of all columns of counts; or name of a column -> its own. By default 1, and the
+        inverse of the mean of the column.
+    {tol}
+    {max_iter}
+    {n_init}
+    {random_state}
+    {n_jobs}
+    {executor}
+    {verbose}
+
+    Attributes
+    ----------
+    weights_
+        Expected weights, shape (K,).
+    kinds_
+        The kind of each column, a tuple.
+    categories_
+        Name of each column of categories -> its values, in their order. A column without a name is x0, x1, ...
+    elbo_, lower_bound_
+        Lower bound of the log evidence in nats, every constant included.
+    elbo_trace_
+        The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
+    n_iter_, converged_
+        Iterations of the kept start, and whether the bound settled.
+    posterior_
+        The :class:`caviar.Posterior`. The parameters of a column ``a`` are ``a_theta`` (numbers), ``a_probabilities``
+        (categories) or ``a_rate`` (counts).
+    n_components_, n_features_in_, feature_names_in_
+        K; number of columns; their names if ``X`` had any.
+
+    Notes
+    -----
+    ``X`` may be a table of pandas, Polars or Arrow, an array, lists of rows, or a table of this library, such as
+    :func:`caviar.datasets.load_penguins` gives. Of tables that are read in blocks the columns must hold numbers.
+
+    A value of a column of categories that the fit has not seen counts as missing, with a warning: the model gives it no
+    probability. :func:`caviar.report.component_table` gives components with intervals.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> penguins = cv.datasets.load_penguins()
+    >>> mixture = cv.MixedMixture(3, random_state=0).fit(penguins)
+    >>> mixture.categories_["species"]
+    ('Adelie', 'Chinstrap', 'Gentoo')
+    >>> rows = [["short", 12.0], ["short", 13.1], ["long", 45.0], ["long", None], [None, 12.5]]
+    >>> short = cv.MixedMixture(2, random_state=0).fit(rows).predict(rows) == 0
+    >>> bool(short[0] == short[1] == short[4] != short[3])
+    True
+    """
+
+    _kind_in_words = "Bayesian mixture of mixed columns"
+    categories_: Any = Fitted("Fit again")
+    kinds_: Any = Fitted("Fit again: kinds= says what the columns are")
+    n_components_: Any = Fitted()
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kinds: Mapping[Any, str] | Sequence[str] | None = None,
+        weight_concentration_prior: ArrayLike | None = None,
+        number_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None,
+        category_prior: float = 1.0,
+        count_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        n_init: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        executor: Any = None,
+        verbose: bool | int | Callable[..., None] = False,
+    ) -> None:
+        self.n_components = n_components
+        self.kinds = kinds
+        self.weight_concentration_prior = weight_concentration_prior
+        self.number_prior = number_prior
+        self.category_prior = category_prior
+        self.count_prior = count_prior
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.executor = executor
+        self.verbose = verbose
+
+    @classmethod
+    def from_posterior(cls, posterior: Posterior) -> Self:
+        """Return the estimator of which this would be the posterior, as if it had been fitted.
+
+        Parameters
+        ----------
+        posterior
+            Of a model of :func:`caviar.models.mixed_mixture`, of which everything was learnt.
+
+        Raises
+        ------
+        ParameterError
+            If it is that of another model, or its parameters are points or known in part.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> model = cv.models.mixed_mixture(2, numbers=["size"], n_categories={"colour": 2})
+        >>> posterior = model.fit({"size": [0.1, 0.2, 5.1, 5.2], "colour": [0, 0, 1, 1]}, seed=0)
+        >>> cv.MixedMixture.from_posterior(posterior).kinds_
+        ('number', 'category')
+        """
+        columns = _columns_of(posterior)
+        mixture = cls(np.size(posterior["weights"].mean))
+        mixture.n_features_in_ = len(columns.names)
+        mixture.feature_names_in_ = np.array(columns.names, dtype=object)
+        mixture._keep_columns(columns)
+        mixture._generator = as_generator(0).spawn(1)[0]
+        mixture._keep(posterior)
+        return mixture
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that columns may be categories."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns(self._names(), self.kinds_, self.categories_)
+
+    def _names(self) -> tuple[str, ...]:
+        """Return the names that the columns have in the model."""
+        names = getattr(self, "feature_names_in_", None)
+        return tuple(f"x{j}" for j in range(self.n_features_in_)) if names is None else tuple(map(str, names))
+
+    def _keep_columns(self, columns: Columns) -> None:
+        keep(self, kinds_=columns.kinds, categories_=dict(columns.categories))
+
+    def _validated(self, X: Any, *, reset: bool) -> AnyArray:
+        table = self._table(X, reset=reset)
+        if reset:
+            self._keep_columns(Columns.of(table, self._names(), self.kinds))
+        return self._columns.numbers(table)
+
+    def _table(self, X: Any, *, reset: bool) -> RawTable:
+        """Return a table as it came, after its names and its number of columns were checked, or are remembered."""
+        refuse_equal_names(X)
+        if is_coded(X):
+            self._check_names(X.columns, reset=reset)
+            places = {X.columns.index(name): values for name, values in X.categories.items()}
+            return RawTable(X.values, places)
+        names = X.column_names if type(X).__module__.startswith("pyarrow") else None
+        X = as_objects(on_host(X))
+        rows = None if isinstance(X, np.ndarray) and X.dtype.kind not in "iuf" else lazy_rows(X)
+        if rows is not None and rows.ndim == 2:
+            return RawTable(checked_rows(self, X, rows, reset=reset), {})
+        if names is not None:
+            self._check_names(names, reset=reset)
+            return RawTable(X, {})
+        with np.errstate(invalid="ignore"):
+            return RawTable(
+                quiet(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")), {}
+            )
+
+    def _check_names(self, names: Sequence[str], *, reset: bool) -> None:
+        """Remember the names of the columns, or check that they are those of the fit.
+
+        Raises
+        ------
+        DataError
+            If they are others.
+        """
+        if reset:
+            self.feature_names_in_ = np.array(names, dtype=object)
+            self.n_features_in_ = len(names)
+        elif list(names) != list(self._names()):
+            raise DataError(
+                f"the columns must be those of the fit, {listed(self._names())}; got {listed(names)}"
+            )
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        require_number("category_prior", self.category_prior, above=0)
+
+    def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
+        columns = self._columns
+        _refuse_taken_names(columns)
+        alpha = self.weight_concentration_prior
+        shape = (self.n_components,)
+        alpha = 1 / self.n_components if alpha is None else alpha
+        return Statement(
+            mixed_mixture(
+                self.n_components,
+                numbers=[columns.names[j] for j in columns.of_kind(NUMBER)],
+                n_categories={name: len(values) for name, values in columns.categories.items()},
+                counts=[columns.names[j] for j in columns.of_kind(COUNT)],
+                concentration=as_broadcast(
+                    "weight_concentration_prior", alpha, shape, "one a component", above=0
+                ),
+                number_prior=self._number_priors(rows, columns),
+                answer_concentration=float(self.category_prior),
+                count_prior=self._count_priors(rows, columns),
+            )
+        )
+
+    def _number_priors(self, rows: RowsToFit, columns: Columns) -> Any:
+        """Return the prior of each column of numbers, in the units of the data where the user gave none."""
+        given = _by_name(
+            "number_prior", self.number_prior, columns, NUMBER, "mean, mean_precision, shape, rate"
+        )
+        place = columns.of_kind(NUMBER)
+        open_columns = [j for j in place if columns.names[j] not in given]
+        if open_columns:
+            scale = scale_of(rows.X[:, open_columns], rows.weights, correlated=False)
+            for j, mean, unit in zip(open_columns, scale.mean.tolist(), scale.unit.tolist(), strict=True):
+                given[columns.names[j]] = (mean, 1.0, len(place) / 2, unit**2 / 2)
+        return given
+
+    def _count_priors(self, rows: RowsToFit, columns: Columns) -> Any:
+        """Return the prior of each column of counts, which expects the mean of the data where the user gave none."""
+        given = _by_name("count_prior", self.count_prior, columns, COUNT, "shape, rate")
+        open_columns = [j for j in columns.of_kind(COUNT) if columns.names[j] not in given]
+        if open_columns:
+            means = scale_of(rows.X[:, open_columns], rows.weights, correlated=False).mean
+            for j, mean in zip(open_columns, means.tolist(), strict=True):
+                given[columns.names[j]] = (1.0, 1 / mean if mean > 0 else 1.0)
+        return given
+
+    def _data(self, rows: RowsToFit) -> dict[str, Any]:
+        return {name: rows.X[:, j] for j, name in enumerate(self._names())}
+
+    def _read(self, posterior: Posterior) -> Any:
+        weights = posterior["weights"].mean
+        keep(self, weights_=weights, n_components_=len(weights))
+        return _RowDensity(posterior, self._columns)
+
+    def _keep(self, posterior: Posterior) -> None:
+        super()._keep(posterior)
+        summary = posterior.data_summary
+        if summary:
+            named = {
+                name: {**own, "categories": list(map(str, self.categories_[name]))}
+                if name in self.categories_
+                else own
+                for name, own in summary["arrays"].items()
+            }
+            posterior.data_summary = {**summary, "arrays": named}
+
+    def _width(self) -> int:
+        return len(self.kinds_)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        found, own = _columns_of(self.posterior_), self._columns
+        sizes = {
+            name: np.shape(self.posterior_[f"{name}_{_PARAMETERS[CATEGORY]}"].mean)[-1]
+            for name in found.categories
+        }
+        if set(zip(found.names, found.kinds, strict=True)) != set(zip(own.names, own.kinds, strict=True)):
+            raise ValueError("columns that are not those of its posterior")
+        if sizes != {name: len(set(values)) for name, values in own.categories.items()}:
+            raise ValueError("categories that are not those of its posterior")
+
+    def _parameter_as_plain(self, name: str, value: Any) -> Any:
+        # places of columns are no keys of JSON
+        return (
+            kinds_by_name(value, self._names())
+            if name == "kinds" and value
+            else super()._parameter_as_plain(name, value)
+        )
+
+    def _attribute_as_plain(self, name: str, value: Any) -> Any:
+        if name == "categories_":
+            return {column: list(values) for column, values in value.items()}
+        return list(value) if name == "kinds_" else value
+
+    def _attribute_of_plain(self, name: str, value: Any) -> Any:
+        if name == "categories_":
+            return {str(column): tuple(map(_plain_value, values)) for column, values in value.items()}
+        return tuple(map(str, value)) if name == "kinds_" else value
+
+    def _responsibilities_of(self, rows: RowsToFit) -> Array:
+        return self.posterior_.local(_above_a_whole_row(rows.X, self._names()))["z"].probabilities[:-1]
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[AnyArray, AnyArray]:
+        """Return independent new rows, (n, D), and the components that they come from, (n,).
+
+        Parameters
+        ----------
+        n_samples
+            How many.
+        random_state
+            Whole number, Generator or RandomState: the same number gives the same rows. By default the draws go on
+            where the last call ended.
+
+        Returns
+        -------
+        rows, components
+            Rows with the values of categories in their columns: numbers if there are no such columns, else objects.
+        """
+        rows, labels = super().sample(n_samples, random_state)
+        return self._columns.words(rows), labels
+
+    def predict_columns(self, X: Any, targets: Any) -> dict[str, Prediction]:
+        """Return what the other columns of each row say of some columns.
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`, whose entries in the target columns are ignored.
+        targets
+            A column or several, by name or place.
+
+        Returns
+        -------
+        dict
+            Name of a column -> :class:`caviar.Prediction`: mean and standard deviation; of a category the
+            probabilities of ``categories_``.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> rows = [["short", 12.0], ["short", 13.1], ["long", 45.0], ["long", 47.0]] * 10
+        >>> mixture = cv.MixedMixture(2, random_state=0).fit(rows)
+        >>> mixture.predict_columns([["long", None]], 1)["x1"].mean > 40
+        array([ True])
+        """
+        check_is_fitted(self)
+        rows, names = in_memory(self._validated(X, reset=False)), self._names()
+        wanted = [targets] if isinstance(targets, str | int) else list(targets)
+        wanted = [names[target] if isinstance(target, int) else target for target in wanted]
+        for name in wanted:
+            if name not in names:
+                raise ParameterError(f"targets has the column {name!r}; the columns are {', '.join(names)}")
+        data = _above_a_whole_row(rows, names)
+        told = self.posterior_.predict({name: data[name] for name in names if name not in wanted})
+        # where nothing is left of the rows there is one prediction for them all
+        return {name: _for_rows(told[name], len(rows)) for name in wanted}
+
+    def _components(self, level: float) -> list[Component]:
+        columns, posterior = self._columns, self.posterior_
+        weights = _estimates(marginals(posterior["weights"], level)[0])
+        by_column = [self._figures(j, level) for j in range(len(columns.names))]
+        return [
+            Component(
+                label=k,
+                weight=weights[k],
+                mean=tuple(own[k][0] for own in by_column),
+                standard_deviation=tuple(own[k][1] for own in by_column),
+                probabilities=tuple(own[k][2] for own in by_column),
+            )
+            for k in range(self.n_components_)
+        ]
+
+    def _figures(self, column: int, level: float) -> list[tuple[Any, Any, Any]]:
+        """Return mean, standard deviation and probabilities of a column in each component; None for what it lacks."""
+        columns = self._columns
+        name, kind = columns.names[column], columns.kinds[column]
+        factor = self.posterior_[f"{name}_{_PARAMETERS[kind]}"]
+        part = marginals(factor, level)[0]
+        if kind == CATEGORY:
+            values = list(map(str, columns.categories[name]))
+            return [(None, None, dict(zip(values, own, strict=True))) for own in _estimates(part)]
+        spread = np.sqrt(factor.rate / factor.shape if kind == NUMBER else factor.mean)
+        return [(mean, sd, None) for mean, sd in zip(_estimates(part), spread.tolist(), strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _RowDensity:
+    """The density of a new row: of each component a product over the columns."""
+
+    posterior: Posterior
+    columns: Columns
+
+    def log_density(self, rows: AnyArray) -> Array:
+        """Return the log density of what was observed of each row, (N,)."""
+        return self.posterior.log_predictive(_above_a_whole_row(rows, self.columns.names))[:-1]
+
+    def sample(self, n_samples: int, generator: np.random.Generator) -> tuple[Array, AnyArray]:
+        """Return rows as numbers, (n, D), and their components: for each row parameters are drawn anew."""
+        weights = self.posterior["weights"].mean
+        labels = generator.choice(len(weights), n_samples, p=weights)
+        drawn = [
+            _DRAWS[kind](self.posterior[f"{name}_{_PARAMETERS[kind]}"], labels, generator)
+            for name, kind in zip(self.columns.names, self.columns.kinds, strict=True)
+        ]
+        return np.column_stack(drawn), labels
+
+
+def _draw_numbers(factor: Any, labels: AnyArray, generator: np.random.Generator) -> Array:
+    precision = generator.gamma(factor.shape[labels]) / factor.rate[labels]
+    mean = generator.normal(factor.mean[labels], 1 / np.sqrt(factor.mean_precision[labels] * precision))
+    return generator.normal(mean, 1 / np.sqrt(precision))
+
+
+def _draw_categories(factor: Any, labels: AnyArray, generator: np.random.Generator) -> Array:
+    bounds = np.cumsum(factor.mean, axis=1)[labels][:, :-1]
+    return (generator.random(len(labels))[:, np.newaxis] > bounds).sum(axis=1).astype(np.float64)
+
+
+def _draw_counts(factor: Any, labels: AnyArray, generator: np.random.Generator) -> Array:
+    return generator.poisson(generator.gamma(factor.shape[labels]) / factor.rate[labels]).astype(np.float64)
+
+
+_DRAWS = {NUMBER: _draw_numbers, CATEGORY: _draw_categories, COUNT: _draw_counts}
+
+
+def _estimates(part: Any) -> Any:
+    """Return means with their intervals, in lists as deep as the array of means."""
+    ends = [part.mean if end is None else end for end in (part.mean, part.lower, part.upper)]
+    if np.ndim(part.mean) == 2:
+        return [
+            [Estimate(*map(float, own)) for own in zip(*rows, strict=True)]
+            for rows in zip(*ends, strict=True)
+        ]
+    return [Estimate(*map(float, own)) for own in zip(*ends, strict=True)]
+
+
+def _above_a_whole_row(rows: AnyArray, names: Sequence[str]) -> dict[str, Array]:
+    """Return columns by name, with a row of zeros below: a column without any value would be refused."""
+    return {name: np.append(rows[:, j], 0.0) for j, name in enumerate(names)}
+
+
+def _for_rows(told: Prediction, n_rows: int) -> Prediction:
+    if len(told.mean) == n_rows + 1:
+        return Prediction(told.mean[:-1], told.standard_deviation[:-1])
+    return Prediction(*(np.repeat(own, n_rows, axis=0) for own in (told.mean, told.standard_deviation)))
+
+
+def _plain_value(value: Any) -> Any:
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"a category {value!r:.40}")
+    return value
+
+
+def _by_name(argument: str, given: Any, columns: Columns, kind: str, meaning: str) -> dict[str, Any]:
+    """Return the priors that the user gave, by the names of columns of a kind.
+
+    Raises
+    ------
+    ParameterError
+        If one is no such row of numbers, or of a column that is not there, or of another kind.
+    """
+    names = [columns.names[j] for j in columns.of_kind(kind)]
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        given = dict.fromkeys(names, given)
+    size, found = len(meaning.split(", ")), {}
+    for name, prior in given.items():
+        if name not in names:
+            raise ParameterError(f"{argument} has the column {name!r}, which is none of the {kind}s: {names}")
+        try:
+            found[name] = tuple(float(number) for number in prior)
+        except TypeError:
+            found[name] = ()
+        if len(found[name]) != size:
+            raise ParameterError(
+                f"{argument} must be {size} numbers, {meaning}; column {name!r} has {prior!r}"
+            )
+    return found
+
+
+def _refuse_taken_names(columns: Columns) -> None:
+    """Refuse columns whose names the model needs."""
+    taken = {"z", "weights"} | {
+        f"{name}_{_PARAMETERS[kind]}" for name, kind in zip(columns.names, columns.kinds, strict=True)
+    }
+    for name in columns.names:
+        if name in taken:
+            raise DataError(f"column {name!r} has the name of a variable of the model; give it another")
+
+
+def _columns_of(posterior: Posterior) -> Columns:
+    """Return the columns that a posterior of a mixed mixture was fitted to.
+
+    Raises
+    ------
+    ParameterError
+        If it is that of another model.
+    """
+    variables, leaves = posterior.model.variables, posterior.model.leaves
+    kinds = {leaf.name: _LEAVES.get(type(leaf).__name__, "") for leaf in leaves}
+    parameters = [f"{name}_{_PARAMETERS.get(kind)}" for name, kind in kinds.items()]
+    is_mixed = (
+        all(kinds.values())
+        and sorted(variables) == sorted(["weights", "z", *kinds, *parameters])
+        and sorted(posterior) == sorted(["weights", *parameters])
+        # points, and what was given in part, have no intervals
+        and all(type(posterior[name]).__name__ == type(variables[name]).__name__ for name in posterior)
+    )
+    if is_mixed:
+        like = mixed_mixture(
+            np.size(posterior["weights"].mean),
+            numbers=[name for name, kind in kinds.items() if kind == NUMBER],
+            n_categories={name: 2 for name, kind in kinds.items() if kind == CATEGORY},
+            counts=[name for name, kind in kinds.items() if kind == COUNT],
+        )
+        described = [
+            {name: own.describe() for name, own in model.variables.items()}
+            for model in (posterior.model, like)
+        ]
+        is_mixed = described[0] == described[1]
+    if not is_mixed:
+        raise ParameterError(
+            f"expected the posterior of a model of caviar.models.mixed_mixture, of which everything was learnt; got "
+            f"one of {posterior.model}"
+        )
+    arrays = (posterior.data_summary or {}).get("arrays", {})
+    # in the order of the data, where that is known
+    kinds = {name: kinds[name] for name in (*(name for name in arrays if name in kinds), *kinds)}
+    categories = {}
+    for name in (name for name, kind in kinds.items() if kind == CATEGORY):
+        places = range(posterior[f"{name}_{_PARAMETERS[CATEGORY]}"].mean.shape[-1])
+        categories[name] = tuple(arrays.get(name, {}).get("categories", places))
+    return Columns(tuple(kinds), tuple(kinds.values()), categories)

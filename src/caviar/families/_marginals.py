@@ -1,0 +1,49 @@
+"""Marginal distributions of the entries of a value, in figures for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scipy.special import betaincinv, ndtri, stdtrit
+
+from caviar._typing import Array
+
+__all__ = ["Ends", "Marginals", "beta_marginals", "normal_marginals", "student_marginals"]
+
+Ends: TypeAlias = tuple[float, float]
+"""Probabilities below the two ends of an interval."""
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Figures of every entry of a part of a value, each of shape (plates..., event...).
+
+    What is shared along a tied plate, the last, lacks it. Points have a mean only; an end is NaN for an entry without a
+    closed form.
+    """
+
+    mean: Array
+    sd: Array | None = None
+    lower: Array | None = None
+    upper: Array | None = None
+    part: str = ""
+    is_shared: bool = False
+
+
+def normal_marginals(mean: Array, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of Normals."""
+    lower, upper = (mean + sd * ndtri(end) for end in ends)
+    return Marginals(mean, sd, lower, upper)
+
+
+def student_marginals(mean: Array, scale: Array, df: Array, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of locations of joint families, whose distributions are Student-t."""
+    lower, upper = (mean + scale * stdtrit(df, end) for end in ends)
+    return Marginals(mean, sd, lower, upper, ".mean")
+
+
+def beta_marginals(a: Array, b: Array, mean: Array, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of Betas."""
+    lower, upper = (betaincinv(a, b, end) for end in ends)
+    return Marginals(mean, sd, lower, upper)

@@ -1,0 +1,162 @@
+"""A mixture of Gaussians, and rows: what its page is about."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...._errors import ParameterError
+from ...._typing import AnyArray
+from ....estimators._components import column_names, telling_columns
+from ....estimators._uncertainty import mean_marginal
+from ..quality import quality_of, remembered_quality
+from ..shared import Progress, Quality, Reproduce, Trust
+from ..subject import Subject
+from .components import Components
+from .findings import findings_of
+from .held_out import HeldOut, held_out_of
+from .judged import JudgedRows, judge
+from .outliers import Outliers, outliers_of
+from .views import Plots, components_in_use
+
+__all__ = ["MixtureSubject"]
+
+_TERMS = {
+    "x": "how well the rows are explained, given their components",
+    "z": "what assigning rows to components costs",
+    "weights": "how far the weights have moved from their prior",
+    "theta": "how far means and covariances have moved from their prior",
+    "mean_precision": "how far the spread of the means has moved from its prior",
+    "scale": "how far the typical covariance has moved from its prior",
+    "mean": "how far the means have moved from their prior",
+    "precision": "how far the covariances have moved from their prior",
+}
+_MOST_TABLE_COLUMNS = 24
+
+
+class MixtureSubject(Subject):
+    """A fitted mixture of Gaussians.
+
+    Parameters
+    ----------
+    estimator
+        The mixture.
+    data
+        Rows, shape (N, D), as the methods of the estimator take them; None for none.
+    source
+        What the data are called.
+
+    Raises
+    ------
+    ParameterError
+        If there are data for a mixture of rows with errors.
+    """
+
+    sections = (Trust(), Components(), Plots(), Outliers(), Quality(), Progress(), Reproduce())
+
+    def __init__(self, estimator: Any, data: Any, source: str | None) -> None:
+        if data is not None and "true" in estimator.posterior_.model.variables:
+            raise ParameterError(
+                "the mixture was fitted to rows with errors, which a report does not take: leave the data out"
+            )
+        self.estimator, self.posterior, self.source = estimator, estimator.posterior_, source
+        self.about = dict(getattr(estimator, "about_", {}))
+        self.rows = None if data is None else estimator._validated(data, reset=False)
+        self.data = None if self.rows is None else {"x": estimator._values(self.rows)}
+
+    @cached_property
+    def judged(self) -> JudgedRows | None:
+        """What the mixture says of the rows."""
+        return None if self.rows is None else judge(self.estimator, self.rows)
+
+    @cached_property
+    def held_out(self) -> HeldOut | str:
+        """What fits without them say of the rows; or why there is nothing."""
+        return "there are no data" if self.seen is None else held_out_of(self.estimator, self.rows, self.seen)
+
+    @cached_property
+    def used(self) -> list[int]:
+        """The components with rows."""
+        kept = self.about.get("rows")
+        n_rows = kept if isinstance(kept, int) else None if self.judged is None else len(self.judged.labels)
+        return components_in_use(np.asarray(self.estimator.weights_), n_rows)
+
+    @cached_property
+    def told(self) -> list[int]:
+        """The columns of the tables: those in which the components differ most."""
+        return telling_columns(self.estimator, _MOST_TABLE_COLUMNS)
+
+    @cached_property
+    def outliers(self) -> list[dict[str, Any]]:
+        """The rows that are least expected, the most extreme first."""
+        return [] if self.judged is None else outliers_of(self.judged, self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return column_names(self.estimator)
+
+    def rows_at(self, numbers: AnyArray) -> AnyArray:
+        """Return some rows; rows that are not in memory are read where they lie."""
+        rows: Any = self.rows
+        if isinstance(rows, np.ndarray):
+            return np.asarray(rows[numbers], dtype=np.float64)
+        return np.concatenate([np.asarray(rows[int(n) : int(n) + 1], dtype=np.float64) for n in numbers])
+
+    def findings(self) -> list[dict[str, str]]:
+        return findings_of(self.fit, self.judged, self.seen, self.held_out)
+
+    def quality(self) -> list[dict[str, Any]]:
+        summary = self.about.get("column_summary") or {}
+        return (
+            remembered_quality(summary) if self.rows is None else quality_of(self.rows, self.names, summary)
+        )
+
+    def words(self) -> dict[str, str]:
+        return _TERMS
+
+    @property
+    def offset(self) -> float:
+        return self.estimator.elbo_ - self.posterior.elbo
+
+    def own_facts(self) -> dict[str, Any]:
+        estimator = self.estimator
+        is_point = mean_marginal(estimator) is None
+        is_repeated = self.about.get("command") or "random_state" in repr(estimator)
+        return {
+            "elbo": float(estimator.elbo_),
+            "kind": estimator._kind_in_words,
+            "class": type(estimator).__name__,
+            "objective": estimator._objective_in_words,
+            "is_point": is_point,
+            "interval_remark": "" if is_point else self.posterior.interval_remark,
+            "n_components": len(estimator.weights_),
+            "used": self.used,
+            "covariance_type": getattr(estimator, "covariance_type", None),
+            "columns": list(self.names),
+            "max_iter": int(estimator.max_iter),
+            "say_iterations": "--max-iter (max_iter=)",
+            "say_starts": "--restarts 10 (n_init=10)",
+            "rows": self.about.get("rows"),
+            "seed": self.about.get("seed"),
+            "call": f"import caviar as cv\ncv.{estimator!r}.fit(X)",
+            "remarks": []
+            if is_repeated
+            else ["No random_state was given: another run may begin, and end, elsewhere."],
+            "missing_entries": self.about.get("missing_entries"),
+        }
+
+    def heading(self) -> list[tuple[str, str]]:
+        fit = self.fit
+        in_use = f"{len(fit['used'])} in use of " if len(fit["used"]) < fit["n_components"] else ""
+        nameless = "the result of a query" if fit["query"] else "rows without a name"
+        covariances = [("Covariances", str(fit["covariance_type"]))] if fit["covariance_type"] else []
+        return [
+            ("Fitted to", str(fit["source"] or nameless)),
+            ("Rows", "not recorded" if fit["rows"] is None else f"{fit['rows']:,}"),
+            ("Columns", f"{len(fit['columns']):,}"),
+            ("Components", f"{in_use}{fit['n_components']}"),
+            *covariances,
+        ]

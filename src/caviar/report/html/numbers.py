@@ -1,0 +1,43 @@
+"""Numbers as readers like them."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["number", "percent"]
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number for readers; a dash for none.
+
+    Examples
+    --------
+    >>> number(-1178.46731), number(1234567.0), number(0.00001234), number(None)
+    ('−1,178', '1,234,567', '1.234e−05', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < 9:
+        text = f"{value:,.{max(0, digits - 1 - size)}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    else:
+        text = f"{value:.{digits - 1}e}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.3561), percent(0.0), percent(0.00004)
+    ('35.6%', '0%', '<0.1%')
+    """
+    if share is None or not math.isfinite(share):
+        return "–"
+    if 0 < share < 0.001:
+        return "<0.1%"
+    return f"{100 * share:.1f}".removesuffix(".0") + "%"

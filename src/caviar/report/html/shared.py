@@ -1,0 +1,52 @@
+"""The sections that every page has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .findings import verdict_of
+from .section import Page, Section
+from .subject import Subject
+from .versions import versions
+
+__all__ = ["Progress", "Quality", "Reproduce", "Trust"]
+
+
+class Trust(Section):
+    """Whether the fit is to be trusted, and why."""
+
+    name, link, template = "trust", "Trust", "trust.html"
+
+    def gather(self, subject: Subject) -> dict[str, Any]:
+        findings = subject.findings()
+        return {"verdict": verdict_of(findings), "findings": findings}
+
+
+class Quality(Section):
+    """The figures of each column, and what should be known of it."""
+
+    name, link, template = "quality", "Data quality", "quality.html"
+
+    def gather(self, subject: Subject) -> dict[str, Any]:
+        return {"quality": subject.quality()}
+
+
+class Progress(Section):
+    """How the objective rose, where the starts ended, and what it is the sum of."""
+
+    name, link, template, scripts = "progress", "Convergence", "progress.html", ("trace.js",)
+
+    def gather(self, subject: Subject) -> dict[str, Any]:
+        return {}
+
+    def figures(self, page: Page) -> dict[str, Any]:
+        return {"trace": page["fit"]["trace"], "name": page["fit"]["objective"]}
+
+
+class Reproduce(Section):
+    """The command, or the call, that gives the same fit, and the versions it took."""
+
+    name, link, template = "reproduce", "Reproduce", "reproduce.html"
+
+    def gather(self, subject: Subject) -> dict[str, Any]:
+        return {"versions": versions()}

@@ -1,0 +1,85 @@
+"""What a page is about: something that was fitted, and data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from ...posterior.posterior import Posterior
+from .numbers import number
+from .objective import objective_facts
+from .section import Section
+from .seen import Seen, seen_of
+from .versions import known_versions
+
+__all__ = ["Subject"]
+
+
+class Subject(ABC):
+    """What a page is about; what several sections show of it is computed once."""
+
+    sections: ClassVar[tuple[Section, ...]]
+    """Of the page, in their order."""
+    posterior: Posterior
+    about: Mapping[str, Any]
+    """What was kept with the fit: source, command, versions, ..."""
+    source: str | None
+    """What the data are called."""
+    data: Mapping[str, Any] | None
+    """The data as the posterior takes them; None for none."""
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there are data."""
+        return self.data is not None
+
+    @cached_property
+    def seen(self) -> Seen | None:
+        """What the fit has seen of the data; None without data."""
+        return None if self.data is None else seen_of(self.posterior, self.data)
+
+    @abstractmethod
+    def findings(self) -> list[dict[str, str]]:
+        """Return what speaks for and against the fit."""
+
+    @abstractmethod
+    def quality(self) -> list[dict[str, Any]]:
+        """Return figures and remarks for each column of the data."""
+
+    @abstractmethod
+    def own_facts(self) -> dict[str, Any]:
+        """Return what is to be told of the fit that each kind of fit tells in its own way."""
+
+    @abstractmethod
+    def heading(self) -> list[tuple[str, str]]:
+        """Return the figures at the head of the page, before the objective."""
+
+    def words(self) -> dict[str, str]:
+        """Return what each part of the objective says, by its name."""
+        return {}
+
+    @property
+    def offset(self) -> float:
+        """What the objective is above that of the posterior, in nats."""
+        return 0.0
+
+    @cached_property
+    def fit(self) -> dict[str, Any]:
+        """What the fit says of itself, as plain values."""
+        about = self.about
+        return {
+            **objective_facts(self.posterior, self.words(), offset=self.offset),
+            "source": about.get("source"),
+            "query": about.get("query"),
+            "command": about.get("command"),
+            "fitted_with": dict(about.get("versions") or known_versions(self.posterior)),
+            "interval_remark": self.posterior.interval_remark,
+            **self.own_facts(),
+        }
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The figures at the head of the page."""
+        return [*self.heading(), (f"{self.fit['objective']}, nats", number(self.fit["elbo"], 7))]

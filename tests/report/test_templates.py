@@ -1,0 +1,57 @@
+"""Templates escape what they are given, and say nothing that a section did not gather."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+import caviar as cv
+from caviar.report.html.mixture import MixtureSubject
+from caviar.report.html.section import rendered
+from caviar.report.html.stated import StatedSubject
+
+TEMPLATES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (files("caviar.report.html") / "templates").iterdir()
+    if path.name.endswith(".html")
+}
+SECTIONS = {section.template: section for own in (MixtureSubject, StatedSubject) for section in own.sections}
+
+
+def test_only_what_the_page_makes_itself_is_not_escaped():
+    unescaped = {
+        name: re.findall(r"(\w+) \| safe", text) for name, text in TEMPLATES.items() if "safe" in text
+    }
+    assert unescaped == {"page.html": ["policy", "style", "figures", "script"]}
+    assert not any("autoescape" in text for text in TEMPLATES.values())
+
+
+def test_every_template_is_that_of_a_section():
+    assert set(TEMPLATES) == {*SECTIONS, "page.html", "macros.html"}
+    for template, section in SECTIONS.items():
+        assert f'm.section("{section.name}"' in TEMPLATES[template]
+
+
+def test_a_finding_with_markup_is_text():
+    findings = [{"level": "good", "title": "<b>", "text": "a & b"}]
+    found = rendered("trust.html", findings=findings, verdict={"level": "good", "sentence": "<i>"})
+    assert "&lt;b&gt;" in found
+    assert "a &amp; b" in found
+    assert "<i>" not in found
+
+
+def test_what_no_section_gathered_is_an_error():
+    with pytest.raises(Exception, match="'findings' is undefined"):
+        rendered("trust.html", verdict={"level": "good", "sentence": ""})
+
+
+def test_mixed_columns_have_the_page_of_a_posterior():
+    penguins = cv.datasets.load_penguins()
+    mixture = cv.MixedMixture(2, random_state=0, max_iter=5, tol=1.0).fit(penguins)
+    page = cv.report.gather(mixture, penguins)
+    assert page["fit"]["kind"] == "Bayesian mixture of mixed columns"
+    assert page["fit"]["call"].endswith("cv.MixedMixture(max_iter=5, random_state=0, tol=1.0).fit(X)")
+    places = [entry["at"] for entry in page["entries"] if entry["variable"] == "sex_probabilities"]
+    assert places == ["component 0, female", "component 0, male", "component 1, female", "component 1, male"]
+    assert [column["name"] for column in page["quality"]] == list(penguins.columns)
+    assert "Bayesian mixture of mixed columns" in cv.report.page_of(mixture)
