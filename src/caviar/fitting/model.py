@@ -453,8 +453,9 @@ class Model:
 
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
-            start = chance_start if settings.restart else data_start
-            return start(problem, _sample(passes), passes, rng)
+            if settings.restart:
+                return chance_start(problem, _sample(passes), passes, rng, settings.restart)
+            return data_start(problem, _sample(passes), passes, rng)
 
         by_steps = schedule if isinstance(schedule, Stochastic) else None
         if isinstance(moment, Walk) and by_steps is not None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Variable
+from ....language import Bernoulli, Categorical, Variable
 from ...ascent.problem import Problem
 from ...local.statistics import LocalState
 from ...rows.row_map import Passes
@@ -101,6 +101,15 @@ class Basis:
             and len(self.clouds(gate)) == 1
             and not is_added(self.problem.bound, gate.variable)
             for gate in self.gates
+        )
+
+    @cached_property
+    def is_of_answers(self) -> bool:
+        """Whether an ordinary mixture is one of answers alone: their clusters say less than those of numbers."""
+        return self.is_plain and all(
+            isinstance(leaf, Bernoulli | Categorical)
+            for gate in self.gates
+            for leaf in leaves_below(self.problem.bound, gate.variable)
         )
 
     @cached_property
