@@ -18,6 +18,7 @@ from ...rows.subsample import Sample
 from ..components.differences import differs
 from ..components.gates import Gate
 from ..factors.draws import drawn
+from .hidden import hidden_cloud
 from .points import Cloud, clouds_of, is_added, leaves_below, weights_of
 
 __all__ = ["Basis", "Guess"]
@@ -56,7 +57,11 @@ class Basis:
 
     @cached_property
     def _clouds(self) -> dict[Gate, list[Cloud]]:
-        return {gate: clouds_of(self.problem, self.sample, gate) for gate in self.gates}
+        return {gate: clouds_of(self.problem, self.sample, gate) or self._hidden(gate) for gate in self.gates}
+
+    def _hidden(self, gate: Gate) -> list[Cloud]:
+        draws = self.draws if self.problem.factors else {}
+        return hidden_cloud(self.problem, gate, self.q, draws, self.sample, self.passes)
 
     def clouds(self, gate: Gate) -> list[Cloud]:
         """Return the points of a gate that may be clustered."""
