@@ -39,11 +39,14 @@ _MOST_ROWS = 300
 _DRAWS, _FEWEST = 60, 8
 """Begins at once, of coefficients of few rows or of stars, at most and at least."""
 
-_NUMBERS = 400_000
+_NUMBERS = 100_000
 """Residuals, over rows, combinations and columns, that all begins may have together."""
 
-_STARS = 1_000
-"""Times that means of clusters are drawn, of which the best go on."""
+_PIECES = 3
+"""Small clusters for each combination of labels, in the place of the rows of sums of one number for each label."""
+
+_STARS = 4_000
+"""Times that their means are drawn, of which the best go on."""
 
 _BEST = 12
 """Ends that are remembered, and of which _KEPT are guesses in the end."""
@@ -168,20 +171,37 @@ def _best(
     scaled = (values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0)
     combinations = np.array(list(product(*(range(gate.size) for gate in gates))))
     least = _Squares(addends, [gate.size for gate in gates], combinations)
-    few = _Rows(least.columns(some), scaled[some], weights[some])
-    n_at_once = int(np.clip(_NUMBERS / (few.values.size * len(combinations)), _FEWEST, _DRAWS))
-    draw = _from_stars if all(addend.is_constant for addend in addends) else _from_few_rows
-    found = _distinct(least.descended(few, draw(basis, least, few, n_at_once)))
-    n_vain = 0 if len(gates) > 1 else _PATIENCE
-    for _ in range(_RENEWALS):
-        if n_vain >= _PATIENCE:
-            break
-        best = found[0][0]
-        found = _distinct([*found, *least.descended(few, _renewed(basis, least, few, found, n_at_once))])
-        n_vain = 0 if found[0][0] < (1 - _BETTER) * best else n_vain + 1
+    rows = _Rows(least.columns(some), scaled[some], weights[some])
+    is_constant = all(addend.is_constant for addend in addends)
+    draw = _from_stars if is_constant else _from_few_rows
+    few = _means(rows, _PIECES * len(combinations), basis.rng) if is_constant else rows
+    found = _distinct(least.descended(few, draw(basis, least, few, _at_once(least, few))))
+    if len(gates) > 1:
+        found = _searched(basis, least, few, found, _PATIENCE)
+    if few is not rows:
+        found = _distinct(least.descended(rows, np.stack([coefficients for _, coefficients in found])))
+        found = _searched(basis, least, rows, found, 1)
     every = _Rows(least.columns(np.arange(len(values))), np.where(np.isnan(scaled), 0.0, scaled), weights)
     kept = np.stack([coefficients for _, coefficients in found[:_KEPT]])
     return [tuple(combinations[own].T) for own in least.nearest(every, kept)[1]]
+
+
+def _at_once(least: _Squares, rows: _Rows) -> int:
+    """Return the number of begins at once."""
+    return int(np.clip(_NUMBERS / (rows.values.size * len(least.combinations)), _FEWEST, _DRAWS))
+
+
+def _searched(basis: Basis, least: _Squares, rows: _Rows, found: Sequence[_End], patience: int) -> list[_End]:
+    """Return ends after parts of them have been found anew, until that leads nowhere so many times in turn."""
+    found, n_vain = list(found), 0
+    for _ in range(_RENEWALS):
+        best = found[0][0]
+        begun = _renewed(basis, least, rows, found, _at_once(least, rows))
+        found = _distinct([*found, *least.descended(rows, begun)])
+        n_vain = 0 if found[0][0] < (1 - _BETTER) * best else n_vain + 1
+        if n_vain >= patience:
+            break
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +211,18 @@ class _Rows:
     columns: Sequence[Array]
     values: Array
     weights: Array
+
+
+def _means(rows: _Rows, n_clusters: int, rng: np.random.Generator) -> _Rows:
+    """Return the means of small clusters in the place of rows whose columns are all alike."""
+    if len(rows.values) <= n_clusters:
+        return rows
+    labels = partition(rows.values, rows.weights, n_clusters, rng)
+    counts = np.bincount(labels, rows.weights)
+    kept = counts > 0
+    sums = np.stack([np.bincount(labels, rows.weights * column) for column in rows.values.T], axis=1)
+    columns = [own[: int(kept.sum())] for own in rows.columns]
+    return _Rows(columns, sums[kept] / counts[kept, None], counts[kept])
 
 
 _End: TypeAlias = tuple[float, Array]
@@ -216,26 +248,22 @@ def _from_few_rows(basis: Basis, least: _Squares, rows: _Rows, n_draws: int) -> 
 
 
 def _from_stars(basis: Basis, least: _Squares, rows: _Rows, n_draws: int) -> Array:
-    """Return coefficients of sums of one number for each label, that fit the means of small clusters best.
+    """Return coefficients of sums of one number for each label, that fit best.
 
-    One mean is taken for the first category of all labels, and one for each other category: what that adds.
+    One value is taken for the first category of all labels, and one for each other category: what that
+    adds.
     """
     rng, weights, values = basis.rng, rows.weights, rows.values
-    n_clusters = min(len(values), 2 * len(least.combinations))
-    labels = partition(values, weights, n_clusters, rng)
-    counts = np.bincount(labels, weights)
-    sums = np.stack([np.bincount(labels, weights * column) for column in values.T], axis=1)
-    means, counts = sums[counts > 0] / counts[counts > 0, None], counts[counts > 0]
     gates = range(least.combinations.shape[1])
     others = [(place, label) for place in gates for label in range(1, least.combinations[:, place].max() + 1)]
-    if len(means) <= len(others):
+    if len(values) <= len(others):
         return _from_few_rows(basis, least, rows, n_draws)
-    drawn = means[rng.random((_STARS, len(means))).argsort(axis=1)[:, : 1 + len(others)]]
+    drawn = values[rng.random((_STARS, len(values))).argsort(axis=1)[:, : 1 + len(others)]]
     centres = np.repeat(drawn[:, :1], len(least.combinations), axis=1)
     for number, (place, label) in enumerate(others):
         centres[:, least.combinations[:, place] == label] += drawn[:, 1 + number, None] - drawn[:, :1]
-    squares = np.square(means[None, :, None] - centres[:, None]).sum(axis=3).min(axis=2)
-    best = np.argsort(squares @ counts, kind="stable")[:n_draws]
+    squares = np.square(values[None, :, None] - centres[:, None]).sum(axis=3).min(axis=2)
+    best = np.argsort(squares @ weights, kind="stable")[:n_draws]
     nearest = np.square(values[:, None] - centres[best][:, None]).sum(axis=3).argmin(axis=2)
     return least.solved(rows, nearest, np.broadcast_to(weights, nearest.shape))
 
