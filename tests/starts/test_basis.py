@@ -7,7 +7,7 @@ import caviar as cv
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import Passes
 from caviar.engine.rows.subsample import sample_of
-from caviar.engine.starts.from_data import basis_of
+from caviar.engine.starts.candidates import basis_of
 from caviar.engine.starts.guesses.partitioned import in_fewer_clusters
 from caviar.execution import Threads
 from caviar.fitting.model import rows_of

@@ -453,9 +453,8 @@ class Model:
 
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
-            if settings.restart:
-                return chance_start(problem, _sample(passes), passes, rng, settings.restart)
-            return data_start(problem, _sample(passes), passes, rng)
+            basis = (problem, _sample(passes), passes, rng)
+            return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
         by_steps = schedule if isinstance(schedule, Stochastic) else None
         if isinstance(moment, Walk) and by_steps is not None:

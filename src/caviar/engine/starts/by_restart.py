@@ -1,7 +1,7 @@
 """Starts from chance: those after the first, which are there to end elsewhere.
 
 The first start is the winner of a race between good guesses. It would win it again and again, so the others are fewer
-guesses of the same kinds from other seeds: small clusters merged, k-means, in turn. With every other restart a guess of
+guesses of the same kinds from other seeds: small clusters merged, k-means, regressions, in turn. With every other restart a guess of
 chance runs beside: random labels, seeds of clusters, fewer clusters than components, neighbours in time. Guesses of
 chance alone end far below where components are many, and guesses from clusters alone end alike where these are plain.
 Of ordinary mixtures with points in the place of all globals there are more: a likelihood has so many local optima that
@@ -25,14 +25,15 @@ from ..rows.row_map import Passes
 from ..rows.subsample import Sample
 from ..topics.lowering import BoundDocuments
 from ..topics.start import drawn_topics
+from .candidates import basis_of, start_from
 from .clustering.kmeans import kmeans
 from .clustering.partitions import in_original_units, may_merge, merged, partition
 from .components.gates import Gate
 from .factors.prior import prior_point
 from .factors.race import Begun, best_of
 from .factors.warm_up import settled
-from .from_data import basis_of, start_from
 from .guesses.basis import Basis, Guess
+from .guesses.clusterwise import by_regression
 from .guesses.neighbours import neighbouring
 from .guesses.points import Cloud
 
@@ -89,10 +90,13 @@ def _guesses(basis: Basis, number: int) -> list[Guess]:
         ways = [_merged] if number % 2 and may else [_merged, _by_chance]
         if basis.is_of_answers:
             ways = [_at_random, _at_random if number % 2 else _merged]
-    return [
+    found: list[Guess] = [
         {gate.variable: _labels(basis, gate, way, number + place) for gate in basis.gates}
         for place, way in enumerate(ways)
     ]
+    # what is drawn for them differs from restart to restart
+    regressions = list(by_regression(basis))
+    return [*found, regressions[(number - 1) % len(regressions)]] if regressions else found
 
 
 def _labels(basis: Basis, gate: Gate, way: _Way, turn: int) -> AnyArray:

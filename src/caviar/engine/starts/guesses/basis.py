@@ -18,7 +18,7 @@ from ...rows.subsample import Sample
 from ..components.differences import differs
 from ..components.gates import Gate
 from ..factors.draws import drawn
-from .hidden import hidden_cloud
+from .hidden import hidden_points
 from .points import Cloud, clouds_of, is_added, leaves_below, weights_of
 
 __all__ = ["Basis", "Guess"]
@@ -61,7 +61,8 @@ class Basis:
 
     def _hidden(self, gate: Gate) -> list[Cloud]:
         draws = self.draws if self.problem.factors else {}
-        return hidden_cloud(self.problem, gate, self.q, draws, self.sample, self.passes)
+        points = hidden_points(self.problem, gate, self.q, draws, self.sample, self.passes)
+        return [] if points is None else [Cloud(points, self.weights(gate))]
 
     def clouds(self, gate: Gate) -> list[Cloud]:
         """Return the points of a gate that may be clustered."""

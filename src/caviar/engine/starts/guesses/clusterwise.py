@@ -218,7 +218,7 @@ def _means(rows: _Rows, n_clusters: int, rng: np.random.Generator) -> _Rows:
     if len(rows.values) <= n_clusters:
         return rows
     labels = partition(rows.values, rows.weights, n_clusters, rng)
-    counts = np.bincount(labels, rows.weights)
+    counts: Array = np.bincount(labels, rows.weights).astype(np.float64)
     kept = counts > 0
     sums = np.stack([np.bincount(labels, rows.weights * column) for column in rows.values.T], axis=1)
     columns = [own[: int(kept.sum())] for own in rows.columns]

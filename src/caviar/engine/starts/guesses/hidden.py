@@ -21,20 +21,19 @@ from ..clustering.partitions import in_units
 from ..components.gates import Gate
 from ..factors.pooling import alone
 from ..factors.swept import swept
-from .points import Cloud, logs
 
-__all__ = ["hidden_cloud"]
+__all__ = ["hidden_points"]
 
 
-def hidden_cloud(
+def hidden_points(
     problem: Problem,
     gate: Gate,
     q: Mapping[Variable, Any],
     draws: LocalState,
     sample: Sample,
     passes: Passes,
-) -> list[Cloud]:
-    """Return the places of the hidden values whose parents a label of groups chooses; none where it chooses no such.
+) -> Array | None:
+    """Return the places (groups, d) of the hidden values whose parents a label of groups chooses, if there are such.
 
     Parameters
     ----------
@@ -49,19 +48,19 @@ def hidden_cloud(
     """
     variables = [variable for variable in problem.order if _has_chosen_parent(variable, gate)]
     if gate.factor is not None or not gate.variable.plates or not variables:
-        return []
+        return None
 
     def give(rows: Rows) -> LocalState:
         return {key: values[:, rows.where].copy() for key, values in draws.items()}
 
     problem, _, arrays = swept(problem, dict(q), give, sample, passes, frozenset())
-    weights = np.ones(int(np.prod([problem.bound.sizes[plate] for plate in gate.variable.plates])))
     columns = []
     for variable in variables:
         factor = alone(problem, variable, arrays)
         if factor is not None:
-            columns.append(in_units(_by_group(variable, gate, np.asarray(factor.mean)), weights))
-    return [Cloud(np.concatenate(columns, axis=1), weights)] if columns else []
+            own = _by_group(variable, gate, np.asarray(factor.mean))
+            columns.append(in_units(own, np.ones(len(own))))
+    return np.concatenate(columns, axis=1) if columns else None
 
 
 def _has_chosen_parent(variable: Variable, gate: Gate) -> bool:
@@ -77,4 +76,4 @@ def _by_group(variable: Variable, gate: Gate, values: Array) -> Array:
     own = [variable.plates.index(plate) for plate in gate.variable.plates]
     turned = np.moveaxis(values, own, range(len(own)))
     flat = turned.reshape(int(np.prod(turned.shape[: len(own)])), -1)
-    return logs(flat) if isinstance(variable, Gamma) else flat
+    return np.log(flat) if isinstance(variable, Gamma) else flat
