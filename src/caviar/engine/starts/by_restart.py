@@ -1,8 +1,8 @@
 """Starts from chance: those after the first, which are there to end elsewhere.
 
 The first start is the winner of a race between good guesses. It would win it again and again, so the others are fewer
-guesses of the same kinds from other seeds: small clusters merged, k-means, regressions, in turn. With every other restart a guess of
-chance runs beside: random labels, seeds of clusters, fewer clusters than components, neighbours in time. Guesses of
+guesses of the same kinds from other seeds: small clusters merged, k-means, regressions. With every other restart a
+guess of chance runs beside: random labels, seeds, fewer clusters than components, neighbours in time. Guesses of
 chance alone end far below where components are many, and guesses from clusters alone end alike where these are plain.
 Of ordinary mixtures with points in the place of all globals there are more: a likelihood has so many local optima that
 k-means of as many restarts ends higher than one guess each.
