@@ -7,7 +7,7 @@ import caviar as cv
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import RowMap
 from caviar.engine.rows.subsample import sample_of
-from caviar.engine.starts.from_data import basis_of
+from caviar.engine.starts.candidates import basis_of
 from caviar.engine.starts.guesses.partitioned import in_fewer_clusters
 from caviar.execution import Threads
 from caviar.fitting.model import rows_of
@@ -77,3 +77,17 @@ def test_vectors_that_a_label_gates_are_drawn_with_it():
     np.testing.assert_allclose(second, one_hot[:, None, None] * values[:, None] * values, rtol=1e-13)
     from_origin = values.T + basis.problem.coordinates.of(t)
     assert np.abs(from_origin - centres[one_hot.argmax(axis=0)]).max() < 6.0
+
+
+def test_a_prior_of_steps_that_favours_to_stay_makes_no_state_differ():
+    """Renaming the states leaves such a model as it is: there is nothing to assign clusters by."""
+    chain = cv.models.gaussian_hidden_markov_model(2, 4, transition_concentration=0.1 + 5 * np.eye(4))
+    basis = made_from(chain, {"x": np.random.default_rng(0).normal(size=(50, 2))})
+    (gate,) = basis.gates
+    assert not basis.differs(gate)
+    cycle = cv.models.gaussian_hidden_markov_model(
+        2, 4, transition_concentration=0.1 + np.diag([5.0, 1, 1, 1])
+    )
+    basis = made_from(cycle, {"x": np.random.default_rng(0).normal(size=(50, 2))})
+    (gate,) = basis.gates
+    assert basis.differs(gate)

@@ -441,8 +441,8 @@ class Model:
 
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
-            start = chance_start if settings.restart else data_start
-            return start(problem, _sample(passes), passes, rng)
+            basis = (problem, _sample(passes), passes, rng)
+            return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
         raced = None
         if isinstance(init, Mapping):

@@ -136,6 +136,26 @@ def groups(rng):
     return Problem(model, {"y": y, "group": group}, {"z": z, "theta": means}, 180)
 
 
+def noisy_groups(n_groups, n_rows, centres, precision, n_columns=None):
+    """Groups clustered by a location that is hidden: groups of a cluster differ by a known width."""
+
+    def make(rng):
+        size, group = len(centres), rng.integers(n_groups, size=n_rows)
+        group[:n_groups] = np.arange(n_groups)
+        z = rng.integers(size, size=n_groups)
+        theta = np.asarray(centres, dtype=float)[z]
+        theta = theta + rng.normal(size=theta.shape) / np.sqrt(precision)
+        y = theta[group] + rng.normal(size=theta[group].shape)
+        o, g, k = cv.Plate("o"), cv.Plate("g", n_groups), cv.Plate("k", size)
+        d = () if n_columns is None else (cv.Plate("d", n_columns),)
+        label = cv.Categorical("z", cv.Dirichlet("w", np.ones(size)), plates=g)
+        own = cv.Normal("a", cv.Normal("m", 0, 0.1, plates=(k, *d))[label], precision, plates=(g, *d))
+        model = cv.Model(cv.Normal("y", own[cv.Data("group", plates=o)], cv.Gamma("t", 1, 1), plates=(o, *d)))
+        return Problem(model, {"y": y, "group": group}, {"z": z}, n_rows)
+
+    return make
+
+
 CASES = cases_of(
     columns_of_the_example=locations(100, 12, [-5, 0, 5], 1.0),
     many_columns_five_clusters=locations(50, 30, [-8, -4, 0, 4, 8], 1.0),
@@ -153,4 +173,8 @@ CASES = cases_of(
     rows_and_columns_added=both_sides,
     rows_and_columns_multiplied=products,
     groups_by_a_hidden_location=groups,
+    groups_of_three_kinds=noisy_groups(25, 250, [-2, 0, 2], 25.0),
+    groups_of_four_kinds=noisy_groups(60, 400, [-3, -1, 1, 3], 25.0),
+    groups_of_two_kinds=noisy_groups(30, 150, [-1, 1], 10.0),
+    groups_in_two_columns=noisy_groups(30, 300, [[0, 0], [2, 0], [0, 2]], 25.0, 2),
 )

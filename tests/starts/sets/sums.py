@@ -118,6 +118,42 @@ def binary_factors(n_rows, n_factors, n_columns, width):
     return make
 
 
+def with_learnt_weights(n_rows, contributions, width):
+    """Sums of one number for each label, whose shares are to be learnt, too."""
+
+    def make(rng):
+        o, total, x, init = cv.Plate("o"), 0, 0.0, {}
+        for i, own in enumerate(contributions):
+            z, k = rng.integers(len(own), size=n_rows), cv.Plate(f"k{i}", len(own))
+            label = cv.Categorical(f"z{i}", cv.Dirichlet(f"w{i}", np.ones(len(own))), plates=o)
+            total = total + cv.Normal(f"a{i}", 0, 0.001, plates=k)[label]
+            x = x + np.array(own, dtype=float)[z]
+            init[f"z{i}"] = z
+        x = x + width * rng.normal(size=n_rows)
+        model = cv.Model(cv.Normal("x", total, cv.Gamma("t", 1, 1), plates=o))
+        return Problem(model, {"x": x}, init, n_rows)
+
+    return make
+
+
+def slopes_and_levels(n_rows, slopes, levels, least):
+    """One label chooses the slope on a covariate that is above 0, the other the level."""
+
+    def make(rng):
+        z, v = rng.integers(len(slopes), size=n_rows), rng.integers(len(levels), size=n_rows)
+        u = np.abs(rng.normal(size=n_rows)) + least
+        x = np.array(slopes)[z] * u + np.array(levels)[v] + 0.3 * rng.normal(size=n_rows)
+        o, k, c = cv.Plate("o"), cv.Plate("k", len(slopes)), cv.Plate("c", len(levels))
+        first = cv.Categorical("z", cv.Dirichlet("w", np.ones(len(slopes))), plates=o)
+        second = cv.Categorical("v", cv.Dirichlet("wv", np.ones(len(levels))), plates=o)
+        slope = cv.Normal("a", 0, 0.1, plates=k)[first] * cv.Data("u", plates=o)
+        total = slope + cv.Normal("b", 0, 0.01, plates=c)[second]
+        model = cv.Model(cv.Normal("x", total, cv.Gamma("t", 1, 1), plates=o))
+        return Problem(model, {"x": x, "u": u}, {"z": z, "v": v}, n_rows)
+
+    return make
+
+
 CASES = cases_of(
     two_by_two=sums(400, [[-10, 10], [-3, 3]], 0.5),
     two_by_three=sums(400, [[-10, 10], [-3, 0, 3]], 0.4),
@@ -128,6 +164,11 @@ CASES = cases_of(
     in_columns_three_by_two=sums(300, [[-2, 0, 2], [-1, 1]], 0.4, n_columns=3),
     known_noise=sums(300, [[-10, 10], [-3, 3]], 0.5, precision=4.0),
     rare_labels=sums(600, [[-10, 10], [-3, 3]], 0.4, shares=[[0.85, 0.15], [0.2, 0.8]]),
+    three_by_two_by_two_with_weights=with_learnt_weights(250, [[-20, 0, 20], [-6, 6], [-2, 2]], 0.4),
+    four_by_three_with_weights=with_learnt_weights(400, [[-30, -10, 10, 30], [-4, 0, 4]], 0.5),
+    four_labels_with_weights=with_learnt_weights(400, [[-20, 20], [-9, 9], [-4, 4], [-1.5, 1.5]], 0.3),
+    slopes_beside_levels=slopes_and_levels(250, [-3.0, 0, 3], [0.0, 10], 0.5),
+    steep_slopes_beside_levels=slopes_and_levels(200, [-5.0, 5], [0.0, 4, 9], 0.2),
     sum_with_a_slope=with_a_slope,
     level_and_slope=offset_and_slope,
     known_and_learnt=known_and_learnt,

@@ -1,16 +1,18 @@
 """Starts from chance: those after the first, which are there to end elsewhere.
 
-The first start is the winner of a race between good guesses. It would win it again and again, so the others are one
-guess each, which no race corrects: labels of the rows nearest to some of them, of clusters, or random ones. Of ordinary
-mixtures with points in the place of all globals they are several, of which a race keeps the best: a likelihood has so
-many local optima that races between other guesses end elsewhere.
+The first start is the winner of a race between good guesses. It would win it again and again, so the others are fewer
+guesses of the same kinds from other seeds: small clusters merged, k-means, regressions. With every other restart a
+guess of chance runs beside: random labels, seeds, fewer clusters than components, neighbours in time. Guesses of
+chance alone end far below where components are many, and guesses from clusters alone end alike where these are plain.
+Of ordinary mixtures with points in the place of all globals there are more: a likelihood has so many local optima that
+k-means of as many restarts ends higher than one guess each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,40 +20,51 @@ from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..ascent.problem import Problem
 from ..binding.nested import outer_variables
+from ..local.chain import ChainFactor
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.lowering import BoundDocuments
 from ..topics.start import drawn_topics
+from .candidates import basis_of, start_from
 from .clustering.kmeans import kmeans
-from .clustering.partitions import partition, partitions
+from .clustering.partitions import in_original_units, may_merge, merged, partition
 from .components.gates import Gate
 from .factors.prior import prior_point
-from .from_data import basis_of, start_from
 from .guesses.basis import Basis, Guess
+from .guesses.clusterwise import by_regression
+from .guesses.neighbours import neighbouring
+from .guesses.points import Cloud
 from .race import Begun, best_of
 from .warm_up import settled
 
 __all__ = ["chance_start", "drawn_start"]
 
 
-_GUESSES = 6
-"""Guesses of a restart where a likelihood is climbed."""
+_MERGED = 2
+"""Guesses by clustering of a restart where a likelihood is climbed, in each kind of units."""
 
-_MOST_STRAYS = 0.4
-"""Share at most of the members of clusters that get random labels."""
+_STRAYS = 0.2
+"""Share of the members of clusters that get random labels in every fourth restart: easy clusters are all the same."""
 
 
-def chance_start(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Begun:
-    """Return global factors from labels that chance gives, to rows of a subsample and to everything else."""
+def chance_start(
+    problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator, number: int
+) -> Begun:
+    """Return global factors from labels that chance has a part in, of rows of a subsample and of everything else.
+
+    Parameters
+    ----------
+    number
+        Of the restart, from 1: ways to guess take turns.
+    """
     if isinstance(problem.bound, BoundDocuments):
         return Begun(drawn_topics(problem, sample, passes, rng))
     basis = basis_of(problem, sample, passes, rng)
     if not (problem.factors or basis.gates):
         return Begun((problem, dict(basis.q)))
+    guesses = _guesses(basis, number)
     if outer_variables(problem.bound.nodes, problem.order):
-        return Begun(settled(*start_from(basis, _guess(basis)), passes))
-    several = basis.is_plain and problem.point.issuperset(problem.order)
-    guesses = [_guess(basis) for _ in range(_GUESSES if several else 1)]
+        return Begun(settled(*start_from(basis, guesses[-1]), passes))
     return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.passes)
 
 
@@ -67,27 +80,71 @@ def drawn_start(problem: Problem, rng: np.random.Generator) -> dict[Variable, An
     return {variable: q[variable] for variable in problem.order}
 
 
-def _guess(basis: Basis) -> Guess:
-    return {gate.variable: _labels(basis, gate) for gate in basis.gates}
-
-
-def _labels(basis: Basis, gate: Gate) -> AnyArray:
-    """Return labels of a gate in one of several ways that chance chooses; random ones where it has no points.
-
-    Of clusters some members get random labels: easy clusters are the same from every seed.
-    """
-    rng, size = basis.rng, gate.size
-    shape, clouds = gate.shape(basis.problem, basis.sample.n_rows), basis.clouds(gate)
-    way = rng.integers(4) if clouds else 0
-    if way == 0:
-        return rng.integers(0, size, shape)
-    points, weights = clouds[0].points, clouds[0].weights
-    if way == 1:
-        labels = partition(points, weights, size, rng)
-    elif way == 2:
-        # small clusters merged, where there are enough points for them
-        labels = partitions(points, weights, size, rng, many=False)[-1]
+def _guesses(basis: Basis, number: int) -> list[Guess]:
+    """Return the guesses of a restart, of which a race keeps the best."""
+    if basis.is_plain and basis.problem.point.issuperset(basis.problem.order):
+        ways: list[_Way] = [*[_merged, _in_original_units, _in_units] * _MERGED, _by_chance]
     else:
-        labels = kmeans(points, weights, size, rng, max_iter=0)
-    strays = rng.random(len(labels)) < rng.uniform(0.0, _MOST_STRAYS)
-    return np.where(strays, rng.integers(0, size, len(labels)), labels).reshape(shape)
+        clouds = [(gate, cloud) for gate in basis.gates for cloud in basis.clouds(gate)[:1]]
+        may = any(may_merge(cloud.points, gate.size) for gate, cloud in clouds)
+        ways = [_merged] if number % 2 and may else [_merged, _by_chance]
+        if basis.is_of_answers:
+            ways = [_at_random, _at_random if number % 2 else _merged]
+    found: list[Guess] = [
+        {gate.variable: _labels(basis, gate, way, number + place) for gate in basis.gates}
+        for place, way in enumerate(ways)
+    ]
+    # what is drawn for them differs from restart to restart
+    regressions = list(by_regression(basis))
+    return [*found, regressions[(number - 1) % len(regressions)]] if regressions else found
+
+
+def _labels(basis: Basis, gate: Gate, way: _Way, turn: int) -> AnyArray:
+    """Return labels of a gate by one way; random ones where it has no points."""
+    shape, clouds = gate.shape(basis.problem, basis.sample.n_rows), basis.clouds(gate)
+    if not clouds or gate.size == 1:
+        return basis.rng.integers(0, gate.size, shape)
+    return way(basis, gate, clouds[0], turn).reshape(shape)
+
+
+_Way: TypeAlias = Callable[[Basis, Gate, Cloud, int], AnyArray]
+"""Labels of the points of a gate, given which turn it is."""
+
+
+def _merged(basis: Basis, gate: Gate, cloud: Cloud, turn: int) -> AnyArray:
+    """Return small clusters merged, in one of two units, some of their members elsewhere; k-means of too few points."""
+    labels = merged(cloud.points, cloud.weights, gate.size, basis.rng, is_white=turn % 4 < 2)
+    if labels is None:
+        labels = partition(cloud.points, cloud.weights, gate.size, basis.rng)
+    if turn % 4 != 3:
+        return labels
+    strays = basis.rng.random(len(labels)) < _STRAYS
+    return np.where(strays, basis.rng.integers(0, gate.size, len(labels)), labels)
+
+
+def _in_units(basis: Basis, gate: Gate, cloud: Cloud, turn: int) -> AnyArray:
+    return partition(cloud.points, cloud.weights, gate.size, basis.rng)
+
+
+def _in_original_units(basis: Basis, gate: Gate, cloud: Cloud, turn: int) -> AnyArray:
+    """Return k-means labels of the points in their original units, where they have some."""
+    assert gate.factor is not None
+    points = in_original_units(basis.problem, gate.factor, basis.sample, cloud.points)
+    return partition(cloud.points if points is None else points, cloud.weights, gate.size, basis.rng)
+
+
+def _at_random(basis: Basis, gate: Gate, cloud: Cloud, turn: int) -> AnyArray:
+    return basis.rng.integers(0, gate.size, len(cloud.points))
+
+
+def _by_chance(basis: Basis, gate: Gate, cloud: Cloud, turn: int) -> AnyArray:
+    """Return labels that are random, or those of the nearest of some points, of fewer clusters, or along time."""
+    rng = basis.rng
+    if turn % 4 > 1:
+        return _at_random(basis, gate, cloud, turn)
+    if isinstance(gate.factor, ChainFactor):
+        several = list(neighbouring(basis, gate, cloud))
+        return several[rng.integers(len(several))]
+    if basis.differs(gate):
+        return partition(cloud.points, cloud.weights, int(rng.integers(1, gate.size)), rng)
+    return kmeans(cloud.points, cloud.weights, gate.size, rng, max_iter=0)

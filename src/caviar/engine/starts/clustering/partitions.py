@@ -22,6 +22,8 @@ __all__ = [
     "in_original_units",
     "in_units",
     "location_points",
+    "may_merge",
+    "merged",
     "partition",
     "partitions",
     "whitened",
@@ -142,6 +144,37 @@ def partitions(
     return found
 
 
+def merged(
+    points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, *, is_white: bool
+) -> AnyArray | None:
+    """Return labels of many small clusters merged into few, or None where there are too few points for that.
+
+    Parameters
+    ----------
+    is_white
+        Whether the small clusters are those of whitened columns; otherwise of columns as they are. Both are merged by
+        what a Gaussian for each loses.
+    """
+    if not may_merge(points, n_clusters):
+        return None
+    if points.shape[1] == 1:
+        n_pieces = min(_PIECES * n_clusters, len(points) // 2)
+        pieces = np.unique(partition(points, weights, n_pieces, rng), return_inverse=True)[1]
+        return agglomerated(points, weights, pieces, n_clusters) if pieces.max() >= n_clusters else None
+    white = whitened(points, weights)
+    for pieces in _pieces([white if is_white else points], weights, n_clusters, rng) if white.size else ():
+        return agglomerated(white, weights, pieces, n_clusters)
+    return None
+
+
+def may_merge(points: Array, n_clusters: int) -> bool:
+    """Whether there are enough points for small clusters, of which more than one are merged into each cluster."""
+    size = points.shape[1]
+    if n_clusters == 1 or size > _MOST_COLUMNS:
+        return False
+    return (len(points) // 2 if size == 1 else _n_pieces(len(points), size, n_clusters)) > n_clusters
+
+
 def further_kmeans(
     found: Sequence[AnyArray],
     several: Sequence[Array],
@@ -180,8 +213,7 @@ def _pieces(
 ) -> Iterator[AnyArray]:
     """Yield labels of small clusters, none of them empty; nothing where there are too few points for that."""
     size = several[0].shape[1]
-    most = int(np.sqrt(_MOST_OPERATIONS / max(size, 1) ** 3))
-    n_pieces = min(_PIECES * n_clusters, len(weights) // (2 * (size + 1)), most)
+    n_pieces = _n_pieces(len(weights), size, n_clusters)
     if size < 2 or n_pieces <= n_clusters:
         return
     for columns in several:
@@ -189,6 +221,12 @@ def _pieces(
         labels = np.unique(labels, return_inverse=True)[1]
         if labels.max() >= n_clusters:
             yield labels
+
+
+def _n_pieces(n_points: int, size: int, n_clusters: int) -> int:
+    """Return the number of small clusters of points with so many columns."""
+    most = int(np.sqrt(_MOST_OPERATIONS / max(size, 1) ** 3))
+    return min(_PIECES * n_clusters, n_points // (2 * (size + 1)), most)
 
 
 def whitened(points: Array, weights: Array) -> Array:

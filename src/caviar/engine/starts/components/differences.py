@@ -67,12 +67,12 @@ def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple
 
 
 def differs_in_components(problem: Problem, gate: Gate) -> bool:
-    """Whether what the categories of a gate choose differs in anything that is known."""
-    chosen = set(gate.chosen)
+    """Whether what the categories of a gate choose differs in anything that is known, besides the steps of a chain."""
+    chosen, others = set(gate.chosen), {gate.variable, *gate.steps}
     known = problem.bound.known
-    if any(chosen & set(variable.plates) for variable in known if variable is not gate.variable):
+    if any(chosen & set(variable.plates) for variable in known if variable not in others):
         return True
-    return _varies(problem, set(gate.axes), lambda term: term.owner is not gate.variable)
+    return _varies(problem, set(gate.axes), lambda term: term.owner not in others)
 
 
 def _varies(problem: Problem, axes: set[Axis], is_meant: Callable[[GlobalTerm], bool]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...._typing import AnyArray
-from ....language import Axis, Indexed, Label, Plate, Variable
+from ....language import Axis, Indexed, Label, Node, Plate, Variable
 from ...ascent.problem import Problem
 from ...local.local_factor import LocalFactor
 
@@ -38,6 +38,15 @@ class Gate:
     def axes(self) -> tuple[Axis, ...]:
         """The axes of terms that its categories run along."""
         return (Axis(self.variable, "k"), *(Axis(plate) for plate in self.chosen))
+
+    @property
+    def steps(self) -> frozenset[Node]:
+        """The probabilities of a chain's first states and of its steps, which tell its states apart by themselves."""
+        return (
+            frozenset(slot.node for slot in self.variable.slots.values())
+            if self.variable.summed
+            else frozenset()
+        )
 
     def shape(self, problem: Problem, n_rows: int) -> tuple[int, ...]:
         """Return the shape of its labels, rows first, for so many rows."""

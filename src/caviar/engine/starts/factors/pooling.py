@@ -17,7 +17,7 @@ from ....language import MultivariateNormal, Normal, Variable
 from ...ascent.problem import Problem
 from .prior import own_natural
 
-__all__ = ["is_pooled", "unpooled"]
+__all__ = ["alone", "is_pooled", "unpooled"]
 
 
 _SHARE = 1e-3
@@ -45,10 +45,21 @@ def unpooled(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Arr
     if not is_pooled(problem, variable):
         return problem.update(variable, arrays)
     natural, factor = problem.update_with_natural(variable, arrays)
+    moved = _of_data(problem, variable, natural, arrays)
+    return factor if moved is None else factor.translate(moved.mean - factor.mean)
+
+
+def alone(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
+    """Return the factor of a global variable that its data alone give it, nearly; None where that is none."""
+    return _of_data(problem, variable, problem.update_with_natural(variable, arrays)[0], arrays)
+
+
+def _of_data(
+    problem: Problem, variable: Variable, natural: tuple[Array, ...], arrays: Mapping[Hashable, Array]
+) -> Any:
     own = own_natural(problem, variable, arrays)
-    alone = tuple(all_ - (1 - _SHARE) * prior for all_, prior in zip(natural, own, strict=True))
+    of_data = tuple(all_ - (1 - _SHARE) * prior for all_, prior in zip(natural, own, strict=True))
     try:
-        moved = problem.factor(variable, alone)
+        return problem.factor(variable, of_data)
     except ImproperError:
-        return factor
-    return factor.translate(moved.mean - factor.mean)
+        return None

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import Variable
+from ....language import MultivariateNormal, Normal, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.coordinates import refuse_far_priors
+from ...design.keys import StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.gated import SwitchedFactor
 from ...local.local_factor import LocalFactor
@@ -30,6 +33,9 @@ _SHARE = 0.05
 
 _SWEEPS = 2
 """Sweeps over the globals with the start's local factors: the precision waits for the mean, and the mean for it."""
+
+_MOST_SWEEPS, _SETTLED = 30, 1e-3
+"""The same where locations are added up, and wait for each other; and the relative change of these that ends them."""
 
 
 def globals_from(
@@ -88,8 +94,11 @@ def _sweep(
 ) -> bool:
     """Update the globals in place, locations first; return whether each had an update inside its family."""
     complete = True
-    for number in range(_SWEEPS):
-        for variable in sorted(problem.order, key=_is_no_location):
+    order = sorted(problem.order, key=_is_no_location)
+    added = [variable for variable in order if variable not in fixed and _is_added(problem, variable)]
+    for number in range(_MOST_SWEEPS if len(added) > 1 else _SWEEPS):
+        before = [arrays[StatisticKey(variable.name, "x")] for variable in added]
+        for variable in order:
             if variable in fixed:
                 continue
             try:
@@ -103,7 +112,24 @@ def _sweep(
                 complete = False
                 continue
             arrays.update(problem.statistics(variable, q[variable]))
+        after = [arrays[StatisticKey(variable.name, "x")] for variable in added]
+        if number >= _SWEEPS and all(map(_is_settled, before, after)):
+            break
     return complete
+
+
+def _is_added(problem: Problem, variable: Variable) -> bool:
+    """Whether a location is added to others, or multiplied: each is found given the others."""
+    return isinstance(variable, Normal | MultivariateNormal) and any(
+        slot.role.adds_up
+        for node in problem.bound.nodes
+        if isinstance(node, Variable) and variable in node.parents
+        for slot in node.slots.values()
+    )
+
+
+def _is_settled(before: Array, after: Array) -> bool:
+    return bool(np.abs(after - before).max() <= _SETTLED * np.abs(after).max())
 
 
 def _is_no_location(variable: Variable) -> bool:

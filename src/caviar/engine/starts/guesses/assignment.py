@@ -186,9 +186,9 @@ def _gains(
     gate: Gate, problem: Problem, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]
 ) -> Array:
     """Return the part of the ELBO that belongs to each component: expected log densities, and entropies, shape (K,)."""
-    total = np.zeros(gate.size)
+    total, others = np.zeros(gate.size), {gate.variable, *gate.steps}
     for term in problem.compiled.terms:
-        if term.owner is gate.variable:
+        if term.owner in others:
             continue
         for axis in gate.axes:
             along = term.contraction.along(axis, arrays)
@@ -197,7 +197,7 @@ def _gains(
                 break
     for variable, factor in q.items():
         plate = next((plate for plate in gate.chosen if plate in variable.batch_plates), None)
-        if plate is not None and variable is not gate.variable:
+        if plate is not None and variable not in others:
             total = total + _entropy(problem, variable, factor, plate, arrays)
     return total
 

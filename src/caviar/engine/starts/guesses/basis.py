@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Variable
+from ....language import Bernoulli, Categorical, Variable
 from ...ascent.problem import Problem
 from ...local.statistics import LocalState
 from ...rows.row_map import RowMap
@@ -18,6 +18,7 @@ from ...rows.subsample import Sample
 from ..components.differences import differs
 from ..components.gates import Gate
 from ..factors.draws import drawn
+from .hidden import hidden_points
 from .points import Cloud, clouds_of, is_added, leaves_below, weights_of
 
 __all__ = ["Basis", "Guess"]
@@ -56,7 +57,12 @@ class Basis:
 
     @cached_property
     def _clouds(self) -> dict[Gate, list[Cloud]]:
-        return {gate: clouds_of(self.problem, self.sample, gate) for gate in self.gates}
+        return {gate: clouds_of(self.problem, self.sample, gate) or self._hidden(gate) for gate in self.gates}
+
+    def _hidden(self, gate: Gate) -> list[Cloud]:
+        draws = self.draws if self.problem.factors else {}
+        points = hidden_points(self.problem, gate, self.q, draws, self.sample, self.passes)
+        return [] if points is None else [Cloud(points, self.weights(gate))]
 
     def clouds(self, gate: Gate) -> list[Cloud]:
         """Return the points of a gate that may be clustered."""
@@ -101,6 +107,15 @@ class Basis:
             and len(self.clouds(gate)) == 1
             and not is_added(self.problem.bound, gate.variable)
             for gate in self.gates
+        )
+
+    @cached_property
+    def is_of_answers(self) -> bool:
+        """Whether an ordinary mixture is one of answers alone: their clusters say less than those of numbers."""
+        return self.is_plain and all(
+            isinstance(leaf, Bernoulli | Categorical)
+            for gate in self.gates
+            for leaf in leaves_below(self.problem.bound, gate.variable)
         )
 
     @cached_property

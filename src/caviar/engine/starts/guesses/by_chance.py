@@ -14,6 +14,9 @@ __all__ = ["alike", "at_random", "without_labels"]
 _DRAWS = 4
 """Random guesses where nothing else tells the categories apart; one where something does."""
 
+_OF_ANSWERS = 2
+"""Random guesses of an ordinary mixture of answers."""
+
 _MOST_ALIKE = 4
 """Categories of which each is tried for all gates without a plate."""
 
@@ -27,12 +30,13 @@ def without_labels(basis: Basis) -> Iterator[Guess]:
 def at_random(basis: Basis) -> Iterator[Guess]:
     """Yield random labels, more of them where there is nothing to be clustered.
 
-    None of an ordinary mixture: clusters of its rows lead at least as far.
+    Of ordinary mixtures only where they are of answers: elsewhere clusters of the rows lead at least as far.
     """
     gates = [gate for gate in basis.gates if gate.size > 1]
-    if not gates or (basis.is_plain and basis.problem.chain is None):
+    if not gates or (basis.is_plain and basis.problem.chain is None and not basis.is_of_answers):
         return
-    for _ in range(1 if all(basis.clouds(gate) for gate in gates) else _DRAWS):
+    n_draws = 1 if all(basis.clouds(gate) for gate in gates) else _DRAWS
+    for _ in range(_OF_ANSWERS if basis.is_of_answers else n_draws):
         yield {
             gate.variable: basis.rng.integers(0, gate.size, gate.shape(basis.problem, basis.sample.n_rows))
             for gate in gates

@@ -5,8 +5,10 @@ r"""Guesses by clusterwise regression: labels whose coefficients multiply column
 With one label and covariates u these are regressions that rows are divided among; with several labels and u = 1 the
 means of clusters are sums, one of each label. Each round puts a row where its residual is least, over all combinations
 of labels at once (one label after the other would be caught where a pair is wrong), and then solves for all
-coefficients. It begins with coefficients of a few rows drawn at random, many times, and the best ends are kept. A
-product of rates, or of precisions, is such a sum on the scale of logarithms.
+coefficients. It begins with coefficients of a few rows drawn at random, many times. Where there are several labels, the
+coefficients of one of them, or of one of its categories, are then found anew from what the others leave, again and
+again, as random swaps do for k-means (Fränti, 2018): most begins have some labels right and some wrong. The best ends
+are kept. A product of rates, or of precisions, is such a sum on the scale of logarithms.
 
 Source: Späth, "Algorithm 39: clusterwise linear regression" (Computing, 1979).
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,14 +36,29 @@ _MOST_COMBINATIONS = 512
 _MOST_ROWS = 300
 """Rows that coefficients are found from."""
 
-_DRAWS = 60
-"""Times that coefficients of a few rows are drawn."""
+_DRAWS, _FEWEST = 60, 8
+"""Begins at once, of coefficients of few rows or of stars, at most and at least."""
 
-_STARS = 1_000
-"""Times that means of clusters are drawn, of which the best _DRAWS go on."""
+_NUMBERS = 100_000
+"""Residuals, over rows, combinations and columns, that all begins may have together."""
 
-_BEST = 20
-"""Draws that go on, and of which _KEPT are guesses in the end."""
+_PIECES = 3
+"""Small clusters for each combination of labels, in the place of the rows of sums of one number for each label."""
+
+_STARS = 4_000
+"""Times that their means are drawn, of which the best go on."""
+
+_BEST = 12
+"""Ends that are remembered, and of which _KEPT are guesses in the end."""
+
+_RENEWALS, _PARENTS = 6, 6
+"""Times that part of the coefficients of several labels is found anew at most, and of how many of the best ends."""
+
+_PATIENCE, _BETTER = 2, 1e-3
+"""How often in turn that leads nowhere before it ends, and the share of the squares that is somewhere."""
+
+_ONE = 0.5
+"""Share of these in which it is one category's part."""
 
 _KEPT = 3
 _ROUNDS = 15
@@ -153,117 +170,218 @@ def _best(
     weights, spread = basis.sample.row_weights, np.nanstd(values, axis=0)
     scaled = (values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0)
     combinations = np.array(list(product(*(range(gate.size) for gate in gates))))
-    sizes = [gate.size for gate in gates]
-    least = _Squares(addends, sizes, combinations)
-    draw = _from_stars if all(addend.is_constant for addend in addends) else _from_few_rows
-    begun = [
-        least.labels(some, scaled, coefficients, weights) for coefficients in draw(basis, least, some, scaled)
-    ]
-    ends = []
-    for _, chosen in sorted(begun, key=lambda end: end[0])[:_BEST]:
-        cost, coefficients = np.inf, least.solve(some, scaled, weights, chosen)
-        for _ in range(_ROUNDS):
-            cost, after = least.labels(some, scaled, coefficients, weights)
-            if np.array_equal(after, chosen):
-                break
-            chosen, coefficients = after, least.solve(some, scaled, weights, after)
-        ends.append((cost, coefficients))
-    kept: list[tuple[AnyArray, ...]] = []
-    costs: list[float] = []
+    least = _Squares(addends, [gate.size for gate in gates], combinations)
+    rows = _Rows(least.columns(some), scaled[some], weights[some])
+    is_constant = all(addend.is_constant for addend in addends)
+    draw = _from_stars if is_constant else _from_few_rows
+    few = _means(rows, _PIECES * len(combinations), basis.rng) if is_constant else rows
+    found = _distinct(least.descended(few, draw(basis, least, few, _at_once(least, few))))
+    if len(gates) > 1:
+        found = _searched(basis, least, few, found, _PATIENCE)
+    if few is not rows:
+        found = _distinct(least.descended(rows, np.stack([coefficients for _, coefficients in found])))
+        found = _searched(basis, least, rows, found, 1)
+    every = _Rows(least.columns(np.arange(len(values))), np.where(np.isnan(scaled), 0.0, scaled), weights)
+    kept = np.stack([coefficients for _, coefficients in found[:_KEPT]])
+    return [tuple(combinations[own].T) for own in least.nearest(every, kept)[1]]
+
+
+def _at_once(least: _Squares, rows: _Rows) -> int:
+    """Return the number of begins at once."""
+    return int(np.clip(_NUMBERS / (rows.values.size * len(least.combinations)), _FEWEST, _DRAWS))
+
+
+def _searched(basis: Basis, least: _Squares, rows: _Rows, found: Sequence[_End], patience: int) -> list[_End]:
+    """Return ends after parts of them have been found anew, until that leads nowhere so many times in turn."""
+    found, n_vain = list(found), 0
+    for _ in range(_RENEWALS):
+        best = found[0][0]
+        begun = _renewed(basis, least, rows, found, _at_once(least, rows))
+        found = _distinct([*found, *least.descended(rows, begun)])
+        n_vain = 0 if found[0][0] < (1 - _BETTER) * best else n_vain + 1
+        if n_vain >= patience:
+            break
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a regression: the columns of each addend (n, p), values (n, d), and weights (n,)."""
+
+    columns: Sequence[Array]
+    values: Array
+    weights: Array
+
+
+def _means(rows: _Rows, n_clusters: int, rng: np.random.Generator) -> _Rows:
+    """Return the means of small clusters in the place of rows whose columns are all alike."""
+    if len(rows.values) <= n_clusters:
+        return rows
+    labels = partition(rows.values, rows.weights, n_clusters, rng)
+    counts: Array = np.bincount(labels, rows.weights).astype(np.float64)
+    kept = counts > 0
+    sums = np.stack([np.bincount(labels, rows.weights * column) for column in rows.values.T], axis=1)
+    columns = [own[: int(kept.sum())] for own in rows.columns]
+    return _Rows(columns, sums[kept] / counts[kept, None], counts[kept])
+
+
+_End: TypeAlias = tuple[float, Array]
+"""What squares are left, and with which coefficients."""
+
+
+def _distinct(ends: Sequence[_End]) -> list[_End]:
+    """Return ends that leave different squares, the least first."""
+    found: list[_End] = []
     for cost, coefficients in sorted(ends, key=lambda end: end[0]):
-        if len(kept) < _KEPT and not any(np.isclose(cost, other, rtol=1e-6) for other in costs):
-            every = np.where(np.isnan(scaled), 0.0, scaled)
-            labels = least.labels(np.arange(len(values)), every, coefficients, weights)[1]
-            kept.append(tuple(labels.T))
-            costs.append(cost)
-    return kept
+        if not found or not np.isclose(cost, found[-1][0], rtol=1e-6):
+            found.append((cost, coefficients))
+    return found[:_BEST]
 
 
-def _from_few_rows(basis: Basis, least: _Squares, some: AnyArray, values: Array) -> Iterator[Array]:
-    """Yield the coefficients of a few rows with random labels, again and again."""
-    n_drawn = min(len(some), 2 * least.n_coefficients)
-    for _ in range(_DRAWS):
-        rows = basis.rng.choice(some, n_drawn, replace=False)
-        labels = least.combinations[basis.rng.integers(0, len(least.combinations), n_drawn)]
-        yield least.solve(rows, values, basis.sample.row_weights, labels)
+def _from_few_rows(basis: Basis, least: _Squares, rows: _Rows, n_draws: int) -> Array:
+    """Return the coefficients of a few rows with random labels, several times."""
+    n_drawn = min(len(rows.values), 2 * least.n_coefficients)
+    chosen = basis.rng.random((n_draws, len(rows.values))).argsort(axis=1)[:, :n_drawn]
+    shares = np.zeros((n_draws, len(rows.values)))
+    np.put_along_axis(shares, chosen, rows.weights[chosen], axis=1)
+    return least.solved(rows, basis.rng.integers(0, len(least.combinations), shares.shape), shares)
 
 
-def _from_stars(basis: Basis, least: _Squares, some: AnyArray, values: Array) -> Iterator[Array]:
-    """Yield coefficients of sums of one number for each label, that fit the means of small clusters best.
+def _from_stars(basis: Basis, least: _Squares, rows: _Rows, n_draws: int) -> Array:
+    """Return coefficients of sums of one number for each label, that fit best.
 
-    One mean is taken for the first category of all labels, and one for each other category: what that adds.
+    One value is taken for the first category of all labels, and one for each other category: what that
+    adds.
     """
-    rng, weights = basis.rng, basis.sample.row_weights[some]
-    n_clusters = min(len(some), 2 * len(least.combinations))
-    labels = partition(values[some], weights, n_clusters, rng)
-    counts = np.bincount(labels, weights)
-    sums = np.stack([np.bincount(labels, weights * column) for column in values[some].T], axis=1)
-    means, counts = sums[counts > 0] / counts[counts > 0, None], counts[counts > 0]
-    others = [(place, label) for place, size in enumerate(least.sizes) for label in range(1, size)]
-    if len(means) <= len(others):
-        yield from _from_few_rows(basis, least, some, values)
-        return
-    drawn = means[rng.random((_STARS, len(means))).argsort(axis=1)[:, : 1 + len(others)]]
+    rng, weights, values = basis.rng, rows.weights, rows.values
+    gates = range(least.combinations.shape[1])
+    others = [(place, label) for place in gates for label in range(1, least.combinations[:, place].max() + 1)]
+    if len(values) <= len(others):
+        return _from_few_rows(basis, least, rows, n_draws)
+    drawn = values[rng.random((_STARS, len(values))).argsort(axis=1)[:, : 1 + len(others)]]
     centres = np.repeat(drawn[:, :1], len(least.combinations), axis=1)
-    columns = least.combinations_of_addends
     for number, (place, label) in enumerate(others):
-        centres[:, columns[:, place] == label] += drawn[:, 1 + number, None] - drawn[:, :1]
-    squares = np.square(means[None, :, None] - centres[:, None]).sum(axis=3).min(axis=2)
-    for number in np.argsort(squares @ counts, kind="stable")[:_DRAWS]:
-        nearest = np.square(values[some, None] - centres[number]).sum(axis=2).argmin(axis=1)
-        yield least.solve(some, values, basis.sample.row_weights, least.combinations[nearest])
+        centres[:, least.combinations[:, place] == label] += drawn[:, 1 + number, None] - drawn[:, :1]
+    squares = np.square(values[None, :, None] - centres[:, None]).sum(axis=3).min(axis=2)
+    best = np.argsort(squares @ weights, kind="stable")[:n_draws]
+    nearest = np.square(values[:, None] - centres[best][:, None]).sum(axis=3).argmin(axis=2)
+    return least.solved(rows, nearest, np.broadcast_to(weights, nearest.shape))
+
+
+def _renewed(basis: Basis, least: _Squares, rows: _Rows, ends: Sequence[_End], n_draws: int) -> Array:
+    """Return coefficients of ends with those of one label, or of one of its categories, found anew.
+
+    They are those of a few rows, from what all other labels leave of them. Rows with large residuals are drawn more
+    often: they are in a wrong place.
+    """
+    rng = basis.rng
+    begun = np.stack([ends[number % min(len(ends), _PARENTS)][1] for number in range(n_draws)])
+    residuals, nearest = least.nearest(rows, begun)
+    shares = rows.weights * (residuals + residuals.mean(axis=1, keepdims=True) + np.finfo(float).tiny)
+    labels = least.combinations[nearest]
+    found = begun.copy()
+    for number in range(n_draws):
+        place = int(rng.integers(labels.shape[2]))
+        size = int(least.combinations[:, place].max()) + 1
+        only = int(rng.integers(size)) if rng.random() < _ONE else None
+        own = least.places(place, only)
+        drawn = rng.choice(
+            len(rows.values),
+            min(2 * len(own), len(rows.values)),
+            replace=False,
+            p=shares[number] / shares[number].sum(),
+        )
+        anew = labels[number, drawn].copy()
+        anew[:, place] = rng.integers(size, size=len(drawn)) if only is None else only
+        design = least.design([columns[drawn] for columns in rows.columns], anew)
+        rest = np.delete(np.arange(least.n_coefficients), own)
+        left = rows.values[drawn] - design[:, rest] @ begun[number, rest]
+        found[number, own] = np.linalg.lstsq(design[:, own], left, rcond=None)[0]
+    return found
 
 
 class _Squares:
-    """Least squares of a sum whose coefficients labels choose."""
+    """Least squares of a sum whose coefficients labels choose, from several begins at once."""
 
     def __init__(self, addends: Sequence[_Addend], sizes: Sequence[int], combinations: AnyArray) -> None:
         self._addends = addends
         self.combinations = combinations
         self.sizes = [1 if addend.gate is None else sizes[addend.gate] for addend in addends]
-        self.n_coefficients = sum(
-            size * addend.columns.shape[1] for size, addend in zip(self.sizes, addends, strict=True)
-        )
+        widths = [addend.columns.shape[1] for addend in addends]
+        ends = np.cumsum([size * width for size, width in zip(self.sizes, widths, strict=True)])
+        self._bounds = list(zip([0, *ends[:-1]], ends, strict=True))
+        self.n_coefficients = int(ends[-1])
 
-    @property
-    def combinations_of_addends(self) -> AnyArray:
-        """The label of each addend in each combination, (combinations, addends)."""
-        none = np.zeros(len(self.combinations), dtype=np.intp)
-        return np.stack(
-            [none if a.gate is None else self.combinations[:, a.gate] for a in self._addends], axis=1
-        )
+    def columns(self, rows: AnyArray) -> list[Array]:
+        """Return the columns of some rows."""
+        return [addend.columns[rows] for addend in self._addends]
 
-    def _design(self, rows: AnyArray, labels: AnyArray) -> Array:
-        """Return the columns of rows, each where the coefficients of its label are, (n, coefficients)."""
+    def places(self, gate: int, label: int | None) -> AnyArray:
+        """Return the places of the coefficients that a label chooses, or only those of one of its categories."""
+        found = []
+        for addend, (start, stop) in zip(self._addends, self._bounds, strict=True):
+            if addend.gate == gate:
+                width = addend.columns.shape[1]
+                own = np.arange(start, stop)
+                found.append(own if label is None else own[label * width : (label + 1) * width])
+        return np.concatenate(found)
+
+    def design(self, columns: Sequence[Array], labels: AnyArray) -> Array:
+        """Return the columns of rows, each where the coefficients of its label are, (..., n, coefficients)."""
         parts = []
-        for addend, size in zip(self._addends, self.sizes, strict=True):
-            own = np.zeros(len(rows), dtype=np.intp) if addend.gate is None else labels[:, addend.gate]
-            one_hot = np.eye(size)[own]
-            parts.append((one_hot[:, :, None] * addend.columns[rows][:, None]).reshape(len(rows), -1))
-        return np.concatenate(parts, axis=1)
+        for addend, size, own in zip(self._addends, self.sizes, columns, strict=True):
+            if addend.gate is None:
+                parts.append(np.broadcast_to(own, (*labels.shape[:-1], own.shape[1])))
+                continue
+            one_hot = np.eye(size)[labels[..., addend.gate]]
+            product_ = one_hot[..., :, None] * own[:, None]
+            parts.append(product_.reshape(*labels.shape[:-1], -1))
+        return np.concatenate(parts, axis=-1)
 
-    def solve(self, rows: AnyArray, values: Array, weights: Array, labels: AnyArray) -> Array:
-        """Return the coefficients of these rows with these labels, (coefficients, d)."""
-        design = self._design(rows, labels)
-        weighted = design * weights[rows, None]
-        gram = weighted.T @ design
-        gram[np.diag_indices_from(gram)] += _RIDGE * max(float(np.trace(gram)) / len(gram), _RIDGE)
-        return np.asarray(np.linalg.solve(gram, weighted.T @ values[rows]), dtype=np.float64)
+    def solved(self, rows: _Rows, chosen: AnyArray, weights: Array) -> Array:
+        """Return the coefficients (m, coefficients, d) of m choices of combinations and weights of the rows, (m, n)."""
+        design = self.design(rows.columns, self.combinations[chosen])
+        weighted = np.swapaxes(design * weights[..., None], 1, 2)
+        gram = weighted @ design
+        scale = np.trace(gram, axis1=1, axis2=2) / self.n_coefficients
+        gram[:, np.arange(self.n_coefficients), np.arange(self.n_coefficients)] += (
+            _RIDGE * np.maximum(scale, _RIDGE)[:, None]
+        )
+        return np.asarray(np.linalg.solve(gram, weighted @ rows.values), dtype=np.float64)
 
-    def labels(
-        self, rows: AnyArray, values: Array, coefficients: Array, weights: Array
-    ) -> tuple[float, AnyArray]:
-        """Return the sum of squared residuals, and the combination of labels (n, gates) where each row's is least."""
-        fitted = np.zeros((len(rows), len(self.combinations), values.shape[1]))
-        first = 0
-        for addend, size in zip(self._addends, self.sizes, strict=True):
-            columns = addend.columns[rows]
-            own = coefficients[first : first + size * columns.shape[1]].reshape(size, columns.shape[1], -1)
-            of_labels = np.einsum("np,kpd->nkd", columns, own)
-            chosen = 0 if addend.gate is None else self.combinations[:, addend.gate]
-            fitted += of_labels[:, chosen].reshape(len(rows), -1, values.shape[1])
-            first += size * columns.shape[1]
-        residuals = np.square(values[rows, None] - fitted).sum(axis=2)
-        best = residuals.argmin(axis=1)
-        cost = float(weights[rows] @ residuals[np.arange(len(rows)), best])
-        return cost, self.combinations[best]
+    def nearest(self, rows: _Rows, coefficients: Array) -> tuple[Array, AnyArray]:
+        """Return the squared residual of each row, (m, n), and the combination of labels where it is least."""
+        m, n_columns = len(coefficients), rows.values.shape[1]
+        residuals = np.zeros((m, len(rows.values), len(self.combinations)))
+        of_labels = []
+        for addend, size, own, (start, stop) in zip(
+            self._addends, self.sizes, rows.columns, self._bounds, strict=True
+        ):
+            several = coefficients[:, start:stop].reshape(m, size, own.shape[1], n_columns)
+            of_labels.append((addend.gate, np.einsum("np,mkpd->dmnk", own, several)))
+        for number, column in enumerate(rows.values.T):
+            fitted = np.zeros_like(residuals)
+            for gate, values in of_labels:
+                chosen = 0 if gate is None else self.combinations[:, gate]
+                fitted += values[number][..., [0]] if gate is None else values[number][..., chosen]
+            residuals += np.square(column[:, None] - fitted)
+        best = residuals.argmin(axis=2)
+        return np.take_along_axis(residuals, best[..., None], axis=2)[..., 0], best
+
+    def descended(self, rows: _Rows, coefficients: Array) -> list[_End]:
+        """Return where rows put to their least residual, and coefficients of these rows, in turn lead."""
+        chosen = np.full((len(coefficients), len(rows.values)), -1)
+        costs = np.full(len(coefficients), np.inf)
+        going = np.arange(len(coefficients))
+        coefficients = coefficients.copy()
+        for _ in range(_ROUNDS):
+            residuals, after = self.nearest(rows, coefficients[going])
+            costs[going] = residuals @ rows.weights
+            moved = (after != chosen[going]).any(axis=1)
+            chosen[going] = after
+            going = going[moved]
+            if not len(going):
+                break
+            weights = np.broadcast_to(rows.weights, chosen[going].shape)
+            coefficients[going] = self.solved(rows, chosen[going], weights)
+        return list(zip(costs.tolist(), coefficients, strict=True))

@@ -19,7 +19,7 @@ from .basis import Basis, Guess
 from .partitioned import by_value
 from .points import Cloud, leaves_below
 
-__all__ = ["by_neighbours"]
+__all__ = ["by_neighbours", "neighbouring"]
 
 
 _REACH = 2
@@ -42,13 +42,14 @@ def by_neighbours(basis: Basis) -> Iterator[Guess]:
             continue
         found: list[AnyArray] = []
         for cloud in basis.clouds(gate)[:1]:
-            for labels in _labels(basis, gate, cloud):
+            for labels in neighbouring(basis, gate, cloud):
                 if not any(alike(labels, other, cloud.weights) for other in found):
                     found.append(labels)
                     yield {gate.variable: labels}
 
 
-def _labels(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
+def neighbouring(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
+    """Yield labels of a chain's states, in as many clusters as there are states, however alike they are."""
     points, weights = cloud.points, cloud.weights
 
     def clusters(points: Array, weights: Array) -> list[AnyArray]:

@@ -8,9 +8,8 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Variable
-from ..clustering.agglomeration import agglomerated
 from ..clustering.kmeans import kmeans
-from ..clustering.partitions import alike, further_kmeans, in_original_units, partition, partitions
+from ..clustering.partitions import alike, further_kmeans, in_original_units, merged, partition, partitions
 from ..components.gates import Gate
 from .basis import Basis, Guess
 from .points import Cloud
@@ -26,9 +25,6 @@ _DRAWS = 12
 
 _FEW_POINTS = 500
 """Points that are few."""
-
-_PIECES = 10
-"""Pieces for each cluster that those of one column are merged into."""
 
 _ROWS_OF_A_CLUSTER = 20
 """Points for each category below which many numbers of clusters are tried; above, halves of halves."""
@@ -108,11 +104,10 @@ def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Genera
     if len(points) > n_clusters:
         n_draws = _SEEDS if len(points) > _FEW_POINTS else _DRAWS
         found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(n_draws)]
-    n_pieces = min(_PIECES * n_clusters, len(points) // 2)
-    if points.shape[1] == 1 and n_pieces > n_clusters:
-        pieces = np.unique(partition(points, weights, n_pieces, rng), return_inverse=True)[1]
-        if pieces.max() >= n_clusters:
-            found.append(agglomerated(points, weights, pieces, n_clusters))
+    if points.shape[1] == 1:
+        labels = merged(points, weights, n_clusters, rng, is_white=True)
+        if labels is not None:
+            found.append(labels)
     return found
 
 

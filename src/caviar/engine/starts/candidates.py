@@ -1,0 +1,59 @@
+"""Candidates: what they are made from, and where each begins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
+from ..ascent.problem import Problem, statistics_of
+from ..rows.row_map import RowMap
+from ..rows.subsample import Sample
+from .components.gates import gates_of
+from .factors.prior import Start, prior_draw, prior_start
+from .guesses.assignment import assigned
+from .guesses.basis import Basis, Guess
+from .guesses.from_labels import from_labels
+from .guesses.sequences import in_order
+
+__all__ = ["basis_of", "start_from"]
+
+
+def basis_of(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Basis:
+    """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
+    gates = gates_of(problem)
+    if problem.chain is not None and any(gate.factor is problem.chain for gate in gates):
+        sample = in_order(passes.source, problem.chain.starts)
+    q = prior_start(problem)
+    for variable in _multiplied(problem):
+        q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
+    host = RowMap(problem.rows, sample, passes.executor.host)
+    return Basis(problem, gates, sample, host, q, rng)
+
+
+def start_from(basis: Basis, guess: Guess) -> Start:
+    """Return the globals that follow from labels, each cluster in the component that it fits best."""
+    problem, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
+    return problem, q
+
+
+def _multiplied(problem: Problem) -> list[Variable]:
+    """Return the global locations that another one multiplies in a predictor.
+
+    Where all of these have mean 0 the ELBO has a saddle point, at which no update moves any of them.
+    """
+    found: dict[Variable, None] = {}
+    predictors = (
+        stated
+        for node in problem.bound.nodes
+        if isinstance(node, Variable)
+        for stated in node.stated.values()
+        if isinstance(stated, Predictor)
+    )
+    for addend in (addend for predictor in predictors for addend in predictor.addends):
+        nodes = [op.node if isinstance(op, Indexed | Part) else op for op in addend.operands]
+        locations = [n for n in nodes if isinstance(n, Normal | MultivariateNormal | NormalGamma)]
+        together = [n for n in locations if n in problem.order]
+        if len(together) > 1:
+            # one of them away from 0 is enough: a joint factor may stay
+            found.update(dict.fromkeys(n for n in together if not isinstance(n, NormalGamma)))
+    return list(found)
