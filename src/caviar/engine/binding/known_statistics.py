@@ -29,6 +29,9 @@ def known_statistic(
     role, name = role_of(bound, operand), operand.statistic
     if slot is None:
         return role.of_known(name, value), operand.axes
+    if slot.role.moves and coordinates.origin_of(node) is not None:
+        # what the rows are measured from themselves
+        return role.of_known(name, np.zeros(value.shape)), operand.axes
     moved = coordinates.of_known(owner, slot) if slot.role.moves else None
     n_plates = len(node.plates)
     plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
@@ -57,10 +60,13 @@ def _of_observed(bound: BoundModel, coordinates: Coordinates, node: Variable, na
     if name == OBSERVED:
         assert mask is not None
         return mask.astype(np.float64)
-    value, reference = bound.values[node], coordinates.of(node)
+    value, reference, origin = bound.values[node], coordinates.of(node), coordinates.origin_of(node)
+    if origin is not None:
+        assert bound.data_plate is not None
+        reference = np.moveaxis(origin.of(bound.values.__getitem__), 0, node.plates.index(bound.data_plate))
+    elif reference is not None and bound.data_plate in node.plates:
+        reference = np.expand_dims(reference, node.plates.index(bound.data_plate))
     if reference is not None:
-        if bound.data_plate in node.plates:
-            reference = np.expand_dims(reference, node.plates.index(bound.data_plate))
         value = value - reference
     statistic = node.statistic(name, value)
     return (

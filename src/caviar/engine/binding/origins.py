@@ -1,0 +1,129 @@
+"""Origins of rows: what each row is measured from, where one point for all of them would cost digits.
+
+A difference from one common point has the digits that the distance leaves. So the rows of known groups
+(``mean[group]``) are measured from the mean of their group, as the group's location is, and rows with a known mean of
+their own from that: then their values are the residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...language import Constant, Data, Indexed, Node, Plate, Variable
+from .bound_model import BoundModel
+
+__all__ = ["KnownLocation", "OwnMean", "PointOfLabel", "known_location_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class PointOfLabel:
+    """The point that a row's known label chooses.
+
+    Attributes
+    ----------
+    label
+        The labels.
+    points
+        Of each category, (K, shape of a row's value).
+    """
+
+    label: Node
+    points: Array
+
+    def of(self, known: Callable[[Node], AnyArray]) -> AnyArray:
+        """Return the point of each row, (B, ...), from the known arrays of the rows."""
+        return self.points[np.asarray(known(self.label)).astype(np.intp)]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMean:
+    """A known mean of each row.
+
+    Attributes
+    ----------
+    mean
+        These means.
+    place
+        Index that gives a block of them an axis for each of a row's value.
+    """
+
+    mean: Node
+    place: tuple[slice | None, ...]
+
+    def of(self, known: Callable[[Node], AnyArray]) -> AnyArray:
+        """Return the mean of each row, to be broadcast over its values, from the known arrays of the rows."""
+        return np.asarray(known(self.mean), dtype=np.float64)[self.place]
+
+
+@dataclass(frozen=True)
+class KnownLocation:
+    """What is known of where each row is.
+
+    Attributes
+    ----------
+    node
+        The location that all leaves have: latent, known for each row, or known for each category.
+    plate
+        The one that known labels choose from, or None.
+    """
+
+    node: Node
+    plate: Plate | None
+
+    def origin(self, leaf: Variable, data_plate: Plate | None) -> PointOfLabel | OwnMean:
+        """Return the known location of a leaf's rows as what these are measured from."""
+        node: Any = self.node
+        if self.plate is None:
+            return OwnMean(node, _place(leaf, node.plates))
+        others = tuple(plate for plate in node.plates if plate is not self.plate)
+        chosen = np.moveaxis(node.value, node.plates.index(self.plate), 0)
+        rows = tuple(plate for plate in leaf.plates if plate is data_plate)
+        index = leaf.slots["mean"].index
+        assert index is not None
+        return PointOfLabel(index, chosen[_place(leaf, (*rows, *others))])
+
+
+def known_location_of(
+    bound: BoundModel, members: Sequence[Variable], leaves: Sequence[Variable]
+) -> KnownLocation | None:
+    """Return the location whose points tell those of the rows of all leaves, or None.
+
+    It is a latent one with a known mean that known labels choose from, or a known one: for each row, or chosen by known
+    labels. A population mean that is latent keeps all groups at one point, since they are compared with each other.
+    """
+    locations = {_stated_location(bound, leaf) for leaf in leaves}
+    if len(locations) != 1 or (found := locations.pop()) is None:
+        return None
+    node, rest = found.node, [member for member in members if member not in leaves]
+    if isinstance(node, Variable):
+        is_free = rest == [node] and node.known("mean") is not None and node not in bound.known
+        return found if is_free and not bound.is_local(node) else None
+    return None if rest else found
+
+
+def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
+    """Return the location of a leaf, if it differs from row to row in a way that is known."""
+    slot, rows = leaf.slots.get("mean"), bound.data_plate
+    if slot is None or not slot.role.moves or leaf in bound.gaps or rows not in leaf.plates:
+        return None
+    node, others = slot.node, [plate for plate in leaf.plates if plate is not rows]
+    if isinstance(slot.expression, Indexed):
+        label, plate = slot.expression.by, slot.expression.plate
+        if label not in bound.values or label.plates != (rows,):
+            return None
+        kept = [own for own in node.plates if own is not plate]
+        is_known = isinstance(node, Constant) and kept == [own for own in others if own in kept]
+        return KnownLocation(node, plate) if is_known or isinstance(node, Variable) else None
+    is_own = isinstance(node, Data) and rows in node.plates
+    in_order = [plate for plate in leaf.plates if plate in node.plates] == list(node.plates)
+    return KnownLocation(node, None) if is_own and in_order and leaf.plates[0] is rows else None
+
+
+def _place(leaf: Variable, plates: Sequence[Plate]) -> tuple[slice | None, ...]:
+    """Return the index that gives an array over some plates of a leaf, in their order, an axis for each of them."""
+    return tuple(slice(None) if plate in plates else None for plate in leaf.plates)
