@@ -21,16 +21,25 @@ import numpy as np
 
 from ..._errors import DataError
 from ..._typing import Array
-from ...language import Axis, Constant, Data, Indexed, Node, Plate, Slot, Variable
-from ...language.roles import PRECISION, PRECISION_MATRIX
+from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
 from ...lazy.block_map import total_of
 from ...numerics.cached import cached_property
 from .bound_model import BoundModel
 from .missing.moments import medians, medians_by_label, moments
-from .origins import KnownLocation, OwnMean, PointOfLabel, known_location_of
+from .origins import (
+    KnownLocation,
+    OwnMean,
+    PointOfLabel,
+    has_precisions_of_rows,
+    known_location_of,
+    known_precisions,
+)
 
-__all__ = ["Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
+__all__ = ["SHIFT", "SHIFT_SQUARED", "Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
 
+
+SHIFT, SHIFT_SQUARED = "shift", "shift_squared"
+"""Statistics of how far the points of a location's mean are from its own, and of the products of that."""
 
 _LARGEST = 1e152
 """Size of data whose squares, summed over rows and columns, still fit a double."""
@@ -63,6 +72,11 @@ class Group:
     by_label: Array | None = None
     """Points of a latent ``location`` along the plate that known labels choose from, (repetitions, point shape...)."""
 
+    @property
+    def moved(self) -> Node | None:
+        """The latent location whose repetitions have points of their own; all others are measured from one."""
+        return None if self.location is None or self.by_label is None else self.location.node
+
 
 @dataclass(frozen=True)
 class Coordinates:
@@ -94,7 +108,7 @@ class Coordinates:
         if number is None:
             return None
         group, axes = self.groups[number], self._plate_axes(variable)
-        if group.by_label is not None and variable not in self.bound.values:
+        if group.by_label is not None and variable is group.moved:
             return self._spread_by_label(group, axes, group.by_label)
         point = self._spread(group, axes)
         if number in self.centres:
@@ -123,6 +137,20 @@ class Coordinates:
         assert label is not None
         axes = (Axis(location.plate), *self._plate_axes(leaf))
         return PointOfLabel(label, self._spread_by_label(group, axes, group.by_label))
+
+    def is_shifted(self, variable: Variable) -> bool:
+        """Whether a variable is measured from other points than the latent mean that it has."""
+        number = self._group(variable)
+        if number is None or variable is not self.groups[number].moved:
+            return False
+        return isinstance(variable.slots["mean"].node, Variable)
+
+    def shift_of(self, variable: Variable) -> Array:
+        """Return the point of a variable's mean less its own: shape (plates..., event...)."""
+        number, own = self._group(variable), self.of(variable)
+        assert number is not None
+        assert own is not None
+        return self._spread(self.groups[number], self._plate_axes(variable)) - own
 
     def size_of(self, variable: Variable) -> Array | None:
         """Return the size of the numbers in a variable's group: distance of the data from zero, and their spread."""
@@ -277,7 +305,7 @@ def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | 
     known = _known_location(bound, members, common)
     if known is not None:
         point = np.broadcast_to(known, point.shape)
-    elif _has_precisions_of_rows(bound, members):
+    elif has_precisions_of_rows(bound, members):
         point = _medians(bound, observed, common)
     group = Group(members, point, tuple(Axis(plate) for plate in common), spread)
     return _by_row(bound, group, observed, common)
@@ -311,7 +339,7 @@ def _points_of_groups(
         bound.values[label],
         weights,
         _seen(bound, observed),
-        _known_precisions(bound, observed),
+        known_precisions(bound, observed),
     )
     mean, worth = node.slots["mean"].node, node.slots.get("mean_precision")
     if worth is not None and isinstance(worth.node, Constant) and isinstance(mean, Constant):
@@ -319,20 +347,6 @@ def _points_of_groups(
         worths = worths.reshape(worths.shape + (1,) * (points.ndim - worths.ndim))
         points = np.where(worths > number, _averaged(mean, [plate, *common]), points)
     return points
-
-
-def _has_precisions_of_rows(bound: BoundModel, members: tuple[Variable, ...]) -> bool:
-    """Whether the precision of a member differs from row to row: where digits matter is then not told by all rows."""
-    return any(_differs(bound, member, slot) for member in members for slot in member.slots.values())
-
-
-def _differs(bound: BoundModel, member: Variable, slot: Slot) -> bool:
-    """Whether a slot holds a precision for each row, or one that a label chooses which does not choose the location."""
-    if slot.role.moves and "precision" not in slot.role.statistics:
-        return False
-    mean = member.slots.get("mean")
-    chosen = slot.index is not None and (mean is None or mean.index is not slot.index)
-    return bound.is_local(slot.node) or (chosen and slot.index is not None and bound.is_local(slot.index))
 
 
 def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
@@ -347,7 +361,7 @@ def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: li
         if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
             continue
         if variable in bound.values:
-            is_better = len(members) == 1 and _has_precisions_of_rows(bound, members)
+            is_better = len(members) == 1 and has_precisions_of_rows(bound, members)
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
             is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)
@@ -390,7 +404,7 @@ def _moments(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[
 def _medians(bound: BoundModel, observed: Variable, kept: list[Plate]) -> Array:
     """Return the medians of what was observed, over the data plate and the plates that are not kept."""
     rows, weights = _rows_of(bound, observed, bound.values[observed])
-    found = medians(rows, weights, _seen(bound, observed), _known_precisions(bound, observed))
+    found = medians(rows, weights, _seen(bound, observed), known_precisions(bound, observed))
     return np.median(found, axis=_not_kept(bound, observed, kept))
 
 
@@ -398,18 +412,6 @@ def _seen(bound: BoundModel, observed: Variable) -> Any:
     """Return which entries of a variable were observed, the rows first, or None if all were."""
     seen = bound.gaps[observed].seen if observed in bound.gaps else bound.masks.get(observed)
     return None if seen is None else _rows_of(bound, observed, seen)[0]
-
-
-def _known_precisions(bound: BoundModel, observed: Variable) -> Any:
-    """Return known precisions of the rows of a variable, the rows first, or None if there are none."""
-    for slot in observed.slots.values():
-        node = slot.node
-        is_along = (
-            node.plates[:1] == (bound.data_plate,) and node.plates == observed.plates[: len(node.plates)]
-        )
-        if slot.role in (PRECISION, PRECISION_MATRIX) and isinstance(node, Data) and is_along:
-            return bound.values[node]
-    return None
 
 
 def _rows_of(bound: BoundModel, observed: Variable, values: Any) -> tuple[Any, Any]:

@@ -8,10 +8,13 @@ from ..._typing import Array
 from ...language import Axis, Constant, Data, Operand, Variable
 from ...language.roles import Role, labels_of
 from .bound_model import BoundModel
-from .coordinates import Coordinates
+from .coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 from .missing.values import OBSERVED
 
-__all__ = ["known_statistic", "role_of"]
+__all__ = ["BESIDE_VALUES", "known_statistic", "role_of"]
+
+BESIDE_VALUES = (OBSERVED, SHIFT, SHIFT_SQUARED)
+"""Statistics of a variable that are known whatever its values are."""
 
 
 def known_statistic(
@@ -22,6 +25,12 @@ def known_statistic(
     Missing values of an observed variable have the statistic 0.
     """
     node, slot = operand.node, operand.slot
+    if operand.statistic in (SHIFT, SHIFT_SQUARED):
+        shift = coordinates.shift_of(owner)
+        if operand.statistic == SHIFT:
+            return shift, operand.axes
+        squared = shift[..., :, None] * shift[..., None, :] if owner.value_rank else np.square(shift)
+        return squared, operand.axes
     if isinstance(node, Variable):
         return _of_observed(bound, coordinates, node, operand.statistic), operand.axes
     assert isinstance(node, (Constant, Data))

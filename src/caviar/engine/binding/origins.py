@@ -2,7 +2,8 @@
 
 A difference from one common point has the digits that the distance leaves. So the rows of known groups
 (``mean[group]``) are measured from the mean of their group, as the group's location is, and rows with a known mean of
-their own from that: then their values are the residuals.
+their own from that: then their values are the residuals. Where rows have precisions of their own, digits matter where
+these are large.
 """
 
 from __future__ import annotations
@@ -14,10 +15,18 @@ from typing import Any
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...language import Constant, Data, Indexed, Node, Plate, Variable
+from ...language import Constant, Data, Indexed, Node, Plate, Slot, Variable
+from ...language.roles import PRECISION, PRECISION_MATRIX
 from .bound_model import BoundModel
 
-__all__ = ["KnownLocation", "OwnMean", "PointOfLabel", "known_location_of"]
+__all__ = [
+    "KnownLocation",
+    "OwnMean",
+    "PointOfLabel",
+    "has_precisions_of_rows",
+    "known_location_of",
+    "known_precisions",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +102,30 @@ def known_location_of(
 ) -> KnownLocation | None:
     """Return the location whose points tell those of the rows of all leaves, or None.
 
-    It is a latent one with a known mean that known labels choose from, or a known one: for each row, or chosen by known
-    labels. A population mean that is latent keeps all groups at one point, since they are compared with each other.
+    It is a latent one that known labels choose from, or a known one: for each row, or chosen by known labels.
     """
     locations = {_stated_location(bound, leaf) for leaf in leaves}
     if len(locations) != 1 or (found := locations.pop()) is None:
         return None
     node, rest = found.node, [member for member in members if member not in leaves]
     if isinstance(node, Variable):
-        is_free = rest == [node] and node.known("mean") is not None and node not in bound.known
-        return found if is_free and not bound.is_local(node) else None
+        return found if node in rest and _can_move(bound, node, rest) else None
     return None if rest else found
+
+
+def _can_move(bound: BoundModel, location: Variable, latent: Sequence[Variable]) -> bool:
+    """Whether the repetitions of a location may be measured from points of their own: none other is compared with it.
+
+    What a latent label chooses as its mean is not moved: its rows tell the label by where they are.
+    """
+    slot = location.slots.get("mean")
+    below = [v for v in latent if "mean" in v.slots and v.slots["mean"].node is location]
+    if slot is None or below or location in bound.known or any(map(bound.is_local, latent)):
+        return False
+    if isinstance(slot.node, Variable):
+        is_plain = set(slot.role.statistics) == {"x", "xx"} and slot.node in latent
+        return is_plain and (slot.index is None or slot.index in bound.values)
+    return isinstance(slot.node, Constant) and latent == [location]
 
 
 def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
@@ -127,3 +149,29 @@ def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
 def _place(leaf: Variable, plates: Sequence[Plate]) -> tuple[slice | None, ...]:
     """Return the index that gives an array over some plates of a leaf, in their order, an axis for each of them."""
     return tuple(slice(None) if plate in plates else None for plate in leaf.plates)
+
+
+def has_precisions_of_rows(bound: BoundModel, members: Sequence[Variable]) -> bool:
+    """Whether the precision of a member differs from row to row: where digits matter is then not told by all rows."""
+    return any(_differs(bound, member, slot) for member in members for slot in member.slots.values())
+
+
+def _differs(bound: BoundModel, member: Variable, slot: Slot) -> bool:
+    """Whether a slot holds a precision for each row, or one that a label chooses which does not choose the location."""
+    if slot.role.moves and "precision" not in slot.role.statistics:
+        return False
+    mean = member.slots.get("mean")
+    chosen = slot.index is not None and (mean is None or mean.index is not slot.index)
+    return bound.is_local(slot.node) or (chosen and slot.index is not None and bound.is_local(slot.index))
+
+
+def known_precisions(bound: BoundModel, observed: Variable) -> Any:
+    """Return known precisions of the rows of a variable, the rows first, or None if there are none."""
+    for slot in observed.slots.values():
+        node = slot.node
+        is_along = (
+            node.plates[:1] == (bound.data_plate,) and node.plates == observed.plates[: len(node.plates)]
+        )
+        if slot.role in (PRECISION, PRECISION_MATRIX) and isinstance(node, Data) and is_along:
+            return bound.values[node]
+    return None
