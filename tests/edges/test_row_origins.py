@@ -120,6 +120,22 @@ def test_columns():
     assert_allclose(cv.Model(apart).fit({"x": x, "g": GROUPS}, seed=0).elbo, wanted, rtol=1e-13)
 
 
+def test_rows_behind_columns():
+    """The plate of the rows may be the last one of the data."""
+    x = np.stack([PLACES, PLACES + 3])
+    columns = cv.Plate("column", 2)
+    theta = cv.NormalGamma("theta", *PRIOR, plates=(columns, cv.Plate("group", 6)))
+    model = cv.Model(cv.Normal("x", theta[cv.Data("g", plates=OBS)], plates=(columns, OBS)))
+    posterior = model.fit({"x": x, "g": GROUPS}, data_plate=OBS, seed=0)
+    assert_allclose(posterior.elbo, evidence(x[0], GROUPS) + evidence(x[1], GROUPS), rtol=1e-13)
+    means = cv.Constant("c", [[1e9, -1e9], [3.0, 5e9]], plates=(columns, cv.Plate("group", 2)))
+    residuals, groups = np.array([[1.0, -0.5, 0.25], [2.0, -1.0, 0.5]]), np.array([0, 1, 1])
+    known = cv.Normal("x", means[cv.Data("g", plates=OBS)], cv.Gamma("t", 1.0, 1.0), plates=(columns, OBS))
+    data = {"x": means.value[:, groups] + residuals, "g": groups}
+    wanted = gamma_evidence(residuals.ravel(), 1.0, 1.0)
+    assert_allclose(cv.Model(known).fit(data, data_plate=OBS, seed=0).elbo, wanted, rtol=1e-13)
+
+
 def test_vectors_and_a_shared_precision():
     """Two columns that are independent under a known precision: each has the evidence of a Normal mean."""
     x = np.stack([PLACES, -2 * PLACES], axis=1)

@@ -1,7 +1,7 @@
 """Origins of rows: what each row is measured from, where one point for all of them would cost digits.
 
 A difference from one common point has the digits that the distance leaves. So the rows of known groups
-(``mean[group]``) are measured from the mean of their group, as the group's location is, and rows with a known mean of
+(``mean[group]``) are measured from the median of their group, as the group's location is, and rows with a known mean of
 their own from that: then their values are the residuals. Where rows have precisions of their own, digits matter where
 these are large.
 """
@@ -88,13 +88,12 @@ class KnownLocation:
         """Return the known location of a leaf's rows as what these are measured from."""
         node: Any = self.node
         if self.plate is None:
-            return OwnMean(node, _place(leaf, node.plates))
+            return OwnMean(node, _place(leaf, node.plates, data_plate))
         others = tuple(plate for plate in node.plates if plate is not self.plate)
         chosen = np.moveaxis(node.value, node.plates.index(self.plate), 0)
-        rows = tuple(plate for plate in leaf.plates if plate is data_plate)
         index = leaf.slots["mean"].index
         assert index is not None
-        return PointOfLabel(index, chosen[_place(leaf, (*rows, *others))])
+        return PointOfLabel(index, chosen[_place(leaf, others, data_plate)])
 
 
 def known_location_of(
@@ -141,14 +140,23 @@ def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
         kept = [own for own in node.plates if own is not plate]
         is_known = isinstance(node, Constant) and kept == [own for own in others if own in kept]
         return KnownLocation(node, plate) if is_known or isinstance(node, Variable) else None
-    is_own = isinstance(node, Data) and rows in node.plates
-    in_order = [plate for plate in leaf.plates if plate in node.plates] == list(node.plates)
-    return KnownLocation(node, None) if is_own and in_order and leaf.plates[0] is rows else None
+    is_own = isinstance(node, Data) and node.plates[:1] == (rows,)
+    in_order = [plate for plate in others if plate in node.plates] == list(node.plates[1:])
+    return KnownLocation(node, None) if is_own and in_order else None
 
 
-def _place(leaf: Variable, plates: Sequence[Plate]) -> tuple[slice | None, ...]:
-    """Return the index that gives an array over some plates of a leaf, in their order, an axis for each of them."""
-    return tuple(slice(None) if plate in plates else None for plate in leaf.plates)
+def _place(leaf: Variable, plates: Sequence[Plate], rows: Plate | None) -> tuple[slice | None, ...]:
+    """Return the index that gives an array, rows or categories first, an axis for each of a row's value of a leaf.
+
+    Parameters
+    ----------
+    plates
+        What its other axes run over, in the order of the leaf's plates.
+    rows
+        The plate of the rows.
+    """
+    others = [plate for plate in leaf.plates if plate is not rows]
+    return (slice(None), *(slice(None) if plate in plates else None for plate in others))
 
 
 def has_precisions_of_rows(bound: BoundModel, members: Sequence[Variable]) -> bool:
