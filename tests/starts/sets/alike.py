@@ -69,7 +69,7 @@ def clouds(model, n_rows, size, n_columns, spread):
 
 
 def with_holes(n_rows, n_columns, correlation, share):
-    """Two clusters 12 apart, of columns that go together, with a share of the entries missing, but not of whole rows."""
+    """Two clusters 12 apart, of columns that go together, with a share of the entries missing; no row lacks all."""
 
     def make(rng):
         covariance = (1 - correlation) * np.eye(n_columns) + correlation
