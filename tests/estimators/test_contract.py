@@ -49,7 +49,7 @@ class LabelledWhereKnown(cv.GaussianMixture):
         *(cv.GaussianMixture(2, covariance_type=structure) for structure in OTHER_STRUCTURES),
         *(
             # the check of weights compares probabilities to seven digits, so the fits settle further than by default
-            cv.BayesianGaussianMixture(2, covariance_type=structure, tol=1e-9)
+            cv.BayesianGaussianMixture(2, covariance_type=structure, tol=1e-12)
             for structure in OTHER_STRUCTURES
         ),
         *(

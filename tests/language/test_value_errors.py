@@ -1,5 +1,7 @@
 """Impossible values, names and data are refused; the message says what was expected and what came."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -249,3 +251,22 @@ def test_posterior_says_what_it_has():
         posterior.elbo_at({"q": 1}, data)
     with pytest.raises(cv.ModelError, match="factors= names 'y', which is no local variable; those are z"):
         cv.Model(cv.Normal("x", mean[z], 1.0, plates=OBS)).fit(data, factors=[("z", "y")])
+
+
+@pytest.mark.parametrize(
+    ("factors", "fact"),
+    [
+        ([["a", "b"]], "'a', which is not repeated over the rows"),
+        ([["q"]], "'q', which is no local variable; this model has none"),
+        ("ab", "factors is a list of groups of names"),
+    ],
+)
+def test_groups_of_globals_are_refused(factors, fact):
+    """What cannot be joined is refused also where no variable is local; `factors=` was accepted and ignored."""
+    a = cv.Normal("a", 0.0, 1.0, plates=cv.Plate("first", 2))[cv.Data("g", plates=OBS)]
+    b = cv.Normal("b", 0.0, 1.0, plates=cv.Plate("second", 2))[cv.Data("h", plates=OBS)]
+    model = cv.Model(cv.Normal("x", a + b, 1.0, plates=OBS))
+    data = {"x": np.array([0.3, 1.2, -0.4]), "g": [0, 1, 1], "h": [0, 0, 1]}
+    with pytest.raises(cv.CaviarError, match=re.escape(fact)):
+        model.fit(data, factors=factors)
+    assert np.isfinite(model.fit(data, factors=[]).elbo)

@@ -146,12 +146,13 @@ def test_the_components_are_filtered(opened):
 def test_a_component_is_hidden_in_every_plot(opened):
     page = opened("few")
     ovals, areas = page.locator("#pair-plot .oval"), page.locator("#density-plot .area")
-    assert (ovals.count(), areas.count()) == (2, 2)
+    n_shown = ovals.count()
+    assert areas.count() == n_shown >= 2
     page.locator("#chips button").first.click()
-    assert (ovals.count(), areas.count()) == (1, 1)
-    assert page.locator("#pair-plot .dots").count() == 1
+    assert (ovals.count(), areas.count()) == (n_shown - 1, n_shown - 1)
+    assert page.locator("#pair-plot .dots").count() == n_shown - 1
     page.locator("#chips button").first.click()
-    assert ovals.count() == 2
+    assert ovals.count() == n_shown
 
 
 def test_another_pair_is_drawn_by_a_small_picture_and_by_name(opened):

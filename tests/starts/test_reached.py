@@ -23,6 +23,7 @@ FAST = (
     "six prototypes of answers",
     "four latent classes",
     "five topics of long documents",
+    "holes in two clusters",
     "shapes 9 and 2, order (1, 0)",
     "widths 0.1 and 3, order (0, 1)",
     "widths 0.1 and 3, order (1, 0)",

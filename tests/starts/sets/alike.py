@@ -68,6 +68,22 @@ def clouds(model, n_rows, size, n_columns, spread):
     return make
 
 
+def with_holes(n_rows, n_columns, correlation, share):
+    """Two clusters 12 apart, of columns that go together, with a share of the entries missing; no row lacks all."""
+
+    def make(rng):
+        covariance = (1 - correlation) * np.eye(n_columns) + correlation
+        z = np.arange(n_rows) % 2
+        x = rng.multivariate_normal(np.zeros(n_columns), covariance, n_rows) + 12.0 * z[:, None]
+        gone = rng.random(x.shape) < share
+        gone[np.arange(n_rows), rng.integers(0, n_columns, n_rows)] = False
+        prior = {"mean_precision": 0.1, "df": n_columns + 2.0, "inverse_scale": np.eye(n_columns)}
+        model = cv.models.normal_wishart_mixture(n_columns, 2, **prior)
+        return Problem(model, {"x": np.where(gone, np.nan, x)}, {"z": z}, n_rows)
+
+    return make
+
+
 CASES = [
     Case("six prototypes of answers", prototypes(180, 6, 20)),
     Case("four latent classes", classes(300, [0.4, 0.3, 0.2, 0.1], 8, 4)),
@@ -75,4 +91,5 @@ CASES = [
     Case("seven diagonal clusters", clouds(caviar.models.diagonal_mixture, 210, 7, 3, 3.0)),
     Case("six clusters of one shape", clouds(caviar.models.tied_mixture, 240, 6, 5, 2.0)),
     Case("five round clusters", clouds(caviar.models.spherical_mixture, 300, 5, 2, 1.5)),
+    Case("holes in two clusters", with_holes(100, 3, 0.95, 0.4)),
 ]

@@ -7,7 +7,8 @@ and invisible outside.
 
 A component that is narrow compared with its distance from that point still loses digits. Where one
 Categorical chooses the location, each of its categories can have a point of its own: the *centres* (see
-``Problem.recentred``).
+``Problem.recentred``). Where known labels do, or each row has a known mean, the data tell the points: see
+:mod:`~caviar.engine.binding.origins`.
 """
 
 from __future__ import annotations
@@ -24,10 +25,21 @@ from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
 from ...lazy.block_map import total_of
 from ...numerics.cached import cached_property
 from .bound_model import BoundModel
-from .missing.moments import medians, moments
+from .missing.moments import medians, medians_by_label, moments
+from .origins import (
+    KnownLocation,
+    OwnMean,
+    PointOfLabel,
+    has_precisions_of_rows,
+    known_location_of,
+    known_precisions,
+)
 
-__all__ = ["Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
+__all__ = ["SHIFT", "SHIFT_SQUARED", "Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
 
+
+SHIFT, SHIFT_SQUARED = "shift", "shift_squared"
+"""Statistics of how far the points of a location's mean are from its own, and of the products of that."""
 
 _LARGEST = 1e152
 """Size of data whose squares, summed over rows and columns, still fit a double."""
@@ -55,6 +67,15 @@ class Group:
     axes: tuple[Axis, ...]
     spread: Array
     """Standard deviation of the first observed member, of the shape of ``point``."""
+    location: KnownLocation | None = None
+    """What is known of where each row is; then its observed members have a point for each row."""
+    by_label: Array | None = None
+    """Points of a latent ``location`` along the plate that known labels choose from, (repetitions, point shape...)."""
+
+    @property
+    def moved(self) -> Node | None:
+        """The latent location whose repetitions have points of their own; all others are measured from one."""
+        return None if self.location is None or self.by_label is None else self.location.node
 
 
 @dataclass(frozen=True)
@@ -87,6 +108,8 @@ class Coordinates:
         if number is None:
             return None
         group, axes = self.groups[number], self._plate_axes(variable)
+        if group.by_label is not None and variable is group.moved:
+            return self._spread_by_label(group, axes, group.by_label)
         point = self._spread(group, axes)
         if number in self.centres:
             categorical, offsets = self.centres[number]
@@ -94,6 +117,40 @@ class Coordinates:
             if plate is not None:
                 point = point + self._spread_centres(group, axes, offsets, axes.index(Axis(plate)))
         return point
+
+    def origin_of(self, node: Node) -> PointOfLabel | OwnMean | None:
+        """Return what the rows of a leaf, or of its known mean, are measured from; None if that is one point."""
+        for group in self.groups:
+            if group.location is None:
+                continue
+            if node is group.location.node and group.by_label is None:
+                return OwnMean(node, (slice(None),) * len(node.plates))
+            if isinstance(node, Variable) and node in group.variables and node in self.bound.values:
+                return self._origin(group, node, group.location)
+        return None
+
+    def _origin(self, group: Group, leaf: Variable, location: KnownLocation) -> PointOfLabel | OwnMean:
+        if group.by_label is None:
+            return location.origin(leaf, self.bound.data_plate)
+        assert location.plate is not None
+        label = leaf.slots["mean"].index
+        assert label is not None
+        axes = (Axis(location.plate), *self._plate_axes(leaf))
+        return PointOfLabel(label, self._spread_by_label(group, axes, group.by_label))
+
+    def is_shifted(self, variable: Variable) -> bool:
+        """Whether a variable is measured from other points than the latent mean that it has."""
+        number = self._group(variable)
+        if number is None or variable is not self.groups[number].moved:
+            return False
+        return isinstance(variable.slots["mean"].node, Variable)
+
+    def shift_of(self, variable: Variable) -> Array:
+        """Return the point of a variable's mean less its own: shape (plates..., event...)."""
+        number, own = self._group(variable), self.of(variable)
+        assert number is not None
+        assert own is not None
+        return self._spread(self.groups[number], self._plate_axes(variable)) - own
 
     def size_of(self, variable: Variable) -> Array | None:
         """Return the size of the numbers in a variable's group: distance of the data from zero, and their spread."""
@@ -161,6 +218,14 @@ class Coordinates:
         order = [group.axes.index(axis) for axis in axes if axis in group.axes]
         turned = group.point.transpose(*order, *range(len(order), group.point.ndim))
         aligned = turned[tuple(slice(None) if axis in group.axes else None for axis in axes)]
+        return np.broadcast_to(aligned, tuple(self.bound.size(axis) for axis in axes) + event)
+
+    def _spread_by_label(self, group: Group, axes: tuple[Axis, ...], points: Array) -> Array:
+        """Return the points of the repetitions of a location over these axes, that of the repetitions among them."""
+        assert group.location is not None
+        assert group.location.plate is not None
+        aligned = self._spread_centres(group, axes, points, axes.index(Axis(group.location.plate)))
+        event = group.point.shape[len(group.axes) :]
         return np.broadcast_to(aligned, tuple(self.bound.size(axis) for axis in axes) + event)
 
     def _spread_centres(self, group: Group, axes: tuple[Axis, ...], offsets: Array, position: int) -> Array:
@@ -240,18 +305,48 @@ def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | 
     known = _known_location(bound, members, common)
     if known is not None:
         point = np.broadcast_to(known, point.shape)
-    elif _has_precisions_of_rows(bound, members):
+    elif has_precisions_of_rows(bound, members):
         point = _medians(bound, observed, common)
-    return Group(members, point, tuple(Axis(plate) for plate in common), spread)
+    group = Group(members, point, tuple(Axis(plate) for plate in common), spread)
+    return _by_row(bound, group, observed, common)
 
 
-def _has_precisions_of_rows(bound: BoundModel, members: tuple[Variable, ...]) -> bool:
-    """Whether the precision of a member differs from row to row: where digits matter is then not told by all rows."""
-    return any(
-        bound.is_local(slot.node) and (not slot.role.moves or "precision" in slot.role.statistics)
-        for member in members
-        for slot in member.slots.values()
+def _by_row(bound: BoundModel, group: Group, observed: Variable, common: list[Plate]) -> Group:
+    """Return a group with a point for each row, where what is known of the rows tells one."""
+    location = known_location_of(bound, group.variables, [v for v in group.variables if v in bound.values])
+    if location is None:
+        return group
+    if not isinstance(location.node, Variable):
+        return replace(group, location=location)
+    return replace(
+        group, location=location, by_label=_points_of_groups(bound, group, observed, location, common)
     )
+
+
+def _points_of_groups(
+    bound: BoundModel, group: Group, observed: Variable, location: KnownLocation, common: list[Plate]
+) -> Array:
+    """Return the median of each known group's rows, or the known mean of its location where that is worth more rows."""
+    plate, node, label = location.plate, location.node, observed.slots["mean"].index
+    assert plate is not None
+    assert isinstance(node, Variable)
+    assert label is not None
+    rows, weights = _rows_of(bound, observed, bound.values[observed])
+    points, number = medians_by_label(
+        np.broadcast_to(group.point, (bound.sizes[plate], *group.point.shape)),
+        _not_kept(bound, observed, common),
+        rows,
+        bound.values[label],
+        weights,
+        _seen(bound, observed),
+        known_precisions(bound, observed),
+    )
+    mean, worth = node.slots["mean"].node, node.slots.get("mean_precision")
+    if worth is not None and isinstance(worth.node, Constant) and isinstance(mean, Constant):
+        worths = _averaged(worth.node, [plate, *common])
+        worths = worths.reshape(worths.shape + (1,) * (points.ndim - worths.ndim))
+        points = np.where(worths > number, _averaged(mean, [plate, *common]), points)
+    return points
 
 
 def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
@@ -266,7 +361,7 @@ def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: li
         if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
             continue
         if variable in bound.values:
-            is_better = len(members) == 1 and _has_precisions_of_rows(bound, members)
+            is_better = len(members) == 1 and has_precisions_of_rows(bound, members)
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
             is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)
@@ -309,10 +404,14 @@ def _moments(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[
 def _medians(bound: BoundModel, observed: Variable, kept: list[Plate]) -> Array:
     """Return the medians of what was observed, over the data plate and the plates that are not kept."""
     rows, weights = _rows_of(bound, observed, bound.values[observed])
+    found = medians(rows, weights, _seen(bound, observed), known_precisions(bound, observed))
+    return np.median(found, axis=_not_kept(bound, observed, kept))
+
+
+def _seen(bound: BoundModel, observed: Variable) -> Any:
+    """Return which entries of a variable were observed, the rows first, or None if all were."""
     seen = bound.gaps[observed].seen if observed in bound.gaps else bound.masks.get(observed)
-    if seen is not None:
-        seen, _ = _rows_of(bound, observed, seen)
-    return np.median(medians(rows, weights, seen), axis=_not_kept(bound, observed, kept))
+    return None if seen is None else _rows_of(bound, observed, seen)[0]
 
 
 def _rows_of(bound: BoundModel, observed: Variable, values: Any) -> tuple[Any, Any]:
@@ -341,13 +440,22 @@ def coordinates_about(
     Then what a row gives does not depend, in its digits, on the rows beside it. What a Categorical (``gate``) chooses
     is measured from where its factors are in one category.
     """
-    groups = tuple(
-        group
-        if (point := _point_of_factors(group, factors, gate, category)) is None
-        else replace(group, point=point)
-        for group in coordinates.groups
-    )
+    groups = tuple(_about(group, factors, gate, category) for group in coordinates.groups)
     return replace(coordinates, groups=groups)
+
+
+def _about(group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None) -> Group:
+    """Return a group measured from where its factors are; the repetitions that known labels choose from, each there."""
+    point = _point_of_factors(group, factors, gate, category)
+    moved = group if point is None else replace(group, point=point)
+    if group.location is None or group.by_label is None or group.location.node.name not in factors:
+        return moved
+    mean = factors[group.location.node.name].mean
+    mean = np.asarray(mean[0] if isinstance(mean, tuple) else mean, dtype=np.float64)
+    plates = [Axis(plate) for plate in group.location.node.plates]
+    assert group.location.plate is not None
+    order = [plates.index(axis) for axis in (Axis(group.location.plate), *group.axes)]
+    return replace(moved, by_label=mean.transpose(*order, *range(len(order), mean.ndim)))
 
 
 def _point_of_factors(

@@ -8,10 +8,13 @@ from ..._typing import Array
 from ...language import Axis, Constant, Data, Operand, Variable
 from ...language.roles import Role, labels_of
 from .bound_model import BoundModel
-from .coordinates import Coordinates
+from .coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 from .missing.values import OBSERVED
 
-__all__ = ["known_statistic", "role_of"]
+__all__ = ["BESIDE_VALUES", "known_statistic", "role_of"]
+
+BESIDE_VALUES = (OBSERVED, SHIFT, SHIFT_SQUARED)
+"""Statistics of a variable that are known whatever its values are."""
 
 
 def known_statistic(
@@ -22,6 +25,12 @@ def known_statistic(
     Missing values of an observed variable have the statistic 0.
     """
     node, slot = operand.node, operand.slot
+    if operand.statistic in (SHIFT, SHIFT_SQUARED):
+        shift = coordinates.shift_of(owner)
+        if operand.statistic == SHIFT:
+            return shift, operand.axes
+        squared = shift[..., :, None] * shift[..., None, :] if owner.value_rank else np.square(shift)
+        return squared, operand.axes
     if isinstance(node, Variable):
         return _of_observed(bound, coordinates, node, operand.statistic), operand.axes
     assert isinstance(node, (Constant, Data))
@@ -29,6 +38,9 @@ def known_statistic(
     role, name = role_of(bound, operand), operand.statistic
     if slot is None:
         return role.of_known(name, value), operand.axes
+    if slot.role.moves and coordinates.origin_of(node) is not None:
+        # what the rows are measured from themselves
+        return role.of_known(name, np.zeros(value.shape)), operand.axes
     moved = coordinates.of_known(owner, slot) if slot.role.moves else None
     n_plates = len(node.plates)
     plates, events = operand.axes[:n_plates], operand.axes[n_plates:]
@@ -57,10 +69,13 @@ def _of_observed(bound: BoundModel, coordinates: Coordinates, node: Variable, na
     if name == OBSERVED:
         assert mask is not None
         return mask.astype(np.float64)
-    value, reference = bound.values[node], coordinates.of(node)
+    value, reference, origin = bound.values[node], coordinates.of(node), coordinates.origin_of(node)
+    if origin is not None:
+        assert bound.data_plate is not None
+        reference = np.moveaxis(origin.of(bound.values.__getitem__), 0, node.plates.index(bound.data_plate))
+    elif reference is not None and bound.data_plate in node.plates:
+        reference = np.expand_dims(reference, node.plates.index(bound.data_plate))
     if reference is not None:
-        if bound.data_plate in node.plates:
-            reference = np.expand_dims(reference, node.plates.index(bound.data_plate))
         value = value - reference
     statistic = node.statistic(name, value)
     return (

@@ -139,7 +139,7 @@ def fingerprint_of_data(problem: Problem, source: RowSource) -> str:
         if not bound.is_local(node) and not isinstance(node, Constant)
     }
     known = {variable.name: own for variable, own in bound.known.items()}
-    moments = [[group.point, group.spread] for group in problem.coordinates.groups]
+    moments = [[group.point, group.spread, group.by_label] for group in problem.coordinates.groups]
     blocks = [[_columns(source.read(*bounds)), source.weights(*bounds)] for bounds in _spread(source.n_rows)]
     return fingerprint([sizes, beside, known, moments, source.total_weight, blocks])
 

@@ -25,13 +25,12 @@ from ...language import (
     Variable,
     base_terms_of,
     plate_axes,
-    terms_of,
     zero_terms_of,
 )
 from ...lazy.block_map import map_blocks
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import known_statistic
+from ..binding.known_statistics import BESIDE_VALUES, known_statistic
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Derivative, Factor, Gather
 from ..design.features import FeatureTable, Source
@@ -39,6 +38,7 @@ from ..design.keys import FeatureKey, StatisticKey
 from ..local.local_factor import LocalFactor
 from ..local.parts import LocalTerm, Part
 from .labels_that_meet import is_label_of_rows
+from .shifted import terms_in
 from .sums_over_rows import SumsOverRows, key_of
 
 __all__ = ["Compiled", "GlobalTerm", "compile_terms", "is_of"]
@@ -122,7 +122,7 @@ class _Compiler:
         """Compile the terms of a variable's density; an operand of several terms is looked at once."""
         if owner in self.bound.beliefs:
             return self._believed(owner, self.bound.beliefs[owner])
-        return self._compiled(owner, (*terms_of(owner), *_base_terms(owner, self.bound)))
+        return self._compiled(owner, (*terms_in(self.coordinates, owner), *_base_terms(owner, self.bound)))
 
     def zeros(self, owner: Variable) -> list[GlobalTerm]:
         """Compile what counts the known probabilities of zero in a variable's density."""
@@ -233,7 +233,7 @@ class _Compiler:
 
     def _side(self, owner: Variable, operand: Operand, sides: dict[int, _Side]) -> _Side:
         """Return where an operand of the owner's terms stands, and keep it."""
-        is_known = operand.node in self.bound.values or operand.statistic == OBSERVED
+        is_known = operand.node in self.bound.values or operand.statistic in BESIDE_VALUES
         factor = known = None
         if self.data_axis not in operand.axes:
             if is_known:

@@ -38,10 +38,10 @@ def local_factors(
     data_axis = Axis(bound.data_plate) if bound.data_plate is not None else None
     latent = [v for v in bound.latent if bound.is_local(v)]
     alone = [leaf for leaf in bound.gaps if not _has_local(leaf, terms, latent)]
+    if joint is not None:
+        _check_groups(joint, latent, bound)
     if data_axis is None or not (latent or alone):
         return []
-    if joint is not None and not _is_groups(joint):
-        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
     gated = _gated_by(latent, terms, bound)
     if joint is not None:
         gated = _wanted(latent, gated, joint)
@@ -64,6 +64,33 @@ def local_factors(
 def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
     """Whether the density of a leaf has a hidden variable of the row."""
     return any(operand.node in latent for term in terms if term.owner is leaf for operand in term.operands)
+
+
+def _check_groups(joint: Any, latent: Sequence[Variable], bound: BoundModel) -> None:
+    """Refuse what is no list of groups of local variables.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else.
+    ModelError
+        If a name is that of no local variable. Where none is latent, one with data may be named: there is nothing to
+        join, and the fit that these data are evaluated with may have joined it.
+    """
+    if not _is_groups(joint):
+        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
+    local = latent or [variable for variable in bound.observed if bound.is_local(variable)]
+    names = {variable.name for variable in local}
+    for name in (name for group in joint for name in group if name not in names):
+        if any(variable.name == name and not bound.is_local(variable) for variable in bound.latent):
+            raise ModelError(
+                f"factors= names '{name}', which is not repeated over the rows of the data; only local variables are "
+                f"joined. What is to share a factor among globals is one variable with several parts, as a "
+                f"MultivariateNormal of all coefficients"
+            )
+        known = ", ".join(variable.name for variable in latent)
+        those = f"those are {known}" if known else "this model has none"
+        raise ModelError(f"factors= names '{name}', which is no local variable; {those}")
 
 
 def _is_groups(joint: Any) -> bool:
@@ -146,11 +173,6 @@ def _wanted(
     by_name = {variable.name: variable for variable in latent}
     wanted: dict[Variable, list[Variable]] = {}
     for names in joint:
-        unknown = [name for name in names if name not in by_name]
-        if unknown:
-            raise ModelError(
-                f"factors= names '{unknown[0]}', which is no local variable; those are {', '.join(by_name)}"
-            )
         members = [by_name[name] for name in names]
         gate = next((v for v in members if v in possible), None)
         others = [v for v in members if v is not gate]

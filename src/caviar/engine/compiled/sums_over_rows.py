@@ -104,9 +104,9 @@ class SumsOverRows:
                 moved = self.coordinates.of_known(owner, operand.slot)
                 own = self.off_rows(operand.axes[: len(node.plates)])
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            has_gaps = node in self.bound.gaps
-            has_missing = has_gaps or node in self.bound.masks
-            self.sources[node] = Source(node, shape, reference, has_missing, issparse(values), has_gaps)
+            has_gaps, origin = node in self.bound.gaps, self.coordinates.origin_of(node)
+            has_missing, is_sparse = has_gaps or node in self.bound.masks, issparse(values)
+            self.sources[node] = Source(node, shape, reference, has_missing, is_sparse, has_gaps, origin)
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:

@@ -8,9 +8,10 @@ is U @ T', whatever the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -30,6 +31,14 @@ _FEWEST_CATEGORIES = 16
 """Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
 
 
+class Origin(Protocol):
+    """What the values of a leaf are measured from, where that differs from row to row."""
+
+    def of(self, known: Callable[[Node], AnyArray]) -> AnyArray:
+        """Return the point of each row, (B, ...), from the known arrays of the rows."""
+        ...
+
+
 @dataclass(frozen=True)
 class Source:
     """A known array along the data plate.
@@ -42,6 +51,8 @@ class Source:
         Shape of one row's value: plates but the data plate, then event.
     reference
         Reference point subtracted from it, shape ``shape``, or None.
+    origin
+        What is subtracted instead, where that differs from row to row; or None.
     has_missing
         Whether entries are missing; the block says which were observed, beside the values.
     is_sparse
@@ -56,6 +67,7 @@ class Source:
     has_missing: bool = False
     is_sparse: bool = False
     has_gaps: bool = False
+    origin: Origin | None = None
 
     @cached_property
     def key(self) -> ColumnKey:
@@ -74,12 +86,18 @@ class Source:
         mask = np.moveaxis(block[self.mask_key], 0, -1)
         return mask.reshape(mask.shape[:-1] + (1,) * (ndim - mask.ndim) + mask.shape[-1:])
 
-    def values(self, rows: AnyArray) -> AnyArray:
+    def values(self, block: Mapping[ColumnKey, AnyArray]) -> AnyArray:
         """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
-        turned = _feature_major(rows)
+        turned = _feature_major(block[self.key])
         if self.reference is None:
             return np.asarray(turned, dtype=np.float64)
-        return np.subtract(turned, self.reference[..., None], dtype=np.float64)
+        return np.subtract(turned, self.subtracted(block, self.reference), dtype=np.float64)
+
+    def subtracted(self, block: Mapping[ColumnKey, AnyArray], reference: Array) -> AnyArray:
+        """Return what values are measured from, feature-major: the ``reference``, or a point for each row."""
+        if self.origin is None:
+            return reference[..., None]
+        return _feature_major(self.origin.of(lambda node: block[ColumnKey(node.name)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +165,9 @@ class Feature:
 
     @property
     def is_computed(self) -> bool:
-        """Whether it is made of a value by a difference and products alone."""
-        return self._is_power or self.is_packed
+        """Whether it is made of a value by the difference from one point and products alone."""
+        own_points = self.source is not None and self.source.origin is not None
+        return not own_points and (self._is_power or self.is_packed)
 
     @property
     def is_square(self) -> bool:
@@ -197,26 +216,34 @@ class Feature:
             return np.ones(n_rows)
         if self.statistic == OBSERVED:
             return self.source.observed(block, len(self.shape) + 1).astype(np.float64)
-        computed = self.of_rows(block[self.source.key])
+        computed = self._powers(block) if self._is_power else self.of_rows(block[self.source.key])
         if self.source.has_missing:
             return computed * self.source.observed(block, computed.ndim)
         return computed
 
+    def _powers(self, block: Mapping[ColumnKey, AnyArray]) -> AnyArray:
+        """Return values from their reference point, or their products, unpacked, unsummed and feature-major."""
+        assert self.source is not None
+        values = self.source.values(block)
+        if self.statistic == "x":
+            return values
+        return values[..., :, None, :] * values[..., None, :, :] if self.is_outer else values * values
+
     def of_rows(self, rows: AnyArray) -> AnyArray:
-        """Return the statistic of a block of rows (B, ...), unpacked, unsummed and feature-major: (..., B)."""
+        """Return the statistic of a block of rows (B, ...) that is no power, unsummed and feature-major: (..., B)."""
         if self.source is None:
             return np.ones(len(rows))
-        if self._is_power:
-            values = self.source.values(rows)
-            if self.statistic == "x":
-                return values
-            return values[..., :, None, :] * values[..., None, :, :] if self.is_outer else values * values
         if self.role is None:
             assert isinstance(self.source.node, Variable)
             computed = self.source.node.statistic(self.statistic, rows)
         else:
             computed = self.role.of_known(self.statistic, np.asarray(rows, dtype=np.float64))
         return _feature_major(computed)
+
+    def written(self, block: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
+        """Return the rows of T that it fills, of a block of rows of data: (``n_rows``, B)."""
+        full = self.of_block(block, n_rows)
+        return full[self.pairs] if self.is_packed else full.reshape(self.n_rows, n_rows)
 
     @cached_property
     def pairs(self) -> tuple[AnyArray, AnyArray]:
@@ -276,7 +303,7 @@ def packed_square(values: Array, out: Array, scratch: Scratch) -> None:
 def known_values(source: Source | None, block: Mapping[ColumnKey, AnyArray]) -> AnyArray:
     """Return a block's values from their reference point, (shape..., B), zero where they are missing."""
     assert source is not None
-    values = source.values(block[source.key])
+    values = source.values(block)
     return values * source.observed(block, values.ndim) if source.has_missing else values
 
 
@@ -335,7 +362,7 @@ class FeatureTable:
                 rows_of = block[source.key]
                 turned = rows_of.T if rows_of.ndim <= 2 else np.moveaxis(rows_of, 0, -1)
                 shaped = out.reshape(*source.shape, -1)
-                np.subtract(turned, source.reference[..., None], out=shaped, dtype=np.float64)
+                np.subtract(turned, source.subtracted(block, source.reference), out=shaped, dtype=np.float64)
                 if source.has_missing:
                     shaped *= source.observed(block, shaped.ndim)
                 done[source.key] = shaped

@@ -62,7 +62,9 @@ def data_start(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
         return Begun(max(nested, key=lambda start: begin(*start, passes).elbo))
-    best = best_of(list(starts), basis.sample, basis.passes, _BEHIND if basis.is_plain else np.inf)
+    # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
+    behind = _BEHIND if basis.is_plain and not problem.bound.gaps else np.inf
+    best = best_of(list(starts), basis.sample, basis.passes, behind)
     return regroup(basis, exchanged(basis, best))
 
 

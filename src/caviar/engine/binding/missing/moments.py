@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ...._typing import Array
+from ...._typing import AnyArray, Array
 from ....lazy.block_map import map_blocks, total_of
 from ....numerics.blas import one_blas_thread
 
-__all__ = ["Moments", "medians", "moments"]
+__all__ = ["Moments", "medians", "medians_by_label", "moments"]
 
 
 _BLOCK_ROWS = 8_192
+
+_LARGEST_PRECISION = 1e150
+"""By which values that have squares can be multiplied."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def _counting(rows: Array, weights: Array | None) -> tuple[Array, Array]:
     return (block, weights) if weights.all() else (block[weights > 0], weights[weights > 0])
 
 
-def medians(rows: Any, weights: Any, observed: Any) -> Array:
+def medians(rows: Any, weights: Any, observed: Any, precisions: Any = None) -> Array:
     """Return the weighted median over the first axis of the medians of blocks, in float64.
 
     Of up to 8,192 rows that is the median; of more it is as robust, though not quite the same number.
@@ -119,29 +122,41 @@ def medians(rows: Any, weights: Any, observed: Any) -> Array:
         Likewise, shape (N,), or None for one each.
     observed
         Likewise, which entries count, shape (N, ...) with as many of the axes as there are; None if all do.
+    precisions
+        Likewise, known precisions, with which entries count; None if they do not differ.
 
     Returns
     -------
     Array
         Of the shape of a row. Where nothing has weight, it is one of the values.
     """
-    found = [own for _, own in map_blocks(_median_of_block, rows, weights, observed, size=_BLOCK_ROWS)]
+    arrays = (rows, weights, observed, precisions)
+    found = [own for _, own in map_blocks(_median_of_block, *arrays, size=_BLOCK_ROWS)]
     middles, totals = (np.stack(parts) for parts in zip(*found, strict=True))
     return _weighted_medians(middles, totals)[0]
 
 
-def _median_of_block(rows: Any, weights: Any, observed: Any) -> tuple[Array, Array]:
+def _median_of_block(rows: Any, weights: Any, observed: Any, precisions: Any) -> tuple[Array, Array]:
     """Return the weighted median of each column of a block, and the weight that it has."""
     block = np.asarray(rows, dtype=np.float64)
-    weight = np.ones(len(block)) if weights is None else weights
-    counts = _beside(weight, block)
+    return _weighted_medians(block, _weights_of(block, weights, observed, precisions))
+
+
+def _weights_of(block: Array, weights: Any, observed: Any, precisions: Any) -> Array:
+    """Return the weight of each entry of a block."""
+    total = np.ones(len(block)) if weights is None else np.asarray(weights)
+    total = _beside(total, block)
     if observed is not None:
-        counts = counts * _beside(observed, block)
-    return _weighted_medians(block, np.broadcast_to(counts, block.shape))
+        total = total * _beside(np.asarray(observed), block)
+    if precisions is not None:
+        total = total * np.minimum(_beside(np.asarray(precisions), block), _LARGEST_PRECISION)
+    return np.broadcast_to(total, block.shape)
 
 
 def _beside(values: Array, block: Array) -> Array:
-    """Return values with axes of length 1 for those that the block has besides."""
+    """Return values with axes of length 1 for those that the block has besides; of matrices the diagonals."""
+    if values.ndim > block.ndim:
+        values = np.diagonal(values, axis1=-2, axis2=-1)
     return values.reshape(values.shape + (1,) * (block.ndim - values.ndim))
 
 
@@ -152,3 +167,79 @@ def _weighted_medians(values: Array, weights: Array) -> tuple[Array, Array]:
     place = np.argmax(reached >= 0.5 * reached[-1], axis=0)[None]
     middle = np.take_along_axis(values, np.take_along_axis(order, place, axis=0), axis=0)[0]
     return middle, reached[-1]
+
+
+def medians_by_label(
+    start: Array,
+    averaged: tuple[int, ...],
+    rows: Any,
+    labels: Any,
+    weights: Any,
+    observed: Any,
+    precisions: Any = None,
+) -> tuple[Array, Array]:
+    """Return the weighted medians of the medians of blocks of the rows of each label, and their weights, in float64.
+
+    Parameters
+    ----------
+    start
+        Values of labels without rows, shape (K, shape of a row without the axes that are averaged).
+    averaged
+        Axes of a row's value whose entries are all of one median.
+    rows, labels
+        Shapes (N, ...) and (N,), arrays or rows that are read in blocks.
+    weights, observed, precisions
+        As for :func:`medians`.
+
+    Returns
+    -------
+    tuple
+        Both of the shape of ``start``.
+    """
+    arrays = (rows, labels, weights, observed, precisions)
+    found = [own for _, own in map_blocks(_MediansOfLabels(averaged), *arrays, size=_BLOCK_ROWS)]
+    own, middles, totals = _medians_of_labels(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    points, weight = np.array(start), np.zeros(start.shape)
+    points[own] = np.where(totals > 0, middles, points[own])
+    weight[own] = totals
+    return points, weight
+
+
+@dataclass(frozen=True, eq=False)
+class _MediansOfLabels:
+    """Of a block, the labels that occur, and the median and the weight of each column of their rows."""
+
+    averaged: tuple[int, ...]
+
+    def __call__(
+        self, rows: Any, labels: Any, weights: Any, observed: Any, precisions: Any
+    ) -> tuple[AnyArray, Array, Array]:
+        block = np.asarray(rows, dtype=np.float64)
+        weight = _weights_of(block, weights, observed, precisions)
+        repeats = math.prod(block.shape[1 + axis] for axis in self.averaged)
+        every = np.repeat(np.asarray(labels).astype(np.intp), repeats)
+        return _medians_of_labels(every, self._in_rows(block), self._in_rows(weight))
+
+    def _in_rows(self, block: Array) -> Array:
+        """Return a block with the axes that are averaged behind the rows, and as rows of their own."""
+        turned = np.moveaxis(block, [1 + axis for axis in self.averaged], range(1, 1 + len(self.averaged)))
+        return turned.reshape(-1, *turned.shape[1 + len(self.averaged) :])
+
+
+def _medians_of_labels(labels: AnyArray, values: Array, weights: Array) -> tuple[AnyArray, Array, Array]:
+    """Return the labels that occur, and the lower weighted median and the weight of each column of their rows."""
+    own, places = np.unique(labels, return_inverse=True)
+    shape = (len(own), *values.shape[1:])
+    middles, totals = np.empty((len(own), math.prod(shape[1:]))), np.empty((len(own), math.prod(shape[1:])))
+    columns = zip(values.reshape(len(values), -1).T, weights.reshape(len(values), -1).T, strict=True)
+    for number, (column, weight) in enumerate(columns):
+        order = np.lexsort((column, places))
+        first = np.flatnonzero(np.diff(places[order], prepend=-1))
+        last = np.append(first[1:], len(order)) - 1
+        totals[:, number] = np.add.reduceat(weight[order], first)
+        # shares, since what one label's rows weigh may be lost beside another's
+        total = totals[places[order], number]
+        reached = np.cumsum(np.divide(weight[order], total, out=np.zeros(len(order)), where=total > 0))
+        half = np.searchsorted(reached, np.append(0.0, reached[last[:-1]]) + 0.5)
+        middles[:, number] = column[order[np.clip(half, first, last)]]
+    return own, middles.reshape(shape), totals.reshape(shape)

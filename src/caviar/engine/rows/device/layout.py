@@ -88,8 +88,7 @@ class Layout:
                 continue
             if not feature.is_computed:
                 if feature.key not in prepared:
-                    statistic = feature.of_block(rows.columns, rows.n_rows)
-                    prepared[feature.key] = statistic.reshape(feature.n_rows, rows.n_rows)
+                    prepared[feature.key] = feature.written(rows.columns, rows.n_rows)
             elif source.key not in prepared:
                 prepared[source.key] = self._values(source, rows.columns)
                 if source.has_missing and not self.single:

@@ -10,7 +10,6 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from ....language import Indexed, Label
 from ...ascent.problem import Problem
-from ...design.keys import ColumnKey
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
 from .agglomeration import agglomerated
@@ -91,7 +90,7 @@ def _locations(problem: Problem, factor: LocalFactor, sample: Sample) -> Iterato
         for leaf in group.variables:
             if leaf in problem.compiled.sources:
                 # missing entries of a vector hold the means of their columns
-                values = problem.compiled.sources[leaf].values(sample.columns[ColumnKey(leaf.name)])
+                values = problem.compiled.sources[leaf].values(sample.columns)
                 yield np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1)
 
 

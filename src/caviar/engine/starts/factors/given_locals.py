@@ -11,7 +11,7 @@ from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
 from ....language import Label, NormalGamma, NormalWishart, Variable
 from ...ascent.problem import Problem, statistics_of
-from ...design.keys import ColumnKey, StatisticKey
+from ...design.keys import StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor
@@ -151,7 +151,7 @@ def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:
         leaves = [v for v in group.variables if v in problem.compiled.sources and variable in v.parents]
         if variable not in group.variables or not leaves:
             continue
-        values = problem.compiled.sources[leaves[0]].values(rows.columns[ColumnKey(leaves[0].name)])
+        values = problem.compiled.sources[leaves[0]].values(rows.columns)
         below = [plate for plate in leaves[0].plates if plate is not problem.bound.data_plate]
         mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
         kept = [plate for plate in below if plate in plates]

@@ -36,15 +36,25 @@ def prior_start(problem: Problem, given: Mapping[Variable, Any] | None = None) -
 
 
 def prior_factor(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
-    """Return the prior of a global variable as a factor, its parents given; as broad as the data where it is flat."""
+    """Return the prior of a global variable as a factor, its parents given; as broad as the data where it is flat.
+
+    A point mass is at the mode of the prior, or at its mean where the mode is at the edge of the domain: from
+    precisions of 0 no location has an update.
+    """
+    natural = own_natural(problem, variable, arrays)
     try:
-        return problem.factor(variable, own_natural(problem, variable, arrays))
+        factor = problem.factor(variable, natural)
     except ImproperError:
         plates, spread = _shape(problem, variable), _spread(problem, variable)
         broad = None if variable in problem.point else variable.unit_factor(plates, spread)
         return problem.with_known(
             variable, broad or PointMass.of(variable, variable.unit_value(plates, spread))
         )
+    value = factor.value if isinstance(factor, PointMass) else None
+    if isinstance(value, np.ndarray | np.generic) and variable.problem_with(np.asarray(value)):
+        inside: Any = variable.family.from_natural(natural)
+        return problem.with_known(variable, PointMass.of(variable, inside.mean))
+    return factor
 
 
 def prior_draw(

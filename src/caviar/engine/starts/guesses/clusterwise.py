@@ -154,9 +154,7 @@ def _columns_of(basis: Basis, node: Node) -> Array | None:
     source = basis.problem.compiled.sources.get(node)
     if source is None or source.is_sparse or node.plates != (basis.problem.bound.data_plate,):
         return None
-    return np.moveaxis(source.values(basis.sample.columns[source.key]), -1, 0).reshape(
-        basis.sample.n_rows, -1
-    )
+    return np.moveaxis(source.values(basis.sample.columns), -1, 0).reshape(basis.sample.n_rows, -1)
 
 
 def _best(

@@ -125,7 +125,8 @@ def sampled_values(
     rows: Any = sample.columns[ColumnKey(leaf.name)]
     if math.prod(rows.shape) > _MOST_NUMBERS:
         return None
-    values = np.moveaxis(source.values(rows.toarray() if issparse(rows) else rows), -1, 0)
+    dense = {**sample.columns, source.key: rows.toarray()} if issparse(rows) else sample.columns
+    values = np.moveaxis(source.values(dense), -1, 0)
     mask = sample.columns.get(ColumnKey(leaf.name).observed)
     if mask is not None:
         values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)

@@ -123,7 +123,9 @@ def _remembered_remarks(
 ) -> list[str]:
     if deviation == 0:
         return [CONSTANT]
-    n_rows = 0 if is_label or kept.get("missing") or "categories" in kept else kept.get("shape", [0])[0]
+    # a file that was changed may say that a single number varies
+    rows, *_ = kept.get("shape") or [0]
+    n_rows = 0 if is_label or kept.get("missing") or "categories" in kept else rows
     return [NUMBERS] if has_moments_of_row_numbers(n_rows, mean, deviation) else []
 
 

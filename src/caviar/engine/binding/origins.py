@@ -1,0 +1,185 @@
+"""Origins of rows: what each row is measured from, where one point for all of them would cost digits.
+
+A difference from one common point has the digits that the distance leaves. So the rows of known groups
+(``mean[group]``) are measured from the median of their group, as the group's location is, and rows with a known mean of
+their own from that: then their values are the residuals. Where rows have precisions of their own, digits matter where
+these are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...language import Constant, Data, Indexed, Node, Plate, Slot, Variable
+from ...language.roles import PRECISION, PRECISION_MATRIX
+from .bound_model import BoundModel
+
+__all__ = [
+    "KnownLocation",
+    "OwnMean",
+    "PointOfLabel",
+    "has_precisions_of_rows",
+    "known_location_of",
+    "known_precisions",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class PointOfLabel:
+    """The point that a row's known label chooses.
+
+    Attributes
+    ----------
+    label
+        The labels.
+    points
+        Of each category, (K, shape of a row's value).
+    """
+
+    label: Node
+    points: Array
+
+    def of(self, known: Callable[[Node], AnyArray]) -> AnyArray:
+        """Return the point of each row, (B, ...), from the known arrays of the rows."""
+        return self.points[np.asarray(known(self.label)).astype(np.intp)]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMean:
+    """A known mean of each row.
+
+    Attributes
+    ----------
+    mean
+        These means.
+    place
+        Index that gives a block of them an axis for each of a row's value.
+    """
+
+    mean: Node
+    place: tuple[slice | None, ...]
+
+    def of(self, known: Callable[[Node], AnyArray]) -> AnyArray:
+        """Return the mean of each row, to be broadcast over its values, from the known arrays of the rows."""
+        return np.asarray(known(self.mean), dtype=np.float64)[self.place]
+
+
+@dataclass(frozen=True)
+class KnownLocation:
+    """What is known of where each row is.
+
+    Attributes
+    ----------
+    node
+        The location that all leaves have: latent, known for each row, or known for each category.
+    plate
+        The one that known labels choose from, or None.
+    """
+
+    node: Node
+    plate: Plate | None
+
+    def origin(self, leaf: Variable, data_plate: Plate | None) -> PointOfLabel | OwnMean:
+        """Return the known location of a leaf's rows as what these are measured from."""
+        node: Any = self.node
+        if self.plate is None:
+            return OwnMean(node, _place(leaf, node.plates, data_plate))
+        others = tuple(plate for plate in node.plates if plate is not self.plate)
+        chosen = np.moveaxis(node.value, node.plates.index(self.plate), 0)
+        index = leaf.slots["mean"].index
+        assert index is not None
+        return PointOfLabel(index, chosen[_place(leaf, others, data_plate)])
+
+
+def known_location_of(
+    bound: BoundModel, members: Sequence[Variable], leaves: Sequence[Variable]
+) -> KnownLocation | None:
+    """Return the location whose points tell those of the rows of all leaves, or None.
+
+    It is a latent one that known labels choose from, or a known one: for each row, or chosen by known labels.
+    """
+    locations = {_stated_location(bound, leaf) for leaf in leaves}
+    if len(locations) != 1 or (found := locations.pop()) is None:
+        return None
+    node, rest = found.node, [member for member in members if member not in leaves]
+    if isinstance(node, Variable):
+        return found if node in rest and _can_move(bound, node, rest) else None
+    return None if rest else found
+
+
+def _can_move(bound: BoundModel, location: Variable, latent: Sequence[Variable]) -> bool:
+    """Whether the repetitions of a location may be measured from points of their own: none other is compared with it.
+
+    What a latent label chooses as its mean is not moved: its rows tell the label by where they are.
+    """
+    slot = location.slots.get("mean")
+    below = [v for v in latent if "mean" in v.slots and v.slots["mean"].node is location]
+    if slot is None or below or location in bound.known or any(map(bound.is_local, latent)):
+        return False
+    if isinstance(slot.node, Variable):
+        is_plain = set(slot.role.statistics) == {"x", "xx"} and slot.node in latent
+        return is_plain and (slot.index is None or slot.index in bound.values)
+    return isinstance(slot.node, Constant) and latent == [location]
+
+
+def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
+    """Return the location of a leaf, if it differs from row to row in a way that is known."""
+    slot, rows = leaf.slots.get("mean"), bound.data_plate
+    if slot is None or not slot.role.moves or leaf in bound.gaps or rows not in leaf.plates:
+        return None
+    node, others = slot.node, [plate for plate in leaf.plates if plate is not rows]
+    if isinstance(slot.expression, Indexed):
+        label, plate = slot.expression.by, slot.expression.plate
+        if label not in bound.values or label.plates != (rows,):
+            return None
+        kept = [own for own in node.plates if own is not plate]
+        is_known = isinstance(node, Constant) and kept == [own for own in others if own in kept]
+        return KnownLocation(node, plate) if is_known or isinstance(node, Variable) else None
+    is_own = isinstance(node, Data) and node.plates[:1] == (rows,)
+    in_order = [plate for plate in others if plate in node.plates] == list(node.plates[1:])
+    return KnownLocation(node, None) if is_own and in_order else None
+
+
+def _place(leaf: Variable, plates: Sequence[Plate], rows: Plate | None) -> tuple[slice | None, ...]:
+    """Return the index that gives an array, rows or categories first, an axis for each of a row's value of a leaf.
+
+    Parameters
+    ----------
+    plates
+        What its other axes run over, in the order of the leaf's plates.
+    rows
+        The plate of the rows.
+    """
+    others = [plate for plate in leaf.plates if plate is not rows]
+    return (slice(None), *(slice(None) if plate in plates else None for plate in others))
+
+
+def has_precisions_of_rows(bound: BoundModel, members: Sequence[Variable]) -> bool:
+    """Whether the precision of a member differs from row to row: where digits matter is then not told by all rows."""
+    return any(_differs(bound, member, slot) for member in members for slot in member.slots.values())
+
+
+def _differs(bound: BoundModel, member: Variable, slot: Slot) -> bool:
+    """Whether a slot holds a precision for each row, or one that a label chooses which does not choose the location."""
+    if slot.role.moves and "precision" not in slot.role.statistics:
+        return False
+    mean = member.slots.get("mean")
+    chosen = slot.index is not None and (mean is None or mean.index is not slot.index)
+    return bound.is_local(slot.node) or (chosen and slot.index is not None and bound.is_local(slot.index))
+
+
+def known_precisions(bound: BoundModel, observed: Variable) -> Any:
+    """Return known precisions of the rows of a variable, the rows first, or None if there are none."""
+    for slot in observed.slots.values():
+        node = slot.node
+        is_along = (
+            node.plates[:1] == (bound.data_plate,) and node.plates == observed.plates[: len(node.plates)]
+        )
+        if slot.role in (PRECISION, PRECISION_MATRIX) and isinstance(node, Data) and is_along:
+            return bound.values[node]
+    return None
