@@ -102,7 +102,9 @@ def test_other_units_give_the_transformed_fit(estimator, factor, shift):
     log_densities = other.score_samples(FAITHFUL * factor + shift)
     np.testing.assert_allclose(log_densities + gain / N, plain.score_samples(FAITHFUL), rtol=1e-5)
     responsibilities = other.predict_proba(FAITHFUL * factor + shift)
-    np.testing.assert_allclose(responsibilities, plain.predict_proba(FAITHFUL), atol=1e-6 if is_bayesian else 1e-5)
+    np.testing.assert_allclose(
+        responsibilities, plain.predict_proba(FAITHFUL), atol=1e-6 if is_bayesian else 1e-5
+    )
 
 
 @pytest.mark.thinned(3)
