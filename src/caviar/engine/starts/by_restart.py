@@ -88,6 +88,9 @@ def _guesses(basis: Basis, number: int) -> list[Guess]:
         clouds = [(gate, cloud) for gate in basis.gates for cloud in basis.clouds(gate)[:1]]
         may = any(may_merge(cloud.points, gate.size) for gate, cloud in clouds)
         ways = [_merged] if number % 2 and may else [_merged, _by_chance]
+        if any(gate.factor is None for gate in basis.gates):
+            # of the few labels of columns, or of groups, a race would find those of the first start again
+            ways = [_merged if number % 2 else _at_random]
         if basis.is_of_answers:
             ways = [_at_random, _at_random if number % 2 else _merged]
     found: list[Guess] = [
