@@ -21,9 +21,10 @@ from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
-from .compiled.compiler import Compiled, compile_terms
+from .compiled.compiler import compile_terms
 from .compiled.factorisation import local_factors
 from .compiled.labels_that_meet import with_joined_labels
+from .compiled.terms import Compiled
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
 from .rows.missing_patterns_of import missing_patterns_of

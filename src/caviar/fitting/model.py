@@ -21,7 +21,6 @@ from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
-from ..engine.binding.data_summary import summary_of_data
 from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.checkpoint.states import States
@@ -45,6 +44,7 @@ from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
+from .data_summary import summary_of_data
 from .progress import reporter
 from .termination import terminating
 from .warnings import warn_about

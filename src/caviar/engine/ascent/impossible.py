@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...lazy.block_map import map_runs
-from ..compiled.compiler import GlobalTerm
+from ..compiled.terms import GlobalTerm
 from ..design.backend import Workspace
 from ..design.keys import ColumnKey, StatisticKey, SumKey
 from ..local.local_factor import LocalFactor

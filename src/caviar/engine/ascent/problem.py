@@ -23,9 +23,9 @@ from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
-from ..compiled.compiler import Compiled
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
+from ..compiled.terms import Compiled
 from ..design.contraction import Contraction, Factor
 from ..design.keys import StatisticKey
 from ..local.chain import ChainFactor

@@ -8,7 +8,7 @@ product. Otherwise it is contracted on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from ...language import (
     Axis,
     Constant,
     Label,
-    Node,
     Operand,
     Term,
     Variable,
@@ -32,75 +31,15 @@ from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import BESIDE_VALUES, known_statistic
 from ..binding.missing.values import OBSERVED
-from ..design.contraction import Contraction, Derivative, Factor, Gather
-from ..design.features import FeatureTable, Source
-from ..design.keys import FeatureKey, StatisticKey
+from ..design.contraction import Contraction, Factor, Gather
+from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
-from ..local.parts import LocalTerm, Part
 from .labels_that_meet import is_label_of_rows
 from .shifted import terms_in
 from .sums_over_rows import SumsOverRows, key_of
+from .terms import Compiled, GlobalTerm
 
-__all__ = ["Compiled", "GlobalTerm", "compile_terms", "is_of"]
-
-
-class GlobalTerm(NamedTuple):
-    """A term as a contraction of global statistics, constants and at most one part.
-
-    Attributes
-    ----------
-    owner
-        The variable in whose density it stands.
-    contraction
-        What it counts.
-    whole
-        The same with the repetitions of the owner that count nothing, where there are such: what it says of the owner.
-    """
-
-    owner: Variable
-    contraction: Contraction
-    whole: Contraction | None = None
-
-    def derivative(self, position: int) -> Derivative:
-        """Return the message to an operand."""
-        return self.said_to(position).derivative(position)
-
-    def said_to(self, position: int) -> Contraction:
-        """Return what the message to an operand is of: to the owner also where it counts nothing, for its factor."""
-        if self.whole is not None and is_of(self.contraction.keys[position], self.owner):
-            return self.whole
-        return self.contraction
-
-
-@dataclass(frozen=True, eq=False)
-class Compiled:
-    """A model bound to data, compiled.
-
-    Attributes
-    ----------
-    terms
-        All terms, global side.
-    parts
-        Sums over rows that the terms use, by key.
-    local_terms
-        Local sides that are not fused.
-    tables
-        Local factor -> features of its matrix product; None -> features of the parts without local variables.
-    sources
-        The known arrays along the data plate.
-    users
-        (local factor or None, key of a feature) -> the variables in whose terms the feature stands there.
-    zero_terms
-        Terms that count the known probabilities of zero that a state of everything latent meets, global side.
-    """
-
-    terms: tuple[GlobalTerm, ...]
-    parts: Mapping[Hashable, Part]
-    local_terms: tuple[LocalTerm, ...]
-    tables: dict[LocalFactor | None, FeatureTable]
-    sources: dict[Node, Source]
-    users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]]
-    zero_terms: tuple[GlobalTerm, ...] = ()
+__all__ = ["compile_terms"]
 
 
 class _Side(NamedTuple):
@@ -242,11 +181,6 @@ class _Compiler:
                 factor = Factor(key_of(operand), operand.axes)
         side = sides[id(operand)] = _Side(is_known, factor, known)
         return side
-
-
-def is_of(key: Hashable, variable: Variable) -> bool:
-    """Whether a key is that of a statistic of a variable."""
-    return isinstance(key, StatisticKey) and key.variable == variable.name
 
 
 def _is_choice(term: Term, operand: Operand) -> bool:

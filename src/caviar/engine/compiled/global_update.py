@@ -12,7 +12,7 @@ from ..binding.bound_model import BoundModel
 from ..design.contraction import Derivative
 from ..design.keys import StatisticKey
 from ..local.local_factor import excluded_labels
-from .compiler import GlobalTerm
+from .terms import GlobalTerm
 
 __all__ = ["GlobalUpdate", "possible", "updates_of"]
 

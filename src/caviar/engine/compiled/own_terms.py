@@ -22,9 +22,9 @@ from ...language import Variable
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
-from .compiler import GlobalTerm, is_of
 from .global_update import updates_of
 from .stated_priors import stated_prior
+from .terms import GlobalTerm, is_of
 
 __all__ = ["OwnTerms", "own_terms_of"]
 

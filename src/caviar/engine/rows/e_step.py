@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._typing import Array
-from ..compiled.compiler import Compiled, GlobalTerm
+from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Derivative
 from ..design.dense import block_rows

@@ -11,7 +11,7 @@ from ..._errors import DataError
 from ...language import Label, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.missing.entries import Gaps
-from ..compiled.compiler import Compiled
+from ..compiled.terms import Compiled
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
 from .terms.centred import Centres

@@ -16,7 +16,7 @@ from ..._typing import AnyArray, Array
 from ...language import Axis, Constant, Indexed, Plate, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates, Group
-from ..compiled.compiler import Compiled
+from ..compiled.terms import Compiled
 from ..design.features import Feature
 from ..local.categorical import CategoricalFactor
 from ..local.local_factor import LocalFactor

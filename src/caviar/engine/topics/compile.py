@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...language import Axis, nodes_above, terms_of
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
-from ..compiled.compiler import Compiled, GlobalTerm, compile_terms
+from ..compiled.compiler import compile_terms
+from ..compiled.terms import Compiled, GlobalTerm
 from ..design.contraction import Contraction, Factor
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.categorical import CategoricalFactor

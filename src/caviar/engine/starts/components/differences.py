@@ -10,7 +10,7 @@ import numpy as np
 from ...._typing import Array
 from ....language import Axis, MarkovChain, StickBreaking
 from ...ascent.problem import Problem, statistics_of
-from ...compiled.compiler import GlobalTerm
+from ...compiled.terms import GlobalTerm
 from ..factors.prior import own_natural, prior_start
 from .gates import Gate
 

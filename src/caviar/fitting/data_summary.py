@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..._typing import AnyArray, Array
-from ...language import Constant, Node, Variable
-from ...lazy.block_map import total_of
-from ...lazy.rows import LazyRows
-from .bound_model import BoundModel
+from .._typing import AnyArray, Array
+from ..engine.binding.bound_model import BoundModel
+from ..language import Constant, Node, Variable
+from ..lazy.block_map import total_of
+from ..lazy.rows import LazyRows
 
 __all__ = ["summary_of_data"]
 
