@@ -25,6 +25,7 @@ FAST = (
     "five topics of long documents",
     "holes in two clusters",
     "shapes 9 and 2, order (1, 0)",
+    "prior means, order (0, 1, 2)",
     "widths 0.1 and 3, order (0, 1)",
     "widths 0.1 and 3, order (1, 0)",
     "concentrations, order (1, 2, 0)",

@@ -171,15 +171,42 @@ def _component_gains(
 ) -> Array | None:
     """Return what each cluster (rows) brings each component (columns), (K, K); None where there is no update."""
     size = gate.size
+    shifts = [{**guess, gate.variable: (guess[gate.variable] + shift) % size} for shift in range(size)]
+    try:
+        of_shifts = _with_the_same_shared(gate, [sweep(basis, shifted) for shifted in shifts])
+    except ImproperError:
+        return None
     gain = np.empty((size, size))
-    for shift in range(size):
-        shifted = {**guess, gate.variable: (guess[gate.variable] + shift) % size}
-        try:
-            of_components = _gains(gate, *sweep(basis, shifted))
-        except ImproperError:
-            return None
-        gain[(np.arange(size) - shift) % size, np.arange(size)] = of_components
+    for shift, found in enumerate(of_shifts):
+        gain[(np.arange(size) - shift) % size, np.arange(size)] = _gains(gate, *found)
     return gain if np.isfinite(gain).all() else None
+
+
+def _with_the_same_shared(gate: Gate, of_shifts: list[Swept]) -> list[Swept]:
+    """Return sweeps in which what components share is that of the best: a common precision is low where none fits."""
+    of_components = [v for v in of_shifts[0][0].order if any(p in v.batch_plates for p in gate.chosen)]
+    shared = [v for v in of_shifts[0][0].order if v not in of_components and v is not gate.variable]
+    if not shared or not of_components:
+        return of_shifts
+    best = max(of_shifts, key=_objective)[1]
+    found = []
+    for problem, q, arrays in of_shifts:
+        own, statistics = {**q, **{variable: best[variable] for variable in shared}}, dict(arrays)
+        for variable in shared:
+            statistics.update(problem.statistics(variable, own[variable]))
+        for variable in of_components:
+            own[variable] = problem.update(variable, statistics)
+            statistics.update(problem.statistics(variable, own[variable]))
+        found.append((problem, own, statistics))
+    return found
+
+
+def _objective(swept: Swept) -> float:
+    """Return the objective of globals, the labels given."""
+    problem, q, arrays = swept
+    entropies = sum(problem.own_entropy(variable, factor) for variable, factor in q.items())
+    total = sum(term.contraction.value(arrays) for term in problem.compiled.terms) + entropies
+    return total if np.isfinite(total) else -np.inf
 
 
 def _gains(
