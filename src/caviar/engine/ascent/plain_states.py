@@ -94,7 +94,7 @@ def place_of(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> dic
     return {
         **found,
         "objective": objective,
-        "arrays": _arrays_of(document["arrays"], problem),
+        "arrays": _arrays_of(document["arrays"], found["problem"]),
         "fell_at": str(document["fell_at"]),
         "warm": {int(number): [dict(block) for block in blocks] for number, blocks in document["warm"]},
         "by_batch": _by_batch([_sums_of(sums) for sums in document["batches"]]),
