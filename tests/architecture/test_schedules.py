@@ -96,7 +96,7 @@ def test_it_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path):
     class BrokenOffError(Exception):
         pass
 
-    def break_off(told):
+    def break_off(told: Any) -> None:
         if told.iteration == 4:
             raise BrokenOffError
 
