@@ -84,6 +84,13 @@ def test_every_table_with_the_same_rows_gives_the_same_fit(penguins, table):
         assert list(found.feature_names_in_) == list(NAMES)
 
 
+def test_a_column_may_be_called_categories():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"values": [1.0, 2.0, 3.0], "categories": ["a", "b", "a"]}
+    )
+    assert cv.MixedMixture(1).fit(frame).categories_ == {"categories": ("a", "b")}
+
+
 def test_counts_and_yes_or_no_have_their_exact_density():
     """Of one component all is conjugate: the evidence is a product of closed forms."""
     visits, answers = np.array([0.0, 3.0, 2.0, 7.0]), [True, False, True, True]

@@ -109,7 +109,8 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
         table, arrays = self._read(file, sql, needs_all=False)
         columns = self._of_rows(table)
         absent = [name for name in table.columns if name not in arrays]
-        for name, told in self.fitted.predict_columns(table, absent).items():
+        predicted = self.fitted.predict_columns(table, absent) if absent else {}
+        for name, told in predicted.items():
             own = self._of_absent(name, told)
             twice = sorted(set(own) & set(columns))
             if twice:

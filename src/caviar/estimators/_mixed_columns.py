@@ -44,7 +44,8 @@ class RawTable:
 
 def is_coded(X: Any) -> bool:
     """Whether X is a table of this library, which tells the categories of its columns of words."""
-    return all(hasattr(X, name) for name in ("values", "columns", "categories"))
+    # a table of pandas may have a column with this name
+    return isinstance(getattr(X, "categories", None), Mapping) and hasattr(X, "columns")
 
 
 def as_objects(X: Any) -> Any:
