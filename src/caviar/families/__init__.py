@@ -12,13 +12,11 @@ from caviar.families.markov_chain import MarkovChain
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.multivariate_normal_gamma import MultivariateNormalGamma
 from caviar.families.normal import Normal
-from caviar.families.normal_gamma import NormalGamma
-from caviar.families.normal_wishart import NormalWishart
+from caviar.families.normal_gamma import NormalGamma, TiedNormalGamma
+from caviar.families.normal_wishart import NormalWishart, TiedNormalWishart
 from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.stick_breaking import StickBreaking
-from caviar.families.tied_normal_gamma import TiedNormalGamma
-from caviar.families.tied_normal_wishart import TiedNormalWishart
 from caviar.families.truncated_normal import TruncatedNormal
 from caviar.families.wishart import Wishart
 

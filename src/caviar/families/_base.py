@@ -9,6 +9,7 @@ log-partition :math:`A`.
 
 import dataclasses
 import functools
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
@@ -19,6 +20,8 @@ from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._marginals import Ends, Marginals
 from caviar.numerics.cached import cached_property
+
+LOG_TWO_PI = math.log(2.0 * math.pi)
 
 Size: TypeAlias = int | tuple[int, ...] | None
 """How many draws: none for one draw without an extra axis."""
@@ -196,6 +199,16 @@ class ExponentialFamily(ABC):
         """Shape of the batch of distributions."""
         first = next(iter(self._parameters().values()))
         return first.shape[: first.ndim - self.parameter_ndims[0]]
+
+    def broadcast_to(self, batch_shape: tuple[int, ...]) -> Self:
+        """Return these distributions repeated to a batch shape."""
+        parameters = zip(self._parameters().items(), self.parameter_ndims, strict=True)
+        return self._trusted(
+            **{
+                name: np.broadcast_to(value, batch_shape + value.shape[value.ndim - ndim :])
+                for (name, value), ndim in parameters
+            }
+        )
 
     @classmethod
     def _trusted(cls, **attributes: Any) -> Self:

@@ -118,6 +118,18 @@ def require_positive_definite(family: str, name: str, matrix: Array) -> Array:
     return matrix
 
 
+def precision_of_vector(family: str, name: str, parameters: dict[str, Array]) -> Array:
+    """Return the precision matrix that goes by this name after checking that it is one and fits the mean."""
+    matrix = require_positive_definite(family, name, parameters[name])
+    size = parameters["mean"].shape[-1]
+    if matrix.shape[-1] != size:
+        raise ParameterError(
+            f"{family}: {name} must have shape (..., {size}, {size}) to go with a mean of {size} entries, got shape "
+            f"{matrix.shape}."
+        )
+    return matrix
+
+
 def refuse_improper(family: str, condition: AnyArray, expectation: str) -> NoReturn:
     """Raise ImproperError for the first batch index at which ``condition`` does not hold."""
     index = tuple(int(i) for i in np.argwhere(~np.asarray(condition))[0])

@@ -9,21 +9,18 @@ with rows t of one or several sequences, one after the other.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from caviar._typing import AnyArray, Array
-from caviar.families._base import Seed, Size, as_value, draw_shape
+from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
 from caviar.families._smoother import Kernels, backward_kernels, filtered, smoothed
 from caviar.numerics.cached import cached_property
 from caviar.numerics.linalg import cholesky, log_determinant, outer, times_vector
 
 __all__ = ["LinearGaussianChain", "StateMoments"]
-
-_LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -161,7 +158,7 @@ class LinearGaussianChain:
             _second(surprise, moved) + from_kernel,
             int(first.sum()),
             len(after),
-            0.5 * float((kernels.log_determinant + mean.shape[1] * (1.0 + _LOG_TWO_PI)).sum()),
+            0.5 * float((kernels.log_determinant + mean.shape[1] * (1.0 + LOG_TWO_PI)).sum()),
         )
 
     @property
@@ -233,5 +230,5 @@ def _second(mean: Array, covariance: Array) -> Array:
 
 def _log_normal(precision: Array, second: Array, count: int) -> float:
     """Return the expected log density of Normal deviations from their summed second moments."""
-    constant = float(log_determinant(cholesky(precision))) - len(precision) * _LOG_TWO_PI
+    constant = float(log_determinant(cholesky(precision))) - len(precision) * LOG_TWO_PI
     return 0.5 * (count * constant - float(np.vdot(precision, second)))

@@ -1,17 +1,15 @@
 """The Normal distribution of a vector."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._errors import ParameterError
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
-from caviar.families._parameters import read_parameters, refuse_improper, require_positive_definite
+from caviar.families._parameters import precision_of_vector, read_parameters, refuse_improper
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.linalg import (
@@ -24,8 +22,6 @@ from caviar.numerics.linalg import (
     relative_spectrum,
     times_vector,
 )
-
-_LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,13 +59,7 @@ class MultivariateNormal(ExponentialFamily):
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
         parameters = read_parameters("MultivariateNormal", {"mean": mean, "precision": precision}, (1, 2))
-        matrix = require_positive_definite("MultivariateNormal", "precision", parameters["precision"])
-        size = parameters["mean"].shape[-1]
-        if matrix.shape[-1] != size:
-            raise ParameterError(
-                f"MultivariateNormal: precision must have shape (..., {size}, {size}) to go with a mean of {size} "
-                f"entries, got shape {matrix.shape}."
-            )
+        matrix = precision_of_vector("MultivariateNormal", "precision", parameters)
         vars(self).update(mean=parameters["mean"], precision=matrix)
 
     @classmethod
@@ -162,7 +152,7 @@ class MultivariateNormal(ExponentialFamily):
     @cached_property
     def log_partition(self) -> Array:
         """Half of m' P m - log|P / 2 pi|."""
-        constant = self.mean.shape[-1] * _LOG_TWO_PI
+        constant = self.mean.shape[-1] * LOG_TWO_PI
         return 0.5 * (np.add.reduce(self.natural[0] * self.mean, axis=-1) - self._log_determinant + constant)
 
     @cached_property
@@ -193,7 +183,7 @@ class MultivariateNormal(ExponentialFamily):
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x of shape (..., D)."""
         distance = (self._whiten(as_value(value) - self.mean) ** 2).sum(axis=-1)
-        return 0.5 * (self._log_determinant - self.mean.shape[-1] * _LOG_TWO_PI - distance)
+        return 0.5 * (self._log_determinant - self.mean.shape[-1] * LOG_TWO_PI - distance)
 
     def entropy_about_base(self) -> Array:
         """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
@@ -201,7 +191,7 @@ class MultivariateNormal(ExponentialFamily):
 
     def entropy(self) -> Array:
         """Return half of log|2 pi e covariance|."""
-        return 0.5 * (self.mean.shape[-1] * (1.0 + _LOG_TWO_PI) - self._log_determinant)
+        return 0.5 * (self.mean.shape[-1] * (1.0 + LOG_TWO_PI) - self._log_determinant)
 
     def _divergence(self, other: Self) -> Array:
         spectrum, excess = relative_spectrum(

@@ -1,23 +1,18 @@
 """The joint Normal-Gamma distribution of a vector and the precision that it shares with the noise of its data."""
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
+from caviar.families._joint import Joint
 from caviar.families._marginals import Ends, Marginals, student_marginals
-from caviar.families._parameters import (
-    read_parameters,
-    refuse_improper,
-    require,
-    require_positive_definite,
-)
+from caviar.families._parameters import precision_of_vector, refuse_improper
 from caviar.families.gamma import Gamma
+from caviar.families.normal_gamma import gamma_peak
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.linalg import (
@@ -31,11 +26,9 @@ from caviar.numerics.linalg import (
     times_vector,
 )
 
-_LOG_TWO_PI = math.log(2.0 * math.pi)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultivariateNormalGamma(ExponentialFamily):
+class MultivariateNormalGamma(Joint):
     r"""Joint distributions of a location vector :math:`w \in R^D` and one precision :math:`\tau`.
 
     .. math:: w \mid \tau \sim N(m,\, (\tau K)^{-1}), \quad \tau \sim \mathrm{Gamma}(s, r), \qquad
@@ -73,27 +66,18 @@ class MultivariateNormalGamma(ExponentialFamily):
     0.75
     """
 
-    mean: Array
-    mean_precision: Array
     shape: Array
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
     parameter_letters: ClassVar[tuple[str, ...]] = ("d", "dd", "", "")
+    precision_family = Gamma
 
     def __init__(self, mean: ArrayLike, mean_precision: ArrayLike, shape: ArrayLike, rate: ArrayLike) -> None:
-        family = "MultivariateNormalGamma"
         values = {"mean": mean, "mean_precision": mean_precision, "shape": shape, "rate": rate}
-        parameters = read_parameters(family, values, self.parameter_ndims)
-        matrix = require_positive_definite(family, "mean_precision", parameters["mean_precision"])
-        size = parameters["mean"].shape[-1]
-        if matrix.shape[-1] != size:
-            raise ParameterError(
-                f"{family}: mean_precision must have shape (..., {size}, {size}) to go with a mean of {size} "
-                f"entries, got shape {matrix.shape}."
-            )
-        for name in ("shape", "rate"):
-            require(parameters[name] > 0, parameters[name], f"{family}: {name} must be positive")
+        parameters = self._read(values)
+        matrix = precision_of_vector("MultivariateNormalGamma", "mean_precision", parameters)
+        self._require_positive(parameters, "shape", "rate")
         vars(self).update(parameters, mean_precision=matrix)
 
     @classmethod
@@ -119,24 +103,10 @@ class MultivariateNormalGamma(ExponentialFamily):
             refuse_improper(cls.__name__, good, "mean_precision and mean must be finite")
         rate = -negative_rate - 0.5 * (whitened**2).sum(axis=-1)
         marginal = Gamma._checked(log_precision - 0.5 * mean.shape[-1], rate, cls.__name__)
-        batch = np.broadcast_shapes(marginal.shape.shape, mean.shape[:-1], matrix.shape[:-2])
-        size = mean.shape[-1]
-        if marginal.shape.shape != batch:
-            marginal = Gamma._trusted(
-                shape=np.broadcast_to(marginal.shape, batch), rate=np.broadcast_to(marginal.rate, batch)
-            )
-        matrices = (np.broadcast_to(m, (*batch, size, size)) for m in (matrix, lower, inverse_lower))
-        matrix, lower, inverse_lower = matrices
-        return cls._trusted(
-            mean=np.broadcast_to(mean, (*batch, size)),
-            mean_precision=matrix,
-            shape=marginal.shape,
-            rate=marginal.rate,
-            natural=natural,
-            precision_marginal=marginal,
-            _lower=lower,
-            _inverse_lower=inverse_lower,
-        )
+        self = cls._of_parts(mean, matrix, marginal, natural)
+        if self.mean_precision is matrix:
+            vars(self).update(_lower=lower, _inverse_lower=inverse_lower)
+        return self
 
     @classmethod
     def statistics_of(cls, value: Any) -> Statistics:
@@ -145,21 +115,6 @@ class MultivariateNormalGamma(ExponentialFamily):
         weighted = precision[..., np.newaxis] * location
         products = precision[..., np.newaxis, np.newaxis] * outer(location)
         return weighted, products, safe_log(precision), precision
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """(D,), the shape of the location."""
-        return self.mean.shape[-1:]
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """1 / precision."""
-        return (0.0, 0.0, -1.0, 0.0)
-
-    @cached_property
-    def precision_marginal(self) -> Gamma:
-        """Distribution of the precision alone."""
-        return Gamma._trusted(shape=self.shape, rate=self.rate)
 
     @cached_property
     def natural(self) -> Statistics:
@@ -180,12 +135,6 @@ class MultivariateNormalGamma(ExponentialFamily):
         expected_log, expected = self.precision_marginal.expected_statistics
         products = expected[..., np.newaxis, np.newaxis] * outer(self.mean)
         return expected[..., np.newaxis] * self.mean, self._inverse + products, expected_log, expected
-
-    @cached_property
-    def log_partition(self) -> Array:
-        """Log-partition of the Gamma marginal, minus half of log|K / 2 pi|."""
-        location = self._log_determinant - self.mean.shape[-1] * _LOG_TWO_PI
-        return self.precision_marginal.log_partition - 0.5 * location
 
     @property
     def covariance(self) -> Array:
@@ -212,36 +161,28 @@ class MultivariateNormalGamma(ExponentialFamily):
     def _log_determinant(self) -> Array:
         return log_determinant(self._lower)
 
+    @property
+    def _n_repeats(self) -> int:
+        return self.mean.shape[-1]
+
     def _distance(self, deviation: Array) -> Array:
         """Return d' K d."""
         return (times_vector(self._lower.swapaxes(-1, -2), deviation) ** 2).sum(axis=-1)
 
-    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+    def _location_marginals(self, ends: Ends) -> Marginals:
         shape, rate = self.shape[..., None], self.rate[..., None]
         relative = np.diagonal(inverse(self.mean_precision), axis1=-2, axis2=-1)
         sd = np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
-        location = student_marginals(self.mean, np.sqrt(rate / shape * relative), 2 * shape, sd, ends)
-        (precision,) = self.precision_marginal.entry_marginals(ends)
-        return [location, replace(precision, part=".precision")]
+        return student_marginals(self.mean, np.sqrt(rate / shape * relative), 2 * shape, sd, ends)
 
     def log_density(self, value: Any) -> Array:
         """Return the log-density at a pair (mean, precision)."""
         location, precision = (as_value(part) for part in value)
         positive = np.where(precision > 0, precision, 1.0)
         size = self.mean.shape[-1]
-        conditional = size * (np.log(positive) - _LOG_TWO_PI) + self._log_determinant
+        conditional = size * (np.log(positive) - LOG_TWO_PI) + self._log_determinant
         distance = positive * self._distance(location - self.mean)
         return self.precision_marginal.log_density(precision) + 0.5 * (conditional - distance)
-
-    def entropy_about_base(self) -> Array:
-        """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
-        return self.entropy() - self.expected_statistics[2]
-
-    def entropy(self) -> Array:
-        """Return the entropy of the precision plus that expected of the location given it."""
-        size = self.mean.shape[-1]
-        expected_log = self._log_determinant + size * self.expected_statistics[2]
-        return self.precision_marginal.entropy() + 0.5 * (size * (1.0 + _LOG_TWO_PI) - expected_log)
 
     def _divergence(self, other: Self) -> Array:
         spectrum, excess = relative_spectrum(
@@ -259,14 +200,7 @@ class MultivariateNormalGamma(ExponentialFamily):
         ImproperError
             If shape <= 1 - D/2, which D = 1 allows: there is no largest density at a positive precision.
         """
-        surplus = self.shape + (0.5 * self.mean.shape[-1] - 1.0)
-        if (surplus <= 0).any():
-            raise ImproperError(
-                f"A Normal-Gamma distribution of a vector of {self.mean.shape[-1]} has a mode if its shape is greater "
-                f"than {1 - 0.5 * self.mean.shape[-1]:g}, got {self.shape.min()}. Use the mean, or a prior with a "
-                f"larger shape."
-            )
-        return MeanPrecision(self.mean, surplus / self.rate)
+        return gamma_peak(self, f" of a vector of {self.mean.shape[-1]}")
 
     def sample(self, size: Size = None, seed: Seed = None) -> MeanPrecision:
         """Return draws of (mean, precision), of shapes size + batch + (D,) and size + batch."""
@@ -275,7 +209,3 @@ class MultivariateNormalGamma(ExponentialFamily):
         noise = generator.standard_normal(draw_shape(size, self.mean.shape))
         deviation = times_vector(self._inverse_lower.swapaxes(-1, -2), noise)
         return MeanPrecision(self.mean + deviation / np.sqrt(precision)[..., np.newaxis], precision)
-
-    def translate(self, delta: ArrayLike) -> Self:
-        """Return the distribution of (location + delta, precision)."""
-        return type(self)(self.mean + as_value(delta), self.mean_precision, self.shape, self.rate)

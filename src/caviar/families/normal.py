@@ -1,6 +1,5 @@
 """The Normal distribution of one real number."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -8,13 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
-
-_LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,7 +106,7 @@ class Normal(ExponentialFamily):
     @cached_property
     def log_partition(self) -> Array:
         """Half of precision * mean^2 - log(precision / 2 pi)."""
-        return 0.5 * (self.natural[0] * self.mean - np.log(self.precision) + _LOG_TWO_PI)
+        return 0.5 * (self.natural[0] * self.mean - np.log(self.precision) + LOG_TWO_PI)
 
     @cached_property
     def variance(self) -> Array:
@@ -122,7 +119,7 @@ class Normal(ExponentialFamily):
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""
         deviation = as_value(value) - self.mean
-        return 0.5 * (np.log(self.precision) - _LOG_TWO_PI - self.precision * deviation**2)
+        return 0.5 * (np.log(self.precision) - LOG_TWO_PI - self.precision * deviation**2)
 
     def entropy_about_base(self) -> Array:
         """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
@@ -130,7 +127,7 @@ class Normal(ExponentialFamily):
 
     def entropy(self) -> Array:
         """Return half of log(2 pi e variance)."""
-        return 0.5 * (1.0 + _LOG_TWO_PI - np.log(self.precision))
+        return 0.5 * (1.0 + LOG_TWO_PI - np.log(self.precision))
 
     def _divergence(self, other: Self) -> Array:
         distance = other.precision * (self.mean - other.mean) ** 2
