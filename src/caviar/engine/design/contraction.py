@@ -222,25 +222,40 @@ class Contraction:
         every = self._arrays(range(len(self.keys)), arrays)
         return self._contract(self._spec(self._looked_up, (axis,)), every)
 
-    def derivative(self, position: int) -> Derivative:
-        """Return the compiled derivative with respect to the operand at ``position``."""
-        return Derivative(self, position)
+    def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
+        """Return the compiled derivative with respect to the operand at ``position``: see :class:`Derivative`."""
+        return Derivative(self, position, keep)
 
 
 class Derivative:
-    """The contraction of all operands of a term but one, over the axes of that one."""
+    """The contraction of all operands of a term but one, over the axes of that one.
 
-    def __init__(self, contraction: Contraction, position: int) -> None:
+    Parameters
+    ----------
+    contraction
+        The term.
+    position
+        Of the operand that is left out.
+    keep
+        An axis that is not summed over, or None: it comes first, of length one where nothing varies with it. As the
+        axis of the rows it gives what each of them says. Where operands are looked up along that axis, what is said is
+        said to those that each of its entries looks up.
+    """
+
+    def __init__(self, contraction: Contraction, position: int, keep: Axis | None = None) -> None:
         self._contraction = contraction
+        self._kept = () if keep is None else (keep,)
         self._keys = contraction.keys[:position] + contraction.keys[position + 1 :]
         if contraction.is_scalar:
             return
-        self._target = contraction.factors[position]
         target = contraction._looked_up[position]
+        gather, own = contraction.gather, contraction.factors[position].axes
+        is_put = gather is not None and gather.axis is not keep and not gather.labels.keys().isdisjoint(own)
+        self._put_axes = (*self._kept, *own) if is_put else None
         self._others = [i for i in range(len(contraction.keys)) if i != position]
         others = [contraction._looked_up[i] for i in self._others]
         present = {axis for factor in others for axis in factor.axes} | set(contraction.constant_axes)
-        axes = tuple(dict.fromkeys(target.axes))
+        axes = tuple(dict.fromkeys((*self._kept, *target.axes)))
         self._spec = contraction._spec(others, [axis for axis in axes if axis in present])
         # axes that only the target has: the derivative is the same all along them
         self._expand = tuple(slice(None) if axis in present else None for axis in axes)
@@ -252,13 +267,14 @@ class Derivative:
     def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
         """Return the derivative, with length-one axes where it does not vary."""
         if self._contraction.is_scalar:
-            return np.float64(self._contraction._product(self._keys, arrays))  # type: ignore[return-value]
+            product = np.float64(self._contraction._product(self._keys, arrays))
+            return product.reshape((1,) * len(self._kept)) if self._kept else product  # type: ignore[return-value]
         result = self._contraction._contract(self._spec, self._contraction._arrays(self._others, arrays))
         if not self._is_full:
             result = result[self._expand]
-        gather = self._contraction.gather
-        if gather is not None and any(axis in gather.labels for axis in self._target.axes):
-            result = gather.put(result, self._target.axes, self._contraction.size)
+        if self._put_axes is not None:
+            assert self._contraction.gather is not None
+            result = self._contraction.gather.put(result, self._put_axes, self._contraction.size)
         if self._repeated is None:
             return result
         # of a trace, the sum over a repeated axis: zero off the diagonal

@@ -11,25 +11,23 @@ is summed over: each of its categories is a row of the same kind, with the categ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from string import ascii_letters
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.special import logsumexp
 
 from ..._errors import ModelError
 from ..._typing import Array, Statistics
 from ...families import Dirichlet
-from ...language import Axis, Indexed, Label, Operand, Term, Variable, base_terms_of, terms_of, zero_terms_of
+from ...language import Label, Operand, Term, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
-from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import known_statistic
-from ..binding.missing.values import OBSERVED
+from ..compiled.labels_that_meet import is_label_of_rows
+from .row_messages import Choice, Measured, RowsInCategory
 
 __all__ = ["log_predictive"]
 
@@ -40,74 +38,7 @@ _ENTRIES = 2**18
 _CANCELS = 1e8
 """Nats of a log-partition from which on the difference of two has fewer than eight digits after the point."""
 
-_ROW = "row"
-"""Key of the first axis that every message has."""
-
 _SAMPLES = "posterior.predictive(...) draws from it."
-
-
-Measured: TypeAlias = tuple[Coordinates, Mapping[Variable, Any]]
-"""A frame, and the global factors measured from its points."""
-
-
-@dataclass
-class _Messages:
-    """What a row tells one global factor: by statistic, of shape (rows, plates of the factor..., event)."""
-
-    chosen: int | None
-    """Place among the plates of the factor of the one that the local Categorical chooses from, which is left out."""
-    totals: dict[str, Array] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Row:
-    """Rows in one category, and what is known of the globals.
-
-    Attributes
-    ----------
-    bound
-        The rows.
-    measured
-        The points that locations are measured from, and the global factors measured from these.
-    gate
-        The local Categorical, if any.
-    category
-        Its value.
-    """
-
-    bound: BoundModel
-    measured: Measured
-    gate: Variable | None
-    category: int | None
-
-    @property
-    def q(self) -> Mapping[Variable, Any]:
-        """The global factors."""
-        return self.measured[1]
-
-    @property
-    def owners(self) -> list[Variable]:
-        """The variables whose densities a row multiplies; what is observed once for all rows is no part of one."""
-        observed = [variable for variable in self.bound.observed if self.bound.is_local(variable)]
-        return [*observed, *([] if self.gate is None else [self.gate])]
-
-    def terms(self, owner: Variable) -> Sequence[Term]:
-        """Return the terms of a variable's log density, of an observed one with its base measure."""
-        return terms_of(owner) if owner is self.gate else (*terms_of(owner), *base_terms_of(owner))
-
-    def zero_terms(self, owner: Variable) -> Sequence[Term]:
-        """Return the terms that count the known probabilities of zero in a variable's density, of points too."""
-        return zero_terms_of(owner, lambda node: node.is_known or isinstance(self.q.get(node), PointMass))  # type: ignore[arg-type]
-
-    def latent(self, term: Term) -> list[Operand]:
-        """Return the operands that q leaves open: neither known, nor a point, nor the category."""
-        return [
-            operand
-            for operand in term.operands
-            if operand.node not in self.bound.values
-            and operand.node is not self.gate
-            and not isinstance(self.q.get(operand.node), PointMass)  # type: ignore[arg-type]
-        ]
 
 
 def log_predictive(bound: BoundModel, measure: Callable[[Variable | None, int | None], Measured]) -> Array:
@@ -128,14 +59,15 @@ def log_predictive(bound: BoundModel, measure: Callable[[Variable | None, int | 
     """
     gate = _gate(bound)
     categories = [None] if gate is None else range(gate.dimension or 1)
-    each = [_Row(bound, measure(gate, category), gate, category) for category in categories]
+    each = [RowsInCategory(bound, measure(gate, category), gate, category) for category in categories]
     _check(each[0])
     result = np.empty(bound.n_rows)
-    size = _block_rows(each[0])
+    told = _Told.of(each[0])
+    size = _block_rows(each[0], told)
     for start in range(0, bound.n_rows, size):
         rows = slice(start, start + size)
         part = _part(bound, rows)
-        joint = [np.broadcast_to(_block(replace(row, bound=part)), part.n_rows) for row in each]
+        joint = [np.broadcast_to(_block(replace(row, bound=part), told), part.n_rows) for row in each]
         # what is impossible in every category has the density 0
         result[rows] = logsumexp(joint, axis=0)
     return result
@@ -177,7 +109,7 @@ def _gate(bound: BoundModel) -> Variable | None:
     return local[0] if local else None
 
 
-def _check(row: _Row) -> None:
+def _check(row: RowsInCategory) -> None:
     """Refuse a model in which a term holds two factors."""
     for owner in row.owners:
         for term in row.terms(owner):
@@ -197,14 +129,83 @@ def _refuse(owner: Variable, term: Term, latent: Sequence[Operand]) -> NoReturn:
     )
 
 
-def _block_rows(row: _Row) -> int:
+@dataclass(frozen=True)
+class _Told:
+    """How rows speak to the global factors; the same in every category.
+
+    Attributes
+    ----------
+    choices
+        How each row chooses one of the repetitions of a factor; None where it speaks to all of them.
+    counted
+        Of factors that rows tell nothing but sparse counts or labels, the operand with these.
+    """
+
+    choices: Mapping[Variable, Choice | None]
+    counted: Mapping[Variable, Operand]
+
+    @classmethod
+    def of(cls, row: RowsInCategory) -> _Told:
+        """Return it for rows in one of the categories.
+
+        Raises
+        ------
+        ModelError
+            If a row speaks to a factor both with and without the choice of a category.
+        """
+        choices = {variable: _only(row, variable, own) for variable, own in row.choices().items()}
+        return cls(choices, _counted(row, choices))
+
+
+def _only(row: RowsInCategory, variable: Variable, choices: set[Choice | None]) -> Choice | None:
+    """Return the one way in which a row chooses from a factor; by labels that are not the only way, it chooses all."""
+    if len(choices) == 1:
+        (choice,) = choices
+        return choice
+    if any(choice is not None and choice.by is row.gate for choice in choices):
+        raise ModelError(
+            f"the predictive density has no closed form here: '{variable.name}' stands in it both with and without the "
+            f"choice of a category. {_SAMPLES}"
+        )
+    return None
+
+
+def _counted(row: RowsInCategory, choices: Mapping[Variable, Choice | None]) -> dict[Variable, Operand]:
+    """Return the factors that rows tell nothing but sparse counts, or one label each, with what tells them.
+
+    Their gain is a sum over the counts that are not zero; as messages these would be written out.
+    """
+    found: dict[Any, list[Operand | None]] = {}
+    for term in (term for owner in row.owners for term in row.terms(owner)):
+        gate = row.settled(term)
+        for operand in row.latent(term):
+            known = [other for other in term.operands if other is not operand and other.node is not row.gate]
+            columns = [axis for axis in operand.axes if axis is not gate]
+            plain = len(known) == 1 and term.coefficient == 1 and list(known[0].axes[1:]) == columns
+            sparse = plain and (
+                issparse(row.bound.values.get(known[0].node)) or is_label_of_rows(known[0], row.bound)
+            )
+            found.setdefault(operand.node, []).append(known[0] if sparse else None)
+    return {
+        node: told[0]
+        for node, told in found.items()
+        if len(told) == 1 and told[0] is not None and isinstance(row.q[node], Dirichlet)
+    }
+
+
+def _block_rows(row: RowsInCategory, told: _Told) -> int:
     """Return how many rows a block has, by the largest message of a row."""
-    counted = _told_by_counts(row)
-    largest = max([1, *(counts.nnz // row.bound.n_rows for _, counts in counted.values())])
-    for variable, factor in row.q.items():
-        if not isinstance(factor, PointMass) and variable not in counted:
+    values: list[Any] = [row.bound.values[operand.node] for operand in told.counted.values()]
+    largest = max([1, *(counts.nnz // row.bound.n_rows for counts in values if issparse(counts))])
+    for variable, choice in told.choices.items():
+        if variable not in told.counted:
+            factor = row.q[variable]
             own = factor.unknown if isinstance(factor, ClampedFactor) else factor
-            largest = max(largest, *(np.size(eta) for eta in own.natural))
+            levels = 1
+            # a tied factor has numbers that all its repetitions share
+            if choice is not None and variable.tied is None:
+                levels = factor.batch_shape[choice.place]
+            largest = max(largest, *(np.size(eta) // levels for eta in own.natural))
     return max(1, _ENTRIES // largest)
 
 
@@ -228,53 +229,40 @@ def _part(bound: BoundModel, rows: slice) -> BoundModel:
     )
 
 
-def _block(row: _Row) -> Array:
+def _block(row: RowsInCategory, told: _Told) -> Array:
     """Return the log joint densities of rows and their category, shape (rows,) or (1,)."""
-    messages: dict[Variable, _Messages] = {}
-    counted = _told_by_counts(row)
+    messages: dict[Variable, dict[str, Array]] = {}
     total: Array = np.zeros(1)
     for owner in row.owners:
         for term in row.terms(owner):
             latent = row.latent(term)
-            if latent and latent[0].node in counted:
+            if latent and latent[0].node in told.counted:
                 continue
             if latent:
-                _tell(row, messages, term, latent[0])
+                _tell(row, told, messages, term, latent[0])
             else:
-                total = total + _contract(row, term, ())
+                total = total + row.share(term)
         for term in row.zero_terms(owner):
             latent = row.latent(term)
             if latent:
-                _tell(row, messages, term, latent[0], _minus_infinity)
+                _tell(row, told, messages, term, latent[0], _minus_infinity)
             else:
-                total = total + _minus_infinity(_contract(row, term, ()))
+                total = total + _minus_infinity(row.share(term))
     for variable, message in messages.items():
-        total = total + _gain(row, variable, message)
-    for variable, (chosen, counts) in counted.items():
-        total = total + _chosen(row, variable, chosen).gain_of_counts(counts)
+        total = total + _gain(variable, _chosen(row, variable, told.choices[variable]), message)
+    for variable, operand in told.counted.items():
+        factor = _chosen(row, variable, told.choices[variable])
+        total = total + factor.gain_of_counts(_sparse_counts(row, operand))
     return total
 
 
-def _told_by_counts(row: _Row) -> dict[Variable, tuple[int | None, Any]]:
-    """Return the factors that rows tell nothing but sparse counts: place of the gate among their axes, and the counts.
-
-    Their gain is a sum over the counts that are not zero; as messages these would be written out.
-    """
-    found: dict[Any, list[tuple[int | None, Any]]] = {}
-    for term in (term for owner in row.owners for term in row.terms(owner)):
-        gate = _gate_axis(row, term)
-        for operand in row.latent(term):
-            known = [other for other in term.operands if other is not operand and other.node is not row.gate]
-            columns = [axis for axis in operand.axes if axis is not gate]
-            counts = row.bound.values.get(known[0].node) if len(known) == 1 else None
-            plain = issparse(counts) and term.coefficient == 1 and list(known[0].axes[1:]) == columns
-            place = operand.axes.index(gate) if gate in operand.axes else None
-            found.setdefault(operand.node, []).append((place, counts if plain else None))
-    return {
-        node: told[0]
-        for node, told in found.items()
-        if len(told) == 1 and told[0][1] is not None and isinstance(row.q[node], Dirichlet)
-    }
+def _sparse_counts(row: RowsInCategory, operand: Operand) -> Any:
+    """Return counts by rows; of labels, a one for each."""
+    counts = row.bound.values[operand.node]
+    if issparse(counts):
+        return counts
+    n, levels = row.bound.n_rows, row.bound.size(operand.axes[-1])
+    return csr_array((np.ones(n), counts.astype(np.intp), np.arange(n + 1)), shape=(n, levels))
 
 
 def _minus_infinity(zeros: Array) -> Array:
@@ -282,121 +270,38 @@ def _minus_infinity(zeros: Array) -> Array:
     return np.where(zeros > 0, -np.inf, 0.0)
 
 
-def _as_it_is(values: Array) -> Array:
-    return values
-
-
 def _tell(
-    row: _Row,
-    messages: dict[Variable, _Messages],
+    row: RowsInCategory,
+    told: _Told,
+    messages: dict[Variable, dict[str, Array]],
     term: Term,
     operand: Operand,
-    meaning: Callable[[Array], Array] = _as_it_is,
+    meaning: Callable[[Array], Array] = np.asarray,
 ) -> None:
     """Add what a term says about a global factor: a ``meaning`` of its known side."""
     node: Any = operand.node
-    gate = _gate_axis(row, term)
-    chosen = operand.axes.index(gate) if gate in operand.axes else _place_along_tie(row, operand)
-    message = messages.setdefault(node, _Messages(chosen))
-    if message.chosen != chosen:
-        raise ModelError(
-            f"the predictive density has no closed form here: '{node.name}' stands in it both with and without the "
-            f"choice of a category. {_SAMPLES}"
-        )
-    found = meaning(_contract(row, term, [axis for axis in operand.axes if axis is not gate]))
-    if len(node.letters[operand.statistic]) == 2:
-        # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
-        found = 0.5 * (found + np.swapaxes(found, -1, -2))
-    before = message.totals.get(operand.statistic)
-    message.totals[operand.statistic] = found if before is None else before + found
+    message = messages.setdefault(node, {})
+    found = row.message(term, operand, told.choices[node], meaning)
+    before = message.get(operand.statistic)
+    message[operand.statistic] = found if before is None else before + found
 
 
-def _place_along_tie(row: _Row, operand: Operand) -> int | None:
-    """Return the place of the plate that the category settles, though a statistic that is shared along it lacks it."""
-    expression = None if operand.slot is None else operand.slot.expression
-    if not isinstance(expression, Indexed) or expression.by is not row.gate:
-        return None
-    return expression.node.plates.index(expression.plate)
-
-
-def _contract(row: _Row, term: Term, axes: Sequence[Axis]) -> Array:
-    """Return the known side of a term over (rows, axes...); of length 1 along what it does not vary with."""
-    assert row.bound.data_plate is not None
-    data, gate = Axis(row.bound.data_plate), _gate_axis(row, term)
-    arrays, meanings = [], []
-    for array, own in _known(row, term):
-        arrays.append(array)
-        meanings.append(tuple(_ROW if axis is data else axis for axis in own))
-    out: tuple[Hashable, ...] = (_ROW, *axes)
-    present = {key for keys in meanings for key in keys}
-    coefficient = term.coefficient
-    for axis in term.axes:
-        if axis not in present and axis not in out and axis is not data and axis is not gate:
-            coefficient *= row.bound.size(axis)
-    letters = dict(zip(dict.fromkeys((*out, *present)), ascii_letters, strict=False))
-    spec = ",".join("".join(letters[key] for key in keys) for keys in meanings)
-    spec += "->" + "".join(letters[key] for key in dict.fromkeys(out) if key in present)
-    result = coefficient * (np.einsum(spec, *arrays, optimize=len(arrays) > 2) if arrays else np.ones(()))
-    result = result[tuple(slice(None) if key in present else None for key in dict.fromkeys(out))]
-    if len(set(out)) < len(out):
-        # a trace: the derivative by a matrix whose last two axes are one
-        size = row.bound.size(axes[-1])
-        result = np.broadcast_to(result, (*result.shape[:-1], size))[..., None] * np.eye(size)
-    return result
-
-
-def _gate_axis(row: _Row, term: Term) -> Axis | None:
-    """Return the axis along which a term's parents are chosen, which the category settles.
-
-    In the density of the category itself that axis runs over the probabilities it is drawn with.
-    """
-    return None if row.gate is None or term.owner is row.gate else Axis(row.gate, "k")
-
-
-def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
-    """Yield the arrays that a term multiplies, with what their axes mean."""
-    owner, gate = term.owner, _gate_axis(row, term)
-    for operand in term.operands:
-        node: Any = operand.node
-        if node in row.bound.values:
-            array, axes = known_statistic(row.bound, row.measured[0], owner, operand)
-        elif node is row.gate:
-            if owner is row.gate:
-                yield np.eye(node.dimension)[row.category], (Axis(node, "k"),)
-            continue
-        elif isinstance(row.q.get(node), PointMass):
-            array, axes = _at_point(row.q[node], operand), operand.axes
-        else:
-            continue
-        if gate in axes:
-            array = np.take(array, row.category or 0, axis=axes.index(gate))
-            axes = tuple(axis for axis in axes if axis is not gate)
-        yield array, axes
-    if owner in row.bound.masks:
-        observed = Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))
-        yield known_statistic(row.bound, row.measured[0], owner, observed)
-
-
-def _at_point(point: PointMass, operand: Operand) -> Array:
-    """Return a statistic of a point, or whether the probabilities that it is are zero."""
-    if operand.slot is not None and operand.statistic in operand.slot.role.zeros:
-        return operand.slot.role.zeros[operand.statistic](np.asarray(point.value))
-    return point.expected_statistics[point.family.statistics.index(operand.statistic)]
-
-
-def _chosen(row: _Row, variable: Variable, place: int | None) -> Any:
-    """Return a factor, of the category alone where that chooses along one of its axes."""
+def _chosen(row: RowsInCategory, variable: Variable, choice: Choice | None) -> Any:
+    """Return a factor; where rows choose one of its repetitions, what they choose: rows first, unless all the same."""
     factor = row.q[variable]
-    if place is None:
+    if choice is None:
         return factor
-    if variable.tied is not None and variable.plates[place] is variable.tied:
+    if variable.tied is not None and variable.plates[choice.place] is variable.tied:
         factor = factor.marginals
-    return factor[(slice(None),) * place + (row.category,)]
+    labels = row.labels_of(choice)
+    sizes = factor.batch_shape[: choice.place] + factor.batch_shape[choice.place + 1 :]
+    others = list(np.ogrid[tuple(slice(size) for size in sizes)]) if sizes else []
+    others.insert(choice.place, labels.reshape(labels.shape + (1,) * len(sizes)))
+    return factor[tuple(others)]
 
 
-def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
+def _gain(variable: Variable, factor: Any, message: Mapping[str, Array]) -> Array:
     """Return what a message adds, summed over the repetitions of a factor, shape (rows or 1,)."""
-    factor = _chosen(row, variable, message.chosen)
     if isinstance(factor, PointMass):
         gain = _gain_at(variable, factor.expected_statistics, message)
     elif isinstance(factor, ClampedFactor):
@@ -407,7 +312,7 @@ def _gain(row: _Row, variable: Variable, message: _Messages) -> Array:
     return gain.reshape(len(gain), -1).sum(axis=-1)
 
 
-def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
+def _gain_under(variable: Variable, factor: Any, message: Mapping[str, Array]) -> Array:
     r"""Return A(eta + T) - A(eta) of each repetition, shape (rows or 1, repetitions...).
 
     Where the two log-partitions are so large that their difference has few digits, it is told from what has them all,
@@ -416,7 +321,7 @@ def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
     after, events = [], []
     shapes = factor.statistic_shapes(factor.event_shape)
     for name, eta, shape in zip(factor.statistics, factor.natural, shapes, strict=True):
-        after.append(eta + message.totals.get(name, np.zeros((1,) * (eta.ndim + 1))))
+        after.append(eta + message.get(name, 0.0))
         events.append(after[-1].ndim - len(shape))
     batch = np.broadcast_shapes(*(eta.shape[:n] for eta, n in zip(after, events, strict=True)))
     full = tuple(np.broadcast_to(eta, batch + eta.shape[n:]) for eta, n in zip(after, events, strict=True))
@@ -426,11 +331,11 @@ def _gain_under(variable: Variable, factor: Any, message: _Messages) -> Array:
     return _gain_at(variable, factor.expected_statistics, message) + factor.kl(extended)
 
 
-def _gain_at(variable: Variable, statistics: Statistics, message: _Messages) -> Array:
+def _gain_at(variable: Variable, statistics: Statistics, message: Mapping[str, Array]) -> Array:
     """Return the product of T with the statistics of each repetition's value, shape (rows or 1, repetitions...)."""
     total: Array = np.zeros(1)
     for name, statistic in zip(variable.family.statistics, statistics, strict=True):
-        if name in message.totals:
+        if name in message:
             events = tuple(range(-len(variable.letters[name]), 0))
-            total = total + (message.totals[name] * statistic).sum(axis=events)
+            total = total + (message[name] * statistic).sum(axis=events)
     return total
