@@ -63,7 +63,6 @@ _OTHERS = "an object of the user or of another library"
 HOOKS = {
     "engine/ascent/lost_digits.py": (2, "families name the precision of their location in two ways"),
     "engine/ascent/schedules/saddles.py": (1, "only families of locations can be moved"),
-    "engine/ascent/schedules/stochastic.py": (2, "points have no natural parameters"),
     "fitting/data_summary.py": (2, _OTHERS),
     "engine/binding/nested.py": (3, _OTHERS),
     "engine/binding/values.py": (
@@ -85,7 +84,6 @@ HOOKS = {
     "lazy/silence.py": (2, _OTHERS),
     "numerics/blas.py": (5, _OTHERS),
     "posterior/diagnostics/arviz.py": (2, _OTHERS),
-    "posterior/prediction/absent.py": (1, "points have no probabilities"),
 }
 
 _DOCUMENTS = "rows of documents have a path of their own, until they are a row model like others"

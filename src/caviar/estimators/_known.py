@@ -1,36 +1,23 @@
-"""Parameters of components that are known: what a user fixes, and figures of factors that are known in part."""
+"""Parameters of components that are known: what a user fixes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
-from ..engine.binding.clamped.factor import ClampedFactor
-from ..engine.binding.clamped.point_mass import PointMass
 from ._arguments import as_weights
 from ._structure import CovarianceStructure
 
-__all__ = ["NORMAL_DF", "Fixed", "fixed_of", "fixed_weights", "of_each"]
+__all__ = ["NORMAL_DF", "Fixed", "fixed_of", "fixed_weights"]
 
 NORMAL_DF = 1e15
 """Degrees of freedom of a Student-t that is a Normal to double precision: of components that are known."""
 
 _NAMES = ("weights", "means", "covariances")
-
-Figure = Callable[[Any], Any]
-
-
-def of_each(factor: Any, of_learnt: Figure, of_point: Figure) -> Any:
-    """Return a figure of each component: from its distribution where it is learnt, from its point where it is not."""
-    if isinstance(factor, PointMass):
-        return of_point(factor)
-    if isinstance(factor, ClampedFactor):
-        return factor.laid_out(of_learnt(factor.unknown), of_point(factor.known))
-    return of_learnt(factor)
 
 
 class Fixed:

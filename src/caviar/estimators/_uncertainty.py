@@ -11,7 +11,6 @@ from scipy.special import betaincinv, stdtrit
 
 from .._typing import Array
 from ..engine.binding.clamped.factor import ClampedFactor
-from ..engine.binding.clamped.point_mass import PointMass
 from ..families import (
     Dirichlet,
     ExponentialFamily,
@@ -134,12 +133,12 @@ def _of_known(means: Array) -> MeanMarginal:
 def mean_marginal(estimator: Any) -> MeanMarginal | None:
     """Return the marginals of the means of a fitted mixture; None where they are points, as in maximum likelihood."""
     posterior = estimator.posterior_
-    if all(isinstance(posterior[name], PointMass) for name in posterior):
+    if all(posterior[name].learnt is None for name in posterior):
         return None
     factor = next((posterior[name] for name in ("theta", "mean") if name in posterior), None)
-    if factor is None or isinstance(factor, PointMass):
+    if factor is None or factor.learnt is None:
         return _of_known(estimator.means_)
-    if isinstance(factor, ClampedFactor):
+    if factor.learnt is not factor:
         return _of_partly_known(factor)
     marginal = _MARGINALS.get(type(factor))
     return None if marginal is None else marginal(factor)

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -89,6 +90,20 @@ class ExponentialFamily(ABC):
     def statistic_of(cls, name: str, value: Any) -> Array:
         """Return one of the sufficient statistics, by name; families override it where that saves making the others."""
         return cls.statistics_of(value)[cls.statistics.index(name)]
+
+    @property
+    def family(self) -> type[Self]:
+        """The class: the family that these distributions belong to, as a point of it says it too."""
+        return type(self)
+
+    @property
+    def learnt(self) -> Self:
+        """What is no point of a factor: all of a distribution, as against point masses and what is known in part."""
+        return self
+
+    def each(self, of_learnt: Callable[[Any], Any], of_point: Callable[[Any], Any]) -> Any:
+        """Return a figure of each repetition: from its distribution where it is learnt, from its point where not."""
+        return of_learnt(self)
 
     @property
     @abstractmethod
@@ -199,6 +214,11 @@ class ExponentialFamily(ABC):
         """Shape of the batch of distributions."""
         first = next(iter(self._parameters().values()))
         return first.shape[: first.ndim - self.parameter_ndims[0]]
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """Shape of the batch and of one value; of the mean of a joint distribution."""
+        return self.batch_shape + self.event_shape
 
     def broadcast_to(self, batch_shape: tuple[int, ...]) -> Self:
         """Return these distributions repeated to a batch shape."""

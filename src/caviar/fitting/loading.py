@@ -10,8 +10,6 @@ import numpy as np
 from .._typing import Array
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.status import Status
-from ..engine.binding.clamped.factor import ClampedFactor
-from ..engine.binding.clamped.point_mass import PointMass
 from ..engine.checkpoint.row_marks import RowMarks
 from ..language import Categorical, Plate, Variable
 from ..posterior.documents import factor_of_document
@@ -81,7 +79,7 @@ def _distributions_of(
 ) -> dict[str, Any]:
     found = _factors_of(documents, variables, sizes)
     for name, factor in found.items():
-        if isinstance(factor, PointMass | ClampedFactor):
+        if factor.learnt is not factor:
             raise TypeError(f"what stands behind a point of {name!r:.40} is no distribution")
     return found
 

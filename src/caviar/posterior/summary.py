@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import families
-from ..engine.binding.clamped.factor import ClampedFactor
 from ..families._marginals import Marginals
 
 __all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
@@ -186,26 +184,4 @@ def marginals(factor: Any, level: float) -> list[Marginals]:
     level
         Of the central credible intervals.
     """
-    if isinstance(factor, ClampedFactor):
-        known = marginals(factor.known, level)
-        return [
-            _laid_out(factor, *pair) for pair in zip(marginals(factor.unknown, level), known, strict=True)
-        ]
-    ends = (0.5 - level / 2, 0.5 + level / 2)
-    if isinstance(factor, families.ExponentialFamily):
-        return factor.entry_marginals(ends)
-    # a point mass
-    if isinstance(factor.mean, tuple):
-        mean, precision = (np.asarray(part) for part in factor.mean)
-        tied = factor.family in (families.TiedNormalGamma, families.TiedNormalWishart)
-        return [Marginals(mean, part=".mean"), Marginals(precision, part=".precision", is_shared=tied)]
-    return [Marginals(np.asarray(factor.mean))]
-
-
-def _laid_out(factor: ClampedFactor, unknown: Marginals, known: Marginals) -> Marginals:
-    """Return figures of all repetitions of a factor; of those that are known the value alone."""
-    sd, lower, upper = (
-        None if array is None else factor.laid_out(array, np.nan)
-        for array in (unknown.sd, unknown.lower, unknown.upper)
-    )
-    return Marginals(factor.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
+    return factor.entry_marginals((0.5 - level / 2, 0.5 + level / 2))

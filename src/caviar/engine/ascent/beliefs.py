@@ -11,7 +11,6 @@ import numpy as np
 from ..._errors import ImproperError, ModelError, PlateError
 from ...families import ExponentialFamily
 from ...language import Variable
-from ..binding.clamped.point_mass import PointMass
 from ..binding.nested import outer_variables
 from .problem import Problem
 from .state import AscentState
@@ -48,7 +47,7 @@ def beliefs_of_points(state: AscentState) -> dict[Variable, ExponentialFamily]:
     found: dict[Variable, ExponentialFamily] = {}
     problem = state.problem
     for variable in problem.order:
-        if not isinstance(state.q[variable], PointMass) or variable not in problem.point:
+        if state.q[variable].learnt is not None or variable not in problem.point:
             continue
         natural = problem.updates[variable].natural(state.arrays)
         try:
@@ -92,10 +91,10 @@ def _belief(
     name = variable.name
     factor = of_points.get(name, factors.get(name))
     if factor is None or not isinstance(factor, variable.family):
-        if isinstance(factor, PointMass):
-            why = "is a point mass that no distribution stands behind: it had too few rows, or was saved and loaded"
-        elif factor is None:
+        if factor is None:
             why = "is missing (if its values came with the earlier rows, give them with these, too)"
+        elif factor.learnt is None:
+            why = "is a point mass that no distribution stands behind: it had too few rows, or was saved and loaded"
         else:
             why = "is known in part"
         raise ModelError(

@@ -19,7 +19,6 @@ from ..._errors import ImproperError
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Node, Variable
-from ..binding.clamped.factor import ClampedFactor
 from .state import AscentState
 
 __all__ = ["lost_in_updates", "nearly_singular"]
@@ -86,7 +85,7 @@ def nearly_singular(nodes: tuple[Node, ...], q: Mapping[Variable, Any]) -> str:
         if slot.role.adds_up and slot.role.rank == 1
     }
     for variable, own in q.items():
-        factor = own.unknown if isinstance(own, ClampedFactor) else own
+        factor = own.learnt
         precision = getattr(factor, "mean_precision", getattr(factor, "precision", None))
         if variable in coefficients and precision is not None and _least_share(precision) < _LEAST_SHARE:
             return variable.name

@@ -19,7 +19,6 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Variable, base_terms_of
 from ..binding.bound_model import BoundModel
-from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
@@ -221,22 +220,18 @@ class Problem:
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
-        seen = self.bound.seen.get(variable)
-        if isinstance(factor, ClampedFactor):
-            names, known = variable.family.statistics, factor.statistics_of_known
-            points: Arrays = {
-                StatisticKey(variable.name, s): value for s, value in zip(names, known, strict=True)
-            }
-            of_unknown = factor.unknown.entropy_about_base()
-            if seen is not None:
-                of_unknown = np.where(seen[~factor.is_known], of_unknown, 0.0)
-            return float(np.sum(of_unknown)) + self._log_base(variable, points)
-        if isinstance(factor, PointMass):
-            # among labels a point is a distribution like any other
-            return -np.inf if factor.n_categories is None and variable in self.updates else 0.0
+        learnt, seen = factor.learnt, self.bound.seen.get(variable)
+        if learnt is None:
+            return factor.entropy_about_base() if variable in self.updates else 0.0
         with np.errstate(all="ignore"):
-            entropy = factor.entropy_about_base()
-            return float(np.add.reduce(entropy if seen is None else np.where(seen, entropy, 0.0), axis=None))
+            entropy = learnt.entropy_about_base()
+            if seen is not None:
+                entropy = np.where(seen if learnt is factor else seen[~factor.is_known], entropy, 0.0)
+            own = float(np.add.reduce(entropy, axis=None))
+        if learnt is factor:
+            return own
+        points: Arrays = dict(zip(self._keys[variable], factor.statistics_of_known, strict=True))
+        return own + self._log_base(variable, points)
 
     def _log_base(self, variable: Variable, arrays: Arrays) -> float:
         """Return the log density of the family's own measure at points, which is linear in their statistics."""

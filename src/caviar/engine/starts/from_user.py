@@ -13,7 +13,6 @@ import numpy as np
 
 from ... import families
 from ..._errors import ImproperError, ParameterError
-from ...families import ExponentialFamily
 from ...families._base import MeanPrecision
 from ...language import Categorical, Label, Variable
 from ...language.roles import PRECISION, PRECISION_MATRIX
@@ -23,7 +22,7 @@ from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch
 from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
-from ..binding.clamped.factor import ClampedFactor
+from ..binding.clamped.factor import GlobalFactor
 from ..binding.clamped.point_mass import PointMass
 from ..compiled.products_of_unknowns import multiplied_together
 from ..rows.row_map import RowMap
@@ -155,7 +154,7 @@ def brought_near(
 def _as_factor(problem: Problem, variable: Variable, value: Any) -> Any:
     """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
     factor: Any = value
-    if not isinstance(value, ExponentialFamily | ClampedFactor | PointMass):
+    if not isinstance(value, GlobalFactor):
         factor = _as_point(problem, variable, value)
     refuse_other_factor(problem, variable, factor)
     reference = problem.coordinates.of(variable)

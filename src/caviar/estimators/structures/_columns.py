@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from ..._typing import Array
 from ...densities import MixtureDensity, NormalMixture, ProductStudentMixture, StudentMixture
-from ...engine.binding.clamped.point_mass import PointMass
 from ...language import Categorical, Gamma, Normal, NormalGamma, Plate, Variable
 from .._arguments import as_broadcast
 from .._data_scale import DataScale
-from .._known import NORMAL_DF, of_each
+from .._known import NORMAL_DF
 from .._structure import ComponentPrior, Components, CovarianceStructure, Form
 
 __all__ = ["ColumnStructure", "IndependentColumns", "JointColumns", "KnownColumns"]
@@ -98,13 +97,13 @@ class JointColumns(Form):
     def components(self, factors: Mapping[str, Any]) -> Components:
         r"""Return expectations: :math:`\langle\tau\rangle = a / b`."""
         theta = factors["theta"]
-        variances = of_each(theta, lambda q: q.rate / q.shape, lambda point: 1 / point.value[1])
+        variances = theta.each(lambda q: q.rate / q.shape, lambda point: 1 / point.value[1])
         return Components(
-            theta.value[0] if isinstance(theta, PointMass) else theta.mean,
+            theta.each(lambda q: q.mean, lambda point: point.location),
             variances,
             1 / variances,
-            of_each(theta, lambda q: q.mean_precision, lambda point: np.inf),
-            of_each(theta, lambda q: 2 * np.asarray(q.shape), lambda point: np.inf),
+            theta.each(lambda q: q.mean_precision, lambda point: np.inf),
+            theta.each(lambda q: 2 * np.asarray(q.shape), lambda point: np.inf),
         )
 
     def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
@@ -117,9 +116,9 @@ class JointColumns(Form):
         if self.is_tied:
             shapes = _widening(theta) * (theta.rate / theta.shape)[:, None]
             return StudentMixture(weights, theta.mean, 1 / np.sqrt(shapes), 2 * theta.shape)
-        means = theta.value[0] if isinstance(theta, PointMass) else theta.mean
-        shapes = of_each(theta, lambda q: _widening(q) * q.rate / q.shape, lambda point: 1 / point.value[1])
-        df = of_each(theta, lambda q: 2 * q.shape, lambda point: NORMAL_DF)
+        means = theta.each(lambda q: q.mean, lambda point: point.location)
+        shapes = theta.each(lambda q: _widening(q) * q.rate / q.shape, lambda point: 1 / point.value[1])
+        df = theta.each(lambda q: 2 * q.shape, lambda point: NORMAL_DF)
         return ProductStudentMixture(weights, means, np.sqrt(shapes), np.broadcast_to(df, means.shape))
 
     def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -165,10 +164,10 @@ class IndependentColumns(Form):
         mean, precision = factors["mean"], factors["precision"]
         return Components(
             mean.mean,
-            of_each(precision, lambda q: q.rate / q.shape, lambda point: 1 / point.value),
+            precision.each(lambda q: q.rate / q.shape, lambda point: 1 / point.value),
             precision.mean,
-            of_each(mean, lambda q: 1 / q.variance, lambda point: np.inf),
-            of_each(precision, lambda q: 2 * np.asarray(q.shape), lambda point: np.inf),
+            mean.each(lambda q: 1 / q.variance, lambda point: np.inf),
+            precision.each(lambda q: 2 * np.asarray(q.shape), lambda point: np.inf),
         )
 
     def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
@@ -179,13 +178,13 @@ class IndependentColumns(Form):
         scale is :math:`2b/\nu + s^2`.
         """
         mean, precision = factors["mean"], factors["precision"]
-        if isinstance(mean, PointMass) and isinstance(precision, PointMass):
+        if mean.learnt is None and precision.learnt is None:
             return NormalMixture(weights, mean.value, np.sqrt(precision.value))
-        own = of_each(precision, lambda q: q.rate / q.shape, lambda point: 1 / point.value)
-        df = of_each(precision, lambda q: 2 * np.asarray(q.shape), lambda point: NORMAL_DF)
+        own = precision.each(lambda q: q.rate / q.shape, lambda point: 1 / point.value)
+        df = precision.each(lambda q: 2 * np.asarray(q.shape), lambda point: NORMAL_DF)
         nu = np.broadcast_to(df, own.shape)
         share = np.where(nu > 2, (nu - 2) / nu, 1.0)
-        spread = of_each(mean, lambda q: q.variance, lambda point: np.zeros(point.value.shape))
+        spread = mean.each(lambda q: q.variance, lambda point: np.zeros(point.value.shape))
         if self.is_tied:
             shapes = own[:, None] + spread * share[:, None]
             return StudentMixture(weights, mean.mean, 1 / np.sqrt(shapes), nu)
@@ -219,14 +218,12 @@ class KnownColumns(Form):
         """Return expectations, or the values of point masses."""
         mean = factors["mean"]
         ones = np.ones(len(mean.mean))
-        return Components(
-            mean.mean, ones, ones, of_each(mean, lambda q: 1 / q.variance, lambda point: np.inf)
-        )
+        return Components(mean.mean, ones, ones, mean.each(lambda q: 1 / q.variance, lambda point: np.inf))
 
     def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
         r"""Return the exact density of a new row: Normal, with variance :math:`1 + s_k^2`."""
         mean = factors["mean"]
-        if isinstance(mean, PointMass):
+        if mean.learnt is None:
             return NormalMixture(weights, mean.value, np.ones(len(weights)))
         return NormalMixture(weights, mean.mean, 1 / np.sqrt(1 + mean.variance))
 

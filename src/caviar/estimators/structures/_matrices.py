@@ -16,12 +16,11 @@ from ...densities import (
     whitening_of_precisions,
     whitening_of_shapes,
 )
-from ...engine.binding.clamped.point_mass import PointMass
 from ...language import Categorical, MultivariateNormal, NormalWishart, Plate, Variable, Wishart
 from ...numerics.linalg import cholesky, inverse
 from .._arguments import as_broadcast, as_positive_definite, require_number
 from .._data_scale import DataScale
-from .._known import NORMAL_DF, of_each
+from .._known import NORMAL_DF
 from .._structure import ComponentPrior, Components, CovarianceStructure, Form
 
 __all__ = ["IndependentMatrices", "JointMatrices", "MatrixStructure"]
@@ -63,7 +62,7 @@ def _inverse_of_expectation(q: Any) -> Array:
 
 def _locations(theta: Any) -> Array:
     """Return the expected means of joint factors, or those of points."""
-    return theta.value[0] if isinstance(theta, PointMass) else theta.mean
+    return theta.each(lambda q: q.mean, lambda point: point.location)
 
 
 def _component(z: Categorical) -> Plate:
@@ -108,9 +107,9 @@ class JointMatrices(Form):
     def components(self, factors: Mapping[str, Any]) -> Components:
         r"""Return expectations: :math:`\langle\Lambda_k\rangle = \nu_k B_k^{-1}`."""
         theta = factors["theta"]
-        df = of_each(theta, lambda q: np.asarray(q.df), lambda point: np.inf)
-        kappa = of_each(theta, lambda q: q.mean_precision, lambda point: np.inf)
-        covariances = of_each(theta, _inverse_of_expectation, lambda point: inverse(point.value[1]))
+        df = theta.each(lambda q: np.asarray(q.df), lambda point: np.inf)
+        kappa = theta.each(lambda q: q.mean_precision, lambda point: np.inf)
+        covariances = theta.each(_inverse_of_expectation, lambda point: inverse(point.value[1]))
         return Components(_locations(theta), covariances, inverse(covariances), kappa, df)
 
     def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
@@ -122,14 +121,14 @@ class JointMatrices(Form):
         theta = factors["theta"]
         locations = _locations(theta)
         size = locations.shape[-1]
-        nu = of_each(theta, lambda q: q.df + 1.0 - size, lambda point: NORMAL_DF)
+        nu = theta.each(lambda q: q.df + 1.0 - size, lambda point: NORMAL_DF)
 
         def shapes_of(q: Any) -> Array:
             kappa = q.mean_precision
             widening = (kappa + 1) / (kappa * (q.df + 1.0 - size))
             return q.inverse_scale * widening[:, None, None]
 
-        shapes = of_each(theta, shapes_of, lambda point: inverse(point.value[1]))
+        shapes = theta.each(shapes_of, lambda point: inverse(point.value[1]))
         df = np.broadcast_to(nu, len(weights))
         return StudentMixture(weights, locations, whitening_of_shapes(shapes), df)
 
@@ -178,13 +177,13 @@ class IndependentMatrices(Form):
     def components(self, factors: Mapping[str, Any]) -> Components:
         """Return expectations, or the values of point masses."""
         mean, precision = factors["mean"], factors["precision"]
-        covariances = of_each(precision, _inverse_of_expectation, lambda point: inverse(point.value))
+        covariances = precision.each(_inverse_of_expectation, lambda point: inverse(point.value))
         return Components(
             mean.mean,
             covariances,
-            of_each(precision, lambda q: inverse(_inverse_of_expectation(q)), lambda point: point.value),
-            of_each(mean, lambda q: q.precision, lambda point: np.inf),
-            of_each(precision, lambda q: np.asarray(q.df), lambda point: np.inf),
+            precision.each(lambda q: inverse(_inverse_of_expectation(q)), lambda point: point.value),
+            mean.each(lambda q: q.precision, lambda point: np.inf),
+            precision.each(lambda q: np.asarray(q.df), lambda point: np.inf),
         )
 
     def predictive(self, factors: Mapping[str, Any], weights: Array) -> MixtureDensity:
@@ -195,19 +194,19 @@ class IndependentMatrices(Form):
         :math:`\nu \le 2` there is no covariance to match, and the shape matrix is :math:`B_k/\nu + S_k`.
         """
         mean, precision = factors["mean"], factors["precision"]
-        if isinstance(mean, PointMass) and isinstance(precision, PointMass):
+        if mean.learnt is None and precision.learnt is None:
             whitening = whitening_of_precisions(precision.value)
             return NormalMixture(weights, mean.value, whitening[None] if self.is_tied else whitening)
         size = mean.mean.shape[-1]
-        df = of_each(precision, lambda q: np.asarray(q.df + 1.0 - size), lambda point: NORMAL_DF)
+        df = precision.each(lambda q: np.asarray(q.df + 1.0 - size), lambda point: NORMAL_DF)
         nu = np.broadcast_to(df, len(weights))
         share = np.where(nu > 2, (nu - 2) / nu, 1.0)
-        spread = of_each(mean, lambda q: q.covariance, lambda point: 0.0) * share[:, None, None]
+        spread = mean.each(lambda q: q.covariance, lambda point: 0.0) * share[:, None, None]
 
         def own(q: Any) -> Array:
             return q.inverse_scale / np.asarray(q.df + 1.0 - size)[..., None, None]
 
-        shapes = of_each(precision, own, lambda point: inverse(point.value)) + spread
+        shapes = precision.each(own, lambda point: inverse(point.value)) + spread
         return StudentMixture(weights, mean.mean, whitening_of_shapes(shapes), nu)
 
     def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -11,7 +11,6 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
-from ...engine.binding.clamped.point_mass import PointMass
 from ...engine.evaluation.at_points import why_inexact
 from ...engine.rows.row_map import RowMap
 from .draws import draws_of
@@ -145,7 +144,7 @@ def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_d
         raise ParameterError(
             f"the tail of the weights needs n_draws of at least {_FEWEST} (1000 is a good number); got {n_draws}"
         )
-    if all(isinstance(factor, PointMass) for factor in factors.values()):
+    if all(factor.learnt is None for factor in factors.values()):
         raise ModelError(
             "every global is a point mass, and draws of a point have no weights: fit with fewer names in point="
         )

@@ -10,8 +10,6 @@ import numpy as np
 
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
-from ...engine.binding.clamped.factor import ClampedFactor
-from ...engine.binding.clamped.point_mass import PointMass
 from ...engine.evaluation.at_points import log_joint_at
 from ...engine.rows.row_map import RowMap
 
@@ -48,11 +46,13 @@ def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Dr
     values = {name: factor.sample(n, rng) for name, factor in factors.items()}
     log_q = np.zeros(n)
     for name, factor in factors.items():
-        if isinstance(factor, ClampedFactor):
+        if factor.learnt is None:
+            continue
+        if factor.learnt is factor:
+            log_q += factor.log_density(values[name]).reshape(n, -1).sum(axis=1)
+        else:
             each = [factor.log_density(_nth(values[name], i)) for i in range(n)]
             log_q += np.reshape(each, (n, -1)).sum(axis=1)
-        elif not isinstance(factor, PointMass):
-            log_q += factor.log_density(values[name]).reshape(n, -1).sum(axis=1)
     return Draws(values, log_q)
 
 

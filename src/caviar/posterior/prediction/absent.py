@@ -203,14 +203,14 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     """Return the probabilities of a latent Categorical: given what was observed of the row, or expected before that."""
     _check_complete(gate, leaf, rows)
     if gate.name in rows.local or gate.name in rows.factors:
-        found: Any = rows.local.get(gate.name, rows.factors.get(gate.name))
+        if gate.name not in rows.local:
+            factor = rows.factors[gate.name]
+            return factor.each(lambda q: q.probabilities, lambda point: point.expected_statistics[0])
+        found: Any = rows.local[gate.name]
         if isinstance(found, Switched):
             refuse(leaf, f"the local '{gate.name}' has a factor for each category of another variable")
-        # a point has no probabilities, but the one-hot label as its only statistic
-        weights = np.asarray(
-            found.probabilities if hasattr(found, "probabilities") else found.expected_statistics[0]
-        )
-        if gate.name in rows.local and rows.data_plate in gate.plates:
+        weights = np.asarray(found.probabilities)
+        if rows.data_plate in gate.plates:
             weights = np.moveaxis(weights, 0, gate.plates.index(rows.data_plate))
         return weights
     if gate.summed or not isinstance(gate, Label):

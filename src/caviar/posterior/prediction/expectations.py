@@ -20,7 +20,6 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError
 from ..._typing import Array
-from ...engine.binding.clamped.factor import ClampedFactor
 from ...engine.binding.clamped.point_mass import PointMass
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
@@ -87,7 +86,7 @@ class Expectations:
             value = np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
             return value, np.zeros_like(value)
         factor = self._factor(slot.node)
-        if isinstance(factor, PointMass):
+        if factor.learnt is None:
             value = self._laid_out(slot, factor.value)
             return value, np.zeros_like(value)
         return self._laid_out(slot, factor.mean), self._laid_out(slot, factor.variance)
@@ -212,20 +211,22 @@ def _location_moments(owner: Variable, factor: Any) -> tuple[Array, Array | None
 
     Those of a joint factor are infinite with the expected inverse precision, and then finite here: it is added anyhow.
     """
-    if isinstance(factor, PointMass):
-        value = factor.value[0] if isinstance(factor.value, tuple) else factor.value
-        return np.asarray(value, dtype=np.float64), None
-    if isinstance(factor, ClampedFactor):
-        location, covariance = _location_moments(owner, factor.unknown)
-        at = _location_moments(owner, factor.known)[0]
-        # a distribution has a covariance
-        return factor.laid_out(location, at), factor.laid_out(covariance, 0.0)
+    if factor.learnt is None:
+        return np.asarray(factor.location, dtype=np.float64), None
+    location, covariance = factor.each(
+        lambda learnt: _moments_of_learnt(owner, learnt),
+        lambda point: (np.asarray(point.location, dtype=np.float64), 0.0),
+    )
+    return location, covariance
+
+
+def _moments_of_learnt(owner: Variable, factor: Any) -> tuple[Array, Array]:
     if isinstance(factor, families.Normal):
         return factor.mean, factor.variance
     if isinstance(factor, families.MultivariateNormal):
         return factor.mean, factor.covariance
     if isinstance(factor, families.TiedNormalGamma | families.TiedNormalWishart):
-        return _location_moments(owner, factor.marginals)
+        return _moments_of_learnt(owner, factor.marginals)
     if isinstance(factor, families.NormalGamma):
         return factor.mean, _finite(_inverse_moments(factor)[0]) / factor.mean_precision
     if isinstance(factor, families.MultivariateNormalGamma):
@@ -248,15 +249,16 @@ _MATRICES = (families.Wishart, families.NormalWishart, families.TiedNormalWishar
 
 def _inverse_moments(factor: Any) -> tuple[Array, Array]:
     """Return the expected inverse of a precision and of its square; of a matrix twice the diagonal of the first."""
-    if isinstance(factor, PointMass):
-        pair = isinstance(factor.value, tuple)
-        value = np.asarray(factor.value[1] if pair else factor.value, dtype=np.float64)
-        wishart = issubclass(factor.family, _MATRICES)
-        return _inverse_of(value, matrix=wishart)
-    if isinstance(factor, ClampedFactor):
-        pairs = zip(_inverse_moments(factor.unknown), _inverse_moments(factor.known), strict=True)
-        first, second = (factor.laid_out(*pair) for pair in pairs)
-        return first, second
+    first, second = factor.each(_inverse_of_learnt, _inverse_of_point)
+    return first, second
+
+
+def _inverse_of_point(point: PointMass) -> tuple[Array, Array]:
+    value = np.asarray(point.value[1] if isinstance(point.value, tuple) else point.value, dtype=np.float64)
+    return _inverse_of(value, matrix=issubclass(point.family, _MATRICES))
+
+
+def _inverse_of_learnt(factor: Any) -> tuple[Array, Array]:
     if isinstance(factor, _MATRICES):
         surplus = (factor.df - factor.inverse_scale.shape[-1] - 1)[..., None]
         diagonal = np.diagonal(factor.inverse_scale, axis1=-2, axis2=-1)

@@ -11,8 +11,6 @@ from scipy.special import expit, ndtr
 
 from ... import families
 from ..._typing import Array
-from ...engine.binding.clamped.factor import ClampedFactor
-from ...engine.binding.clamped.point_mass import PointMass
 from ...language import (
     Bernoulli,
     Categorical,
@@ -130,10 +128,9 @@ def _check_normal(slots: Expectations, link: Link) -> None:
             whole = operand.whole if isinstance(operand, Part) else operand
             node: Any = whole.node if isinstance(whole, Indexed) else whole
             factor = slots.factors.get(node.name) if isinstance(node, Node) else None
-            if factor is not None and not isinstance(factor, PointMass):
+            if factor is not None and factor.learnt is not None:
                 latent.append(node.name)
-                factor = factor.unknown if isinstance(factor, ClampedFactor) else factor
-                if not isinstance(factor, families.Normal | families.MultivariateNormal):
+                if not isinstance(factor.learnt, families.Normal | families.MultivariateNormal):
                     refuse(slots.owner, f"'{node.name}' in its predictor is not Normal under q")
         if len(latent) > 1:
             names = " and ".join(f"'{name}'" for name in latent)

@@ -149,7 +149,8 @@ class Stochastic(Schedule[StochasticState]):
         few = RowMap(problem.rows, sample, rows.executor.host)
         began = begin(problem, beginning.q, few if problem.chain is None else rows)
         start = updated_globals(began)
-        given = {v: q for v, q in began.q.items() if v in beginning.given and hasattr(q, "natural")}
+        # only what is learnt as a whole has natural parameters of its own
+        given = {v: q for v, q in began.q.items() if v in beginning.given and q.learnt is q}
         return StochasticState(
             problem=start.problem,
             rows=rows.at(start.problem.rows),
@@ -262,7 +263,7 @@ def _moved(state: StochasticState, chunks: Sequence[Chunk], rate: float) -> Stoc
     problem, q, arrays, coefficients = ready(state.problem, state.q, statistics_of(state.problem, state.q))
     if problem is not state.problem:
         # other reference points: points, which have no natural parameters of their own, take those of this batch whole
-        natural = {v: factor.natural for v, factor in q.items() if hasattr(factor, "natural")}
+        natural = {v: factor.natural for v, factor in q.items() if factor.learnt is factor}
     rows = state.rows.at(problem.rows)
     summary = rows.summarize_share(coefficients, chunks)
     arrays.update(summary.parts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from ...._errors import ModelError
 from ...._typing import AnyArray, Array, Statistics
 from ....families import Categorical, ExponentialFamily
 from ....families._base import MeanPrecision, Seed, Size, draw_shape
+from ....families._marginals import Ends, Marginals
 from ....language import Variable
 from .point_mass import PointMass
 
-__all__ = ["Clamped", "ClampedFactor"]
+__all__ = ["Clamped", "ClampedFactor", "GlobalFactor"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,15 @@ class ClampedFactor:
         return type(self.unknown)
 
     @property
+    def learnt(self) -> ExponentialFamily:
+        """Distribution of the repetitions that are learnt."""
+        return self.unknown
+
+    def each(self, of_learnt: Callable[[Any], Any], of_point: Callable[[PointMass], Any]) -> Any:
+        """Return a figure of each repetition: from its distribution where it is learnt, from its point where not."""
+        return self.laid_out(of_learnt(self.unknown), of_point(self.known))
+
+    @property
     def batch_shape(self) -> tuple[int, ...]:
         """Sizes of the plates."""
         return self.is_known.shape
@@ -59,6 +69,11 @@ class ClampedFactor:
     def event_shape(self) -> tuple[int, ...]:
         """Shape of one value of one repetition; of the location of a joint factor."""
         return self.unknown.event_shape
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """Sizes of the plates, and the shape of one value; of the location of a joint factor."""
+        return self.batch_shape + self.event_shape
 
     def laid_out(self, of_unknown: Any, of_known: Any, n_leading: int = 0) -> Any:
         """Return figures of all repetitions in the order of the plates, from those of either kind.
@@ -71,8 +86,9 @@ class ClampedFactor:
             How many axes stand before the repetitions.
         """
         if isinstance(of_unknown, tuple):
-            parts = zip(of_unknown, of_known, strict=True)
-            return type(of_unknown)(*(self.laid_out(*part, n_leading) for part in parts))
+            pairs = zip(of_unknown, of_known, strict=True)
+            parts = tuple(self.laid_out(*pair, n_leading) for pair in pairs)
+            return MeanPrecision(*parts) if isinstance(of_unknown, MeanPrecision) else parts
         lead, event = np.shape(of_unknown)[:n_leading], np.shape(of_unknown)[n_leading + 1 :]
         result = np.empty((*lead, *self.is_known.shape, *event), np.result_type(of_unknown, of_known))
         before = (slice(None),) * n_leading
@@ -94,10 +110,9 @@ class ClampedFactor:
     @cached_property
     def mean(self) -> Array:
         """Expected values; of a joint factor those of the location, of labels the probabilities."""
-        value = self.known.value
         if isinstance(self.unknown, Categorical):
             return self.probabilities
-        return self.laid_out(self.unknown.mean, value[0] if isinstance(value, tuple) else value)  # type: ignore[attr-defined]
+        return self.laid_out(self.unknown.mean, self.known.location)  # type: ignore[attr-defined]
 
     @cached_property
     def variance(self) -> Array:
@@ -113,6 +128,22 @@ class ClampedFactor:
     def probabilities(self) -> Array:
         """Probabilities of labels, 0 and 1 where known."""
         return self.laid_out(self.unknown.probabilities, self.known.expected_statistics[0])  # type: ignore[attr-defined]
+
+    def entropy_about_base(self) -> Array:
+        """Return the entropy of each repetition about the base measure, 0 where known."""
+        return self.laid_out(self.unknown.entropy_about_base(), 0.0)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        """Return the figures of every entry of a value; of what is known the value alone."""
+        pairs = zip(self.unknown.entry_marginals(ends), self.known.entry_marginals(ends), strict=True)
+        return [self._figures(*pair) for pair in pairs]
+
+    def _figures(self, unknown: Marginals, known: Marginals) -> Marginals:
+        sd, lower, upper = (
+            None if array is None else self.laid_out(array, np.nan)
+            for array in (unknown.sd, unknown.lower, unknown.upper)
+        )
+        return Marginals(self.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
 
     def mode(self) -> Any:
         """Return where the density is largest, the value where known."""
@@ -163,6 +194,11 @@ class ClampedFactor:
         return f"ClampedFactor({self.unknown!r}, known at {where}{more}: {self.known.value!r})"
 
 
+GlobalFactor: TypeAlias = ExponentialFamily | ClampedFactor | PointMass
+"""A factor of a global variable. All kinds answer ``family``, ``learnt``, ``each``, ``value_shape``,
+``expected_statistics``, ``entropy_about_base``, ``entry_marginals``, ``mean``, ``sample`` and what is at an index."""
+
+
 @dataclass(frozen=True, eq=False)
 class Clamped:
     """Which repetitions of a global variable are known, and their values.
@@ -202,9 +238,9 @@ class Clamped:
         """Return the known values, measured from the reference point of their variable: batch (n_known,)."""
         if reference is None:
             return PointMass.of(variable, self.value)
-        location = self.value[0] if isinstance(self.value, tuple) else self.value
-        wide = np.broadcast_to(reference, self.is_known.shape + location.shape[1:])
-        return PointMass.of(variable, self.value).translate(-wide[self.is_known])
+        points = PointMass.of(variable, self.value)
+        wide = np.broadcast_to(reference, self.is_known.shape + points.location.shape[1:])
+        return points.translate(-wide[self.is_known])
 
     def factor(self, variable: Variable, unknown: Any, reference: Array | None) -> ClampedFactor | PointMass:
         """Return the factor of all repetitions from that of the unknown ones, a batch of them; a point mass of points.
@@ -224,7 +260,7 @@ class Clamped:
             return PointMass.of(
                 variable, _each(points.value, lambda part: part.reshape(plates + part.shape[1:]))
             )
-        if not isinstance(unknown, PointMass):
+        if unknown.learnt is not None:
             return ClampedFactor(unknown, points, self.is_known)
         one = unknown.value if isinstance(unknown.value, tuple) else (unknown.value,)
         other = points.value if isinstance(points.value, tuple) else (points.value,)

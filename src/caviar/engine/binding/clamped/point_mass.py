@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...._typing import Statistics
-from ....families import Categorical, ExponentialFamily
+from ...._typing import Array, Statistics
+from ....families import Categorical, ExponentialFamily, TiedNormalGamma, TiedNormalWishart
+from ....families._marginals import Ends, Marginals
 from ....language import Label, Variable
 from ....numerics.cached import cached_property
 
@@ -44,6 +47,37 @@ class PointMass:
         if issubclass(self.family, Categorical):
             return self.family.statistics_of(self.value, self.n_categories)
         return self.family.statistics_of(self.value)
+
+    @property
+    def learnt(self) -> None:
+        """Nothing of it is a distribution."""
+        return None
+
+    def each(self, of_learnt: Callable[[Any], Any], of_point: Callable[[PointMass], Any]) -> Any:
+        """Return a figure of each repetition, from its point."""
+        return of_point(self)
+
+    @property
+    def location(self) -> Array:
+        """The point, of a joint family its mean."""
+        return np.asarray(self.value[0] if isinstance(self.value, tuple) else self.value)
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """Shape of the repetitions and of one value; of the mean of a joint family."""
+        return self.location.shape
+
+    def entropy_about_base(self) -> float:
+        """Return minus infinity, or 0 among labels, where a point is a distribution like any other."""
+        return -math.inf if self.n_categories is None else 0.0
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        """Return the value of every entry: one part, or location and precision of a joint family."""
+        if not isinstance(self.value, tuple):
+            return [Marginals(np.asarray(self.value))]
+        mean, precision = (np.asarray(part) for part in self.value)
+        tied = issubclass(self.family, TiedNormalGamma | TiedNormalWishart)
+        return [Marginals(mean, part=".mean"), Marginals(precision, part=".precision", is_shared=tied)]
 
     @property
     def mean(self) -> Any:

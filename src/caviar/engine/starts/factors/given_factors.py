@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...._errors import ParameterError
-from ....families import Categorical, ExponentialFamily
+from ....families import Categorical
 from ....language import Variable
 from ...ascent.problem import Problem
-from ...binding.clamped.factor import ClampedFactor
-from ...binding.clamped.point_mass import PointMass
+from ...binding.clamped.factor import GlobalFactor
 
 __all__ = ["refuse_other_factor", "refuse_other_labels"]
 
@@ -28,19 +25,19 @@ def refuse_other_factor(problem: Problem, variable: Variable, factor: Any) -> No
         event shape.
     """
     expected = f"a {variable.family.__name__}"
-    is_factor = isinstance(factor, PointMass | ClampedFactor | ExponentialFamily)
-    if not is_factor or _family(factor) is not variable.family:
-        came = _family(factor).__name__ if is_factor else repr(factor)
+    is_factor = isinstance(factor, GlobalFactor)
+    if not is_factor or factor.family is not variable.family:
+        came = factor.family.__name__ if is_factor else repr(factor)
         raise ParameterError(
             f"a factor of '{variable.name}' is {expected} of caviar.families, as "
             f"posterior['{variable.name}']; got {came}"
         )
     plates = tuple(problem.bound.sizes[plate] for plate in variable.plates)
     event = (variable.dimension or 1,) * variable.value_rank
-    if variable.family is Categorical and not isinstance(factor, PointMass):
+    if variable.family is Categorical and factor.learnt is not None:
         # its probabilities, where a point has labels
         event = (variable.dimension or 1,)
-    shape = _shape(factor)
+    shape = factor.value_shape
     if shape != plates + event:
         names = ", ".join(plate.name for plate in variable.plates) or "none"
         raise ParameterError(
@@ -68,14 +65,3 @@ def refuse_other_labels(name: str, distribution: Any, shape: tuple[int, ...]) ->
             f"a factor of '{name}' has probabilities of shape {shape}, rows of data first and categories last; got "
             f"{own}"
         )
-
-
-def _family(factor: PointMass | ClampedFactor | ExponentialFamily) -> type[ExponentialFamily]:
-    return factor.family if isinstance(factor, PointMass | ClampedFactor) else type(factor)
-
-
-def _shape(factor: PointMass | ClampedFactor | ExponentialFamily) -> tuple[int, ...]:
-    """Return the shape of one value; of the mean of a joint factor."""
-    if isinstance(factor, PointMass):
-        return np.shape(factor.value[0] if isinstance(factor.value, tuple) else factor.value)
-    return factor.batch_shape + factor.event_shape

@@ -50,7 +50,7 @@ def prior_factor(problem: Problem, variable: Variable, arrays: Mapping[Hashable,
         return problem.with_known(
             variable, broad or PointMass.of(variable, variable.unit_value(plates, spread))
         )
-    value = factor.value if isinstance(factor, PointMass) else None
+    value = factor.value if factor.learnt is None else None
     if isinstance(value, np.ndarray | np.generic) and variable.problem_with(np.asarray(value)):
         inside: Any = variable.family.from_natural(natural)
         return problem.with_known(variable, PointMass.of(variable, inside.mean))
@@ -62,7 +62,7 @@ def prior_draw(
 ) -> Any:
     """Return the prior of a global location as a factor, moved to a draw from it; a draw about 0 where it is flat."""
     factor = prior_factor(problem, variable, arrays)
-    if isinstance(factor, PointMass):
+    if factor.learnt is None:
         try:
             prior = variable.family.from_natural(own_natural(problem, variable, arrays))
         except ImproperError:

@@ -27,8 +27,6 @@ from ...._typing import AnyArray, Array
 from ....families._base import safe_log
 from ....language import Axis, Dirichlet, Plate, Variable
 from ...ascent.problem import Problem, statistics_of
-from ...binding.clamped.factor import ClampedFactor
-from ...binding.clamped.point_mass import PointMass
 from ...design.keys import ColumnKey
 from ..components.differences import differs_in_components
 from ..components.gates import Gate
@@ -233,14 +231,10 @@ def _entropy(
     problem: Problem, variable: Variable, factor: Any, plate: Plate, arrays: Mapping[Hashable, Array]
 ) -> Array | float:
     """Return what the factor of each repetition along a plate adds to the objective by itself."""
-    if isinstance(factor, PointMass):
+    if factor.learnt is None:
         own = (contraction.along(Axis(plate), arrays) for contraction in problem.base_terms.get(variable, ()))
         return sum((value for value in own if value is not None), 0.0)
-    if isinstance(factor, ClampedFactor):
-        entropy = factor.laid_out(factor.unknown.entropy_about_base(), 0.0)
-    else:
-        entropy = factor.entropy_about_base()
-    turned = np.moveaxis(entropy, variable.batch_plates.index(plate), 0)
+    turned = np.moveaxis(factor.entropy_about_base(), variable.batch_plates.index(plate), 0)
     return turned.reshape(len(turned), -1).sum(axis=1)
 
 
