@@ -64,6 +64,9 @@ _KEPT = 3
 _ROUNDS = 15
 _RIDGE = 1e-8
 
+_ROWS_OF_A_COEFFICIENT = 4
+"""Rows for each coefficient of groups that known labels tell, at least; with fewer all groups have the same ones."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Addend:
@@ -125,6 +128,8 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
     of_rows = {gate.variable: gate for gate in basis.gates if gate.factor is not None}
     for coefficient, operands in stated.addends:
         columns, number = np.full((len(values), 1), coefficient), None
+        groups: list[Array] = []
+        n_unknown = sum(not isinstance(operand, Data) for operand in operands)
         for operand in operands:
             node = operand.node if isinstance(operand, Indexed) else operand
             index = operand.by if isinstance(operand, Indexed) else None
@@ -139,7 +144,12 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
                 own = _columns_of(basis, node)
                 if own is None or index is not None:
                     return None
-                columns = (columns[:, :, None] * own[:, None]).reshape(len(values), -1)
+                columns = _multiplied(columns, own)
+            elif n_unknown == 1 and isinstance(index, Node) and _is_of_rows(basis, index):
+                groups.append(_one_hot(basis, index))
+        for group in groups:
+            if _ROWS_OF_A_COEFFICIENT * group.shape[1] * columns.shape[1] <= min(len(values), _MOST_ROWS):
+                columns = _multiplied(columns, group)
         addends.append(_Addend(columns, number))
     if not gates or np.prod([float(gate.size) for gate in gates]) > _MOST_COMBINATIONS:
         return None
@@ -147,6 +157,25 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
         # means of clusters: what k-means is for
         return None
     return gates, addends, values
+
+
+def _multiplied(columns: Array, others: Array) -> Array:
+    """Return the products of all columns with all others, (n, p q)."""
+    return (columns[:, :, None] * others[:, None]).reshape(len(columns), -1)
+
+
+def _is_of_rows(basis: Basis, label: Node) -> bool:
+    """Whether a label is known for each row: it tells the groups of rows."""
+    bound = basis.problem.bound
+    is_whole = label in basis.problem.compiled.sources and label not in bound.masks
+    return is_whole and label.plates == (bound.data_plate,)
+
+
+def _one_hot(basis: Basis, label: Node) -> Array:
+    """Return which of the groups that occur each row belongs to, (n, groups)."""
+    labels = basis.problem.compiled.sources[label].values(basis.sample.columns)
+    seen, places = np.unique(np.ravel(labels), return_inverse=True)
+    return np.equal.outer(places, np.arange(len(seen))).astype(np.float64)
 
 
 def _columns_of(basis: Basis, node: Node) -> Array | None:
