@@ -479,3 +479,19 @@ def test_gain_of_counts(x):
             exact = sum(mp.loggamma(b) - mp.loggamma(a) for a, b in zip(prior, after, strict=True))
             exact -= mp.loggamma(sum(after)) - mp.loggamma(sum(prior))
             assert own == pytest.approx(float(exact), rel=1e-13, abs=1e-13)
+
+
+def test_the_entropy_of_a_polya_gamma_is_exact_for_tilts_of_any_size():
+    """Against 700 digits: tiny ones, from a series, and those whose squares are no numbers."""
+    tilts = [1e-60, 1e-8, 1e-3, 0.5, 0.9999, 1.0, 30.0, 600.5, 1e16, 1e140, 1e160, 1e300]
+    q = PolyaGamma(tilts)
+    with mp.workdps(700):
+        for tilt, entropy, variance in zip(tilts, q.entropy(), q.variance, strict=True):
+            c = mp.mpf(tilt)
+            # cosh(c / 2), of which exp(-c) is all that a large c leaves out
+            tail = mp.exp(-min(c, 5_000))
+            exact = c / 4 * (1 - tail) / (1 + tail) - c / 2 - mp.log1p(tail) + mp.log(2)
+            assert abs(entropy / exact - 1) < 1e-13
+            if tilt < 500:
+                width = (mp.sinh(c) - c) / (4 * c**3 * mp.cosh(c / 2) ** 2)
+                assert abs(variance / width - 1) < 1e-13

@@ -51,3 +51,28 @@ def test_groups_without_data_are_at_the_population():
     posterior = _model(15, 2).fit(data, seed=0)
     np.testing.assert_allclose(posterior["beta"].mean[12:], np.tile(posterior["m"].mean, (3, 1)), rtol=1e-3)
     np.testing.assert_allclose(posterior["m"].mean, full["m"].mean, rtol=0.02)
+
+
+@pytest.mark.parametrize("order", ["groups first", "groups last"])
+@pytest.mark.parametrize("link", ["identity", "logistic"])
+def test_of_crossed_effects_those_with_an_unknown_mean_take_the_level(order, link):
+    """Whichever is stated first: the others, of mean 0, would take the level of all data, and keep it."""
+    rng = np.random.default_rng(0)
+    n_rows, far = (400, 500.0) if link == "identity" else (1000, 4.0)
+    g, h = rng.integers(15, size=n_rows), rng.integers(10, size=n_rows)
+    level = far + 0.8 * rng.normal(size=15)[g] + rng.normal(size=10)[h]
+    obs = cv.Plate("obs")
+    mean = cv.Normal("m", 0.0, 1e-4)
+    a = cv.Normal("a", mean, cv.Gamma("of_a", 1.0, 1.0), plates=cv.Plate("g", 15))[cv.Data("g", plates=obs)]
+    b = cv.Normal("b", 0.0, cv.Gamma("of_b", 1.0, 1.0), plates=cv.Plate("h", 10))[cv.Data("h", plates=obs)]
+    total = a + b if order == "groups first" else b + a
+    if link == "identity":
+        leaf = cv.Normal("y", total, cv.Gamma("t", 1.0, 1.0), plates=obs)
+        y = level + 0.3 * rng.normal(size=n_rows)
+    else:
+        leaf = cv.Bernoulli("y", cv.logistic(total), plates=obs)
+        y = (rng.random(n_rows) < 1 / (1 + np.exp(-level))).astype(int)
+    data = {"y": y, "g": g, "h": h}
+    given = cv.Model(leaf).fit(data, init={"m": far, "a": np.full(15, far)}, max_iter=3_000)
+    posterior = cv.Model(leaf).fit(data, seed=0)
+    assert posterior.elbo >= given.elbo - 0.01 * n_rows

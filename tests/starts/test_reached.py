@@ -19,6 +19,8 @@ FAST = (
     "four by three with weights",
     "slopes beside levels",
     "level and slope",
+    "many groups beside clusters",
+    "slopes of groups beside clusters",
     "two binary factors",
     "six prototypes of answers",
     "four latent classes",

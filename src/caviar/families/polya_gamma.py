@@ -99,8 +99,9 @@ class PolyaGamma(ExponentialFamily):
 
     @cached_property
     def natural(self) -> Statistics:
-        """(-tilt^2 / 2,)."""
-        return (-0.5 * self.tilt * self.tilt,)
+        """(-tilt^2 / 2,); minus infinity where that is no number."""
+        with np.errstate(over="ignore"):
+            return (-0.5 * self.tilt * self.tilt,)
 
     @cached_property
     def _half(self) -> Array:
@@ -147,6 +148,9 @@ class PolyaGamma(ExponentialFamily):
         entropy = np.atleast_1d(self.log_partition - self.natural[0] * self.mean)
         near = np.atleast_1d(self._half < _NEAR_ZERO)
         entropy[near] = -small_divergence(np.atleast_1d(self._half)[near])
+        # the square of a large tilt may be no number, and its hyperbolic tangent is 1
+        far = np.atleast_1d(self._half > _FAR)
+        entropy[far] = np.log(2.0) - 0.5 * np.atleast_1d(self._half)[far]
         return entropy.reshape(np.shape(self.tilt))
 
     def entropy_about_base(self) -> Array:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
-from scipy.special import bernoulli, expit, log_ndtr
+from scipy.special import expit, log_ndtr
 
 from .._typing import AnyArray, Array
 
@@ -22,10 +23,20 @@ _CUT = 0.64
 
 _SERIES_BELOW = 0.5
 _N_TERMS = 22
-_TANH = tuple(
-    4.0**k * (4.0**k - 1.0) * float(number) / math.factorial(2 * k)
-    for k, number in enumerate(bernoulli(2 * _N_TERMS)[2::2], start=1)
-)
+_HUGE = 1e100
+"""Numbers whose cube is still one; beyond, the quotient is zero."""
+
+
+def _tanh_coefficients(n_terms: int) -> tuple[float, ...]:
+    """Return the coefficients of u^(2k - 1) in tanh u, each the number next to it: tanh' is 1 - tanh^2."""
+    found = [Fraction(1)]
+    for k in range(1, n_terms):
+        square = sum((found[i] * found[k - 1 - i] for i in range(k)), Fraction(0))
+        found.append(-square / (2 * k + 1))
+    return tuple(map(float, found))
+
+
+_TANH = _tanh_coefficients(_N_TERMS)
 """Coefficients of u^(2k - 1) in tanh u, k = 1, 2, ..."""
 _EXCESS = tuple(-(2 * k - 2) * own for k, own in enumerate(_TANH, start=1))
 """Those in tanh u - u / cosh^2 u: each times 1 - (2k - 1)."""
@@ -45,7 +56,7 @@ def tanh_excess(u: Array) -> Array:
     """
     square = np.minimum(u, _SERIES_BELOW) ** 2
     series = _sum_of(_EXCESS[1:], square)
-    large = np.maximum(u, _SERIES_BELOW)
+    large = np.clip(u, _SERIES_BELOW, _HUGE)
     # 1 / cosh^2 u without overflow
     decay = np.exp(-2.0 * large)
     direct = (np.tanh(large) - 4.0 * large * decay / (1.0 + decay) ** 2) / large**3

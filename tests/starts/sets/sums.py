@@ -154,6 +154,25 @@ def slopes_and_levels(n_rows, slopes, levels, least):
     return make
 
 
+def beside_known_groups(n_groups, spread, *, is_slope=False):
+    """Clusters of rows beside effects of known groups, much larger than what parts the clusters."""
+
+    def make(rng):
+        z, g, u = rng.integers(4, size=240), rng.integers(n_groups, size=240), rng.normal(size=240)
+        by = u if is_slope else np.ones(240)
+        x = np.array([0.0, 5, 10, 15])[z] + spread * rng.normal(size=n_groups)[g] * by
+        o, k, groups = cv.Plate("o"), cv.Plate("k", 4), cv.Plate("g", n_groups)
+        label = cv.Categorical("z", cv.Dirichlet("w", np.ones(4)), plates=o)
+        own = cv.Normal("b", 0, cv.Gamma("tb", 1, 1), plates=groups)[cv.Data("group", plates=o)]
+        effect = own * cv.Data("u", plates=o) if is_slope else own
+        mean = effect + cv.Normal("a", 0, 0.01, plates=k)[label]
+        model = cv.Model(cv.Normal("x", mean, cv.Gamma("t", 1, 1), plates=o))
+        data = {"x": x + 0.6 * rng.normal(size=240), "group": g} | ({"u": u} if is_slope else {})
+        return Problem(model, data, {"z": z}, 240)
+
+    return make
+
+
 CASES = cases_of(
     two_by_two=sums(400, [[-10, 10], [-3, 3]], 0.5),
     two_by_three=sums(400, [[-10, 10], [-3, 0, 3]], 0.4),
@@ -175,6 +194,8 @@ CASES = cases_of(
     rates_multiplied=product_of_rates(4.0, [1.0, 10.0], [1.0, 3.0, 9.0]),
     product_of_sharp_rates=product_of_rates(40.0, [1.0, 60.0], [1.0, 3.0, 9.0]),
     product_of_precisions=product_of_precisions,
+    many_groups_beside_clusters=beside_known_groups(12, 8.0),
+    slopes_of_groups_beside_clusters=beside_known_groups(8, 8.0, is_slope=True),
     two_binary_factors=binary_factors(300, 2, 4, 0.5),
     three_binary_factors=binary_factors(400, 3, 5, 0.5),
 )

@@ -19,7 +19,7 @@ from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
 from ...rows.row_map import RowMap
 from ...rows.tasks import RowSource
-from .pooling import unpooled
+from .pooling import is_pooled, unpooled
 from .prior import Start
 
 __all__ = ["Swept", "globals_from", "swept"]
@@ -94,7 +94,8 @@ def _sweep(
 ) -> bool:
     """Update the globals in place, locations first; return whether each had an update inside its family."""
     complete = True
-    order = sorted(problem.order, key=_is_no_location)
+    # of locations that are added up the one that comes first takes their level: that with an unknown mean is free to
+    order = sorted(problem.order, key=lambda v: (_is_no_location(v), not is_pooled(problem, v)))
     added = [variable for variable in order if variable not in fixed and _is_added(problem, variable)]
     for number in range(_MOST_SWEEPS if len(added) > 1 else _SWEEPS):
         before = [arrays[StatisticKey(variable.name, "x")] for variable in added]

@@ -24,6 +24,7 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Bernoulli, Data, Gamma, Indexed, Node, Normal, Predictor, Variable
+from ....language.roles import one_hot
 from ..clustering.partitions import partition
 from ..components.gates import Gate
 from .basis import Basis, Guess
@@ -64,6 +65,9 @@ _KEPT = 3
 _ROUNDS = 15
 _RIDGE = 1e-8
 
+_ROWS_OF_A_COEFFICIENT = 4
+"""Rows for each coefficient of groups that known labels tell, at least; with fewer all groups have the same ones."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Addend:
@@ -75,7 +79,11 @@ class _Addend:
     @property
     def is_constant(self) -> bool:
         """Whether it adds one number for each label."""
-        return self.columns.shape[1] == 1 and not np.ptp(self.columns)
+        return _is_constant(self.columns)
+
+
+def _is_constant(columns: Array) -> bool:
+    return columns.shape[1] == 1 and not np.ptp(columns)
 
 
 def by_regression(basis: Basis) -> Iterator[Guess]:
@@ -122,9 +130,12 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
         values = logs(values) if isinstance(leaf, Gamma) else log_distances(values, basis.sample.row_weights)
     gates: list[Gate] = []
     addends: list[_Addend] = []
+    is_centred = False
     of_rows = {gate.variable: gate for gate in basis.gates if gate.factor is not None}
     for coefficient, operands in stated.addends:
         columns, number = np.full((len(values), 1), coefficient), None
+        groups: list[AnyArray] = []
+        n_unknown = sum(not isinstance(operand, Data) for operand in operands)
         for operand in operands:
             node = operand.node if isinstance(operand, Indexed) else operand
             index = operand.by if isinstance(operand, Indexed) else None
@@ -139,14 +150,49 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
                 own = _columns_of(basis, node)
                 if own is None or index is not None:
                     return None
-                columns = (columns[:, :, None] * own[:, None]).reshape(len(values), -1)
+                columns = _multiplied(columns, own)
+            elif n_unknown == 1 and isinstance(index, Node) and _is_of_rows(basis, index):
+                groups.append(_groups(basis, index))
+        for group in groups:
+            n_groups = int(group.max()) + 1
+            if _ROWS_OF_A_COEFFICIENT * n_groups * columns.shape[1] <= min(len(values), _MOST_ROWS):
+                columns = _multiplied(columns, one_hot(n_groups, group))
+            elif _is_constant(columns):
+                values, is_centred = _centred(values, group, basis.sample.row_weights), True
         addends.append(_Addend(columns, number))
     if not gates or np.prod([float(gate.size) for gate in gates]) > _MOST_COMBINATIONS:
         return None
-    if len(gates) == 1 and all(addend.is_constant for addend in addends):
+    if len(gates) == 1 and not is_centred and all(addend.is_constant for addend in addends):
         # means of clusters: what k-means is for
         return None
     return gates, addends, values
+
+
+def _multiplied(columns: Array, others: Array) -> Array:
+    """Return the products of all columns with all others, (n, p q)."""
+    return (columns[:, :, None] * others[:, None]).reshape(len(columns), -1)
+
+
+def _is_of_rows(basis: Basis, label: Node) -> bool:
+    """Whether a label is known for each row: it tells the groups of rows."""
+    bound = basis.problem.bound
+    is_whole = label in basis.problem.compiled.sources and label not in bound.masks
+    return is_whole and label.plates == (bound.data_plate,)
+
+
+def _groups(basis: Basis, label: Node) -> AnyArray:
+    """Return which of the groups that occur each row belongs to, (n,)."""
+    labels = basis.problem.compiled.sources[label].values(basis.sample.columns)
+    return np.unique(np.ravel(labels), return_inverse=True)[1]
+
+
+def _centred(values: Array, groups: AnyArray, weights: Array) -> Array:
+    """Return values less the mean of their group: what is left where there are too many groups to be solved for."""
+    of_rows = weights[:, None] * ~np.isnan(values)
+    columns = zip(of_rows.T, np.nan_to_num(values).T, strict=True)
+    sums = np.stack([np.bincount(groups, own * column) for own, column in columns], axis=1)
+    counts = np.stack([np.bincount(groups, own) for own in of_rows.T], axis=1)
+    return np.asarray(values - np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)[groups])
 
 
 def _columns_of(basis: Basis, node: Node) -> Array | None:
