@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/crossed.py [--data DIR] [--sweeps 20] [--threads 1]
 
-``y ~ x + (1|s) + (1|d) + (1|dept)``, three known label arrays in one predictor, with a Normal and with a logistic leaf. A
-sweep updates every global factor once, and the ELBO after each; its time is the difference of two fits. Beside it the
-time of one ``np.bincount`` for each factor: the labels are read once. ``DIR/glmm/insteval.csv.gz`` is the table InstEval
-of the R package lme4, 73,421 rows; the others are simulated with ten rows a level.
+``y ~ x + (1|s) + (1|d) + (1|dept)``, three known label arrays in one predictor, with a Normal and with a logistic
+leaf. A sweep updates every global factor once, and the ELBO after each; its time is the difference of two fits. Beside
+it the time of one ``np.bincount`` for each factor: the labels are read once. ``DIR/glmm/insteval.csv.gz`` is the table
+InstEval of the R package lme4, 73,421 rows; the others are simulated with ten rows a level.
 """
 
 from __future__ import annotations
