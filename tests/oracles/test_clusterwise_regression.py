@@ -1,6 +1,7 @@
 """Guesses by clusterwise regression: least squares against NumPy, and labels that no noise hides."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,8 @@ def test_sums_of_one_mean_for_each_label_are_found_from_means_of_clusters(seed):
     ones = np.ones((300, 1))
     least = _Squares([_Addend(ones, 0), _Addend(ones, 1)], [2, 3], combinations)
     rows = _Rows([ones, ones], values, np.ones(300))
-    first = _from_stars(SimpleNamespace(rng=rng), least, rows, 60)[:1]
+    basis: Any = SimpleNamespace(rng=rng)
+    first = _from_stars(basis, least, rows, 60)[:1]
     residuals, _ = least.nearest(rows, first)
     assert residuals.mean() < 1e-5
 

@@ -31,7 +31,7 @@ def _tanh_coefficients(n_terms: int) -> tuple[float, ...]:
     """Return the coefficients of u^(2k - 1) in tanh u, each the number next to it: tanh' is 1 - tanh^2."""
     found = [Fraction(1)]
     for k in range(1, n_terms):
-        square = sum(found[i] * found[k - 1 - i] for i in range(k))
+        square = sum((found[i] * found[k - 1 - i] for i in range(k)), Fraction(0))
         found.append(-square / (2 * k + 1))
     return tuple(map(float, found))
 
