@@ -36,6 +36,7 @@ FAST = (
     "rates multiplied",
     "one mean, widths 0.1, 1 and 10",
     "two pairs of states in turn",
+    "ten states for three",
     "four columns",
     "three values",
     "known transitions, turned",

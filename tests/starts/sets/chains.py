@@ -182,7 +182,24 @@ def cycle(means):
     return make
 
 
+def few_of_many(rng):
+    """Three states under a prior that leaves most of ten empty."""
+    steps = 0.85 * np.eye(3) + 0.05
+    s = [0]
+    for _ in range(249):
+        s.append(rng.choice(3, p=steps[s[-1]]))
+    x = 3 * rng.normal(size=(3, 3))[s] + rng.normal(size=(250, 3))
+    o, k = cv.Plate("o"), cv.Plate("k", 10)
+    states = cv.MarkovChain(
+        "s", cv.Dirichlet("i", np.ones(10)), cv.Dirichlet("a", np.full(10, 0.1), plates=k), along=o
+    )
+    emission = cv.NormalWishart("t", np.zeros(3), 0.1, 5.0, np.eye(3), plates=k)
+    model = cv.Model(cv.MultivariateNormal("x", emission[states], plates=o))
+    return Problem(model, {"x": x}, {"s": np.array(s)}, 250)
+
+
 CASES = [
+    Case("ten states for three", few_of_many),
     Case("one mean, widths 0.1, 1 and 10", means_and_widths([0.0, 0.0, 0.0], [0.1, 1.0, 10.0], 200)),
     Case("means 0, 1 and -2, widths 0.2, 1 and 3", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 200)),
     Case("means and widths of 500 rows", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 500)),

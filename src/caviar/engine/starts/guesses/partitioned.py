@@ -124,7 +124,8 @@ def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]
     """Return labels of the first set of points in fewer clusters than there are categories."""
     found = []
     for cloud in several[:1]:
-        for n_clusters in _numbers(gate.size, len(cloud.points)):
+        is_open = bool(gate.variable.summed) and not basis.differs(gate)
+        for n_clusters in _numbers(gate.size, len(cloud.points), is_open=is_open):
 
             def cluster(points: Array, weights: Array, n_clusters: int = n_clusters) -> list[AnyArray]:
                 return [_tightest(points, weights, n_clusters, basis.rng)]
@@ -148,9 +149,12 @@ def _squares(points: Array, weights: Array, labels: AnyArray) -> float:
     return float(weights @ np.square(points).sum(axis=1) - (np.square(sums) / counts).sum())
 
 
-def _numbers(size: int, n_points: int) -> list[int]:
-    """Return the numbers of clusters, fewer than there are categories, largest first."""
-    if n_points >= _ROWS_OF_A_CLUSTER * size:
+def _numbers(size: int, n_points: int, *, is_open: bool) -> list[int]:
+    """Return the numbers of clusters, fewer than there are categories, largest first.
+
+    Many of a chain whose states are alike: no clusters of it are merged later, as those of an ordinary mixture are.
+    """
+    if n_points >= _ROWS_OF_A_CLUSTER * size and not is_open:
         numbers = [size >> halvings for halvings in range(1, size.bit_length())]
     else:
         numbers, number = list(range(1, _EACH)), float(_EACH)
