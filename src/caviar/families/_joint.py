@@ -102,11 +102,6 @@ class Joint(ExponentialFamily):
         return ""
 
     @property
-    def event_shape(self) -> tuple[int, ...]:
-        """Shape of the locations."""
-        return self.mean.shape[self.mean.ndim - self.parameter_ndims[0] :]
-
-    @property
     def _n_numbers(self) -> int:
         """How many numbers the locations are."""
         return math.prod(self.event_shape)

@@ -13,7 +13,7 @@ from .nodes import Part
 from .plates import Plate, Plates, as_plates
 from .variable import Variable
 
-__all__ = ["Joint", "is_value"]
+__all__ = ["Joint"]
 
 
 class Joint(Variable):
@@ -77,9 +77,3 @@ def _checked_tie(kind: str, name: str, plates: Plates, tied: Any) -> Plate:
             f"plates={wanted}, tied={tied.name}"
         )
     return tied
-
-
-def is_value(variable: Variable, slot: str, value: float) -> bool:
-    """Return whether a slot holds a known value that is this number everywhere."""
-    known = variable.known(slot)
-    return known is not None and bool(np.all(known == value))

@@ -9,7 +9,7 @@ import numpy as np
 from .. import families
 from .._errors import ModelError
 from .algebra import Diagonal, Predictor
-from .joint_normals import Joint, is_value
+from .joint_normals import Joint
 from .nodes import Expression, Indexed, Node, Part
 from .plates import Plate, Plates, as_plates
 from .roles import LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX, SHAPE, shape_with_vector
@@ -115,9 +115,9 @@ class NormalGamma(Joint):
 
     def _states_flat_prior(self) -> bool:
         flat = self._flat_shape()
-        if flat is None or not is_value(self, "mean_precision", 0):
+        if flat is None or not self._holds("mean_precision", 0):
             return False
-        return is_value(self, "rate", 0) and is_value(self, "shape", flat)
+        return self._holds("rate", 0) and self._holds("shape", flat)
 
     def _refuse_nearly_flat(self, shape: str, rule: str) -> None:
         """Refuse one part of the flat prior without the others; its shape is told as a figure and as a rule.

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError
-from .joint_normals import Joint, is_value
+from .joint_normals import Joint
 from .nodes import Expression
 from .plates import Plate, Plates
 from .roles import (
@@ -118,9 +118,9 @@ class NormalWishart(Joint):
 
     def _states_flat_prior(self) -> bool:
         flat = self._flat_df()
-        if flat is None or not is_value(self, "mean_precision", 0):
+        if flat is None or not self._holds("mean_precision", 0):
             return False
-        return is_value(self, "inverse_scale", 0) and is_value(self, "df", flat)
+        return self._holds("inverse_scale", 0) and self._holds("df", flat)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point, with the inverse variance of the data on the diagonal."""
