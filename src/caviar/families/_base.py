@@ -93,7 +93,7 @@ class ExponentialFamily(ABC):
     @property
     def event_shape(self) -> tuple[int, ...]:
         """Shape of one value of one distribution: mostly that of the first parameter."""
-        first = next(iter(self._parameters().values()))
+        first = vars(self)[_field_names(type(self))[0]]
         return first.shape[first.ndim - self.parameter_ndims[0] :]
 
     @property
@@ -198,7 +198,7 @@ class ExponentialFamily(ABC):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         """Shape of the batch of distributions."""
-        first = next(iter(self._parameters().values()))
+        first = vars(self)[_field_names(type(self))[0]]
         return first.shape[: first.ndim - self.parameter_ndims[0]]
 
     def broadcast_to(self, batch_shape: tuple[int, ...]) -> Self:
