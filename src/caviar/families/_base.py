@@ -61,9 +61,9 @@ class ExponentialFamily(ABC):
             cls.parameter_ndims = tuple(map(len, cls.parameter_letters))
 
     @classmethod
-    @abstractmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shape of each sufficient statistic for one value of shape ``event_shape``."""
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of each sufficient statistic for one value of shape ``event_shape``: mostly the same."""
+        return (event_shape,) * len(cls.statistics)
 
     @classmethod
     @abstractmethod
@@ -106,14 +106,15 @@ class ExponentialFamily(ABC):
         return of_learnt(self)
 
     @property
-    @abstractmethod
     def event_shape(self) -> tuple[int, ...]:
-        """Shape of one value of one distribution."""
+        """Shape of one value of one distribution: mostly that of the first parameter."""
+        first = vars(self)[_field_names(type(self))[0]]
+        return first.shape[first.ndim - self.parameter_ndims[0] :]
 
     @property
-    @abstractmethod
     def base_measure(self) -> tuple[float, ...]:
-        """Coefficient c of each statistic in the base measure."""
+        """Coefficient c of each statistic in the base measure; 0 in several families."""
+        return (0.0,) * len(self.statistics)
 
     @cached_property
     def natural(self) -> Statistics:
@@ -212,7 +213,7 @@ class ExponentialFamily(ABC):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         """Shape of the batch of distributions."""
-        first = next(iter(self._parameters().values()))
+        first = vars(self)[_field_names(type(self))[0]]
         return first.shape[: first.ndim - self.parameter_ndims[0]]
 
     @property

@@ -59,12 +59,12 @@ class Joint(ExponentialFamily):
     def _of_parts(cls, mean: Array, mean_precision: Array, marginal: Any, natural: Statistics) -> Self:
         """Return the distributions with these locations and this marginal of the precision, in one batch shape."""
         n_mean, n_precision = cls.parameter_ndims[:2]
-        batches = {
+        batches = (
             marginal.batch_shape,
             mean.shape[: mean.ndim - n_mean],
             mean_precision.shape[: mean_precision.ndim - n_precision],
-        }
-        if len(batches) > 1:
+        )
+        if not batches[0] == batches[1] == batches[2]:
             batch = np.broadcast_shapes(*batches)
             marginal = marginal.broadcast_to(batch)
             mean = np.broadcast_to(mean, batch + mean.shape[mean.ndim - n_mean :])
@@ -100,11 +100,6 @@ class Joint(ExponentialFamily):
     @property
     def _locations_described(self) -> str:
         return ""
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """Shape of the locations."""
-        return self.mean.shape[self.mean.ndim - self.parameter_ndims[0] :]
 
     @property
     def _n_numbers(self) -> int:
@@ -143,7 +138,7 @@ class Joint(ExponentialFamily):
 
     def entropy_about_base(self) -> Array:
         """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
-        return self.entropy() + self.base_measure[2] * self.expected_statistics[2]
+        return self.entropy() + self.precision_marginal.base_measure[0] * self.expected_statistics[2]
 
     def entropy(self) -> Array:
         """Return the entropy of the precision plus that expected of the locations given it."""

@@ -57,11 +57,6 @@ class Bernoulli(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shape of x: a scalar."""
-        return ((),)
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameter (log-odds,)."""
         (log_odds,) = natural
@@ -74,16 +69,6 @@ class Bernoulli(ExponentialFamily):
     def statistics_of(cls, value: ArrayLike) -> Statistics:
         """Return x itself."""
         return (as_value(value),)
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """A scalar."""
-        return ()
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """Counting measure itself."""
-        return (0.0,)
 
     @cached_property
     def complement(self) -> Array:

@@ -58,11 +58,6 @@ class Beta(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of log x and log(1 - x): scalars."""
-        return ((), ())
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameters (a, b)."""
         a, b = natural
@@ -78,11 +73,6 @@ class Beta(ExponentialFamily):
         """Return log x and log(1 - x); the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), safe_log(1.0 - x)
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """A scalar."""
-        return ()
 
     @property
     def base_measure(self) -> tuple[float, ...]:

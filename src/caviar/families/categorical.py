@@ -65,11 +65,6 @@ class Categorical(ExponentialFamily):
         vars(self).update(probabilities=array / total)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shape of the one-hot vector: (K,)."""
-        return (event_shape,)
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameter (log-probabilities up to a constant,)."""
         (logits,) = natural
@@ -97,16 +92,6 @@ class Categorical(ExponentialFamily):
         return (
             (_checked_labels(labels, n_categories)[..., np.newaxis] == np.arange(n_categories)).astype(float),
         )
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """(K,), the shape of the one-hot statistic; labels themselves are scalars."""
-        return self.probabilities.shape[-1:]
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """Counting measure itself."""
-        return (0.0,)
 
     @cached_property
     def natural(self) -> Statistics:

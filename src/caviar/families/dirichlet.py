@@ -72,11 +72,6 @@ class Dirichlet(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shape of log x: (K,)."""
-        return (event_shape,)
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameter (concentration,)."""
         (concentration,) = natural
@@ -93,11 +88,6 @@ class Dirichlet(ExponentialFamily):
     def statistics_of(cls, value: ArrayLike) -> Statistics:
         """Return log x; the logarithm of 0 is taken as that of the smallest positive number."""
         return (safe_log(as_value(value)),)
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """(K,)."""
-        return self.concentration.shape[-1:]
 
     @property
     def base_measure(self) -> tuple[float, ...]:

@@ -64,11 +64,6 @@ class Gamma(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of log x and x: scalars."""
-        return ((), ())
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameters (shape, -rate)."""
         return cls._checked(natural[0], -natural[1], "Gamma", natural=natural)
@@ -88,11 +83,6 @@ class Gamma(ExponentialFamily):
         """Return log x and x; the logarithm of 0 is taken as that of the smallest positive number."""
         x = as_value(value)
         return safe_log(x), x
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """A scalar."""
-        return ()
 
     @property
     def base_measure(self) -> tuple[float, ...]:

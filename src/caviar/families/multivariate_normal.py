@@ -63,7 +63,7 @@ class MultivariateNormal(ExponentialFamily):
         vars(self).update(mean=parameters["mean"], precision=matrix)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of x and xx': (D,) and (D, D)."""
         return event_shape, event_shape * 2
 
@@ -112,16 +112,6 @@ class MultivariateNormal(ExponentialFamily):
         """Return x or xx'."""
         x = as_value(value)
         return x if name == "x" else outer(x)
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """(D,)."""
-        return self.mean.shape[-1:]
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """Lebesgue measure itself."""
-        return (0.0, 0.0)
 
     @cached_property
     def natural(self) -> Statistics:

@@ -81,7 +81,7 @@ class MultivariateNormalGamma(Joint):
         vars(self).update(parameters, mean_precision=matrix)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of the four statistics: (D,), (D, D), () and ()."""
         return event_shape, event_shape * 2, (), ()
 

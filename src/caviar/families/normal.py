@@ -54,11 +54,6 @@ class Normal(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of x and x^2: scalars."""
-        return ((), ())
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameters (precision * mean, -precision / 2)."""
         linear, quadratic = natural
@@ -82,16 +77,6 @@ class Normal(ExponentialFamily):
         """Return x or x^2."""
         x = as_value(value)
         return x if name == "x" else x * x
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """A scalar."""
-        return ()
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """Lebesgue measure itself."""
-        return (0.0, 0.0)
 
     @cached_property
     def natural(self) -> Statistics:

@@ -61,7 +61,7 @@ class _NormalWisharts(Joint):
         return weights[..., np.newaxis, np.newaxis] * outer(mean)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of the four statistics: a vector and a number for each location, a number, and (D, D)."""
         return event_shape, event_shape[:-1], (), event_shape[-1:] * 2
 

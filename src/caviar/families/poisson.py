@@ -59,11 +59,6 @@ class Poisson(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shape of x: a scalar."""
-        return ((),)
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameter (log rate,)."""
         (log_rate,) = natural
@@ -83,16 +78,6 @@ class Poisson(ExponentialFamily):
     def log_carrier(cls, value: ArrayLike) -> Array:
         """Return minus log x!."""
         return -gammaln(as_value(value) + 1.0)
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """A scalar."""
-        return ()
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """Counting measure, but for the carrier."""
-        return (0.0,)
 
     @cached_property
     def natural(self) -> Statistics:

@@ -66,11 +66,6 @@ class PolyaGamma(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shape of x: a scalar."""
-        return ((),)
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameter (-tilt^2 / 2,)."""
         (half_square,) = natural
@@ -86,16 +81,6 @@ class PolyaGamma(ExponentialFamily):
     def statistics_of(cls, value: ArrayLike) -> Statistics:
         """Return x itself."""
         return (as_value(value),)
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """A scalar."""
-        return ()
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """PG(1, 0), about which everything is measured."""
-        return (0.0,)
 
     @cached_property
     def natural(self) -> Statistics:

@@ -74,11 +74,6 @@ class StickBreaking(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of log x and log s: (K,) each."""
-        return (event_shape, event_shape)
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with these natural parameters."""
         weights, rests = np.broadcast_arrays(*natural)

@@ -69,11 +69,6 @@ class TruncatedNormal(ExponentialFamily):
         vars(self).update(parameters)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of x and x^2: scalars."""
-        return ((), ())
-
-    @classmethod
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameters (precision * location, -precision / 2)."""
         linear, quadratic = natural
@@ -92,16 +87,6 @@ class TruncatedNormal(ExponentialFamily):
         """Return x and x^2."""
         x = as_value(value)
         return x, x * x
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """A scalar."""
-        return ()
-
-    @property
-    def base_measure(self) -> tuple[float, ...]:
-        """Lebesgue measure on the half line."""
-        return (0.0, 0.0)
 
     @cached_property
     def natural(self) -> Statistics:

@@ -87,7 +87,7 @@ class Wishart(ExponentialFamily):
         vars(self).update(df=parameters["df"], inverse_scale=matrix)
 
     @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of log|X| and X: () and (D, D)."""
         return (), event_shape
 

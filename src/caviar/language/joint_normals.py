@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import families
 from .._errors import PlateError
 from .nodes import Part
 from .plates import Plate, Plates, as_plates
 from .variable import Variable
 
-__all__ = ["Joint", "checked_tie", "is_value", "is_zero"]
+__all__ = ["Joint"]
 
 
 class Joint(Variable):
     """A joint factor of a location and a precision: what passes its parts on."""
 
+    family: ClassVar[type[Any]]
     has_parts = True
 
     @property
@@ -29,11 +32,31 @@ class Joint(Variable):
         """Its precision, to stand where a precision may: beside its mean."""
         return Part(self, "precision")
 
+    def _tie(self, kind: str, name: str, plates: Plates, tied: Plate | None) -> int | None:
+        """Take the plate along which the precision is tied, where its family has one; return its size, if known."""
+        if not self.family.is_shared:
+            return None
+        self.tied = _checked_tie(kind, name, plates, tied)
+        return self.tied.size
+
+    def _of_batch(self, plates: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the lengths of the plates along which the precision is repeated."""
+        return plates if self.tied is None else plates[:-1]
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.ExponentialFamily:
+        """Return the member of its family with these values of its slots, each with an axis for every plate."""
+        if self.tied is None:
+            return super().distribution_given(slots)
+        ranks = zip(self.shared_slots, self.family.parameter_ndims[2:], strict=True)
+        return self.family(
+            **{**slots, **{key: np.take(slots[key], 0, axis=-1 - rank) for key, rank in ranks}}
+        )
+
     def _is_along_tie(self, statistic: str) -> bool:
         return self.tied is None or statistic in ("precision_x", "precision_xx")
 
 
-def checked_tie(kind: str, name: str, plates: Plates, tied: Any) -> Plate:
+def _checked_tie(kind: str, name: str, plates: Plates, tied: Any) -> Plate:
     """Return the plate along which a precision is one and the same.
 
     Raises
@@ -54,14 +77,3 @@ def checked_tie(kind: str, name: str, plates: Plates, tied: Any) -> Plate:
             f"plates={wanted}, tied={tied.name}"
         )
     return tied
-
-
-def is_value(variable: Variable, slot: str, value: float) -> bool:
-    """Return whether a slot holds a known value that is this number everywhere."""
-    known = variable.known(slot)
-    return known is not None and bool(np.all(known == value))
-
-
-def is_zero(variable: Variable, slot: str) -> bool:
-    """Return whether a slot holds a known value that is zero everywhere."""
-    return is_value(variable, slot, 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from .. import families
 from .._errors import ModelError
 from .algebra import Diagonal, Predictor
-from .joint_normals import Joint, checked_tie, is_value, is_zero
+from .joint_normals import Joint
 from .nodes import Expression, Indexed, Node, Part
 from .plates import Plate, Plates, as_plates
 from .roles import LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX, SHAPE, shape_with_vector
@@ -64,18 +63,25 @@ class NormalGamma(Joint):
 
     family = families.NormalGamma
     letters: ClassVar = {"precision_x": "", "precision_xx": "", "log_precision": "", "precision": ""}
-    base = template((-1, "self.log_precision"))
-    density = template(
-        (1 / 2, "self.log_precision"),
-        (1 / 2, "mean_precision.log_x"),
-        (-1 / 2 * LOG_2PI, ""),
-        (-1 / 2, "mean_precision.x self.precision_xx"),
-        (1, "mean_precision.x mean.x self.precision_x"),
-        (-1 / 2, "mean_precision.x mean.xx self.precision"),
-        (1, "shape.x self.log_precision"),
-        (-1, "rate.x self.precision"),
-        (1, "shape.x rate.log_x"),
-        (-1, "shape.gammaln"),
+    shared_slots = ("shape", "rate")
+    base = once(template((-1, "self.log_precision")))
+    density = (
+        *template(
+            (1 / 2, "self.log_precision"),
+            (1 / 2, "mean_precision.log_x"),
+            (-1 / 2 * LOG_2PI, ""),
+            (-1 / 2, "mean_precision.x self.precision_xx"),
+            (1, "mean_precision.x mean.x self.precision_x"),
+            (-1 / 2, "mean_precision.x mean.xx self.precision"),
+        ),
+        *once(
+            template(
+                (1, "shape.x self.log_precision"),
+                (-1, "rate.x self.precision"),
+                (1, "shape.x rate.log_x"),
+                (-1, "shape.gammaln"),
+            )
+        ),
     )
 
     def __init__(
@@ -89,24 +95,54 @@ class NormalGamma(Joint):
         plates: Plates = (),
         tied: Plate | None = None,
     ) -> None:
+        n_locations = self._tie("NormalGamma", name, plates, tied)
         arguments = {
             "mean": (mean, LOCATION),
             "mean_precision": (mean_precision, PRECISION),
-            "shape": (shape, SHAPE),
+            "shape": (shape, SHAPE if n_locations is None else shape_with_vector(n_locations)),
             "rate": (rate, PRECISION),
         }
         self._state(name, plates, arguments, dimension=1)
+        if self.tied is not None:
+            flat = self._flat_shape()
+            shape_in_words = "1 - M/2" if flat is None else f"{flat:g}"
+            self._refuse_nearly_flat(shape_in_words, shape_in_words)
+
+    def _flat_shape(self) -> float | None:
+        """Return the shape of the flat prior; None where the number of locations is not known."""
+        n_numbers = (self.dimension or 1) if self.tied is None else self.tied.size
+        return None if n_numbers is None else 1 - n_numbers / 2
 
     def _states_flat_prior(self) -> bool:
-        return is_zero(self, "mean_precision") and is_zero(self, "rate") and is_value(self, "shape", 1 / 2)
+        flat = self._flat_shape()
+        if flat is None or not self._holds("mean_precision", 0):
+            return False
+        return self._holds("rate", 0) and self._holds("shape", flat)
+
+    def _refuse_nearly_flat(self, shape: str, rule: str) -> None:
+        """Refuse one part of the flat prior without the others; its shape is told as a figure and as a rule.
+
+        Raises
+        ------
+        ModelError
+            If so: the message says what goes with it.
+        """
+        self._refuse_zero("mean_precision", f"shape={shape}, rate=0")
+        known = self.known("shape")
+        if not self.is_flat and known is not None and not np.all(known > 0):
+            raise ModelError(
+                f"'shape' of {type(self).__name__} '{self.name}' must be positive; {rule} goes with mean_precision=0, "
+                f"rate=0 (the flat prior)"
+            )
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point, with the inverse variance of the data."""
-        return families.MeanPrecision(np.zeros(plates), np.full(plates, spread**-2.0))
+        event = (self.dimension or 1,) * self.value_rank
+        return families.MeanPrecision(np.zeros(plates + event), np.full(self._of_batch(plates), spread**-2.0))
 
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalGamma:
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.ExponentialFamily:
         """Return a factor as broad as the data."""
-        return families.NormalGamma(np.zeros(plates), 1.0, 1.0, spread**2.0)
+        return self.family(np.zeros(plates), 1.0, 1.0, spread**2.0)
 
 
 class MultivariateNormalGamma(NormalGamma):
@@ -181,27 +217,9 @@ class MultivariateNormalGamma(NormalGamma):
             "rate": (rate, PRECISION),
         }
         self._state(name, plates, arguments)
-        self._refuse_zero("mean_precision", f"shape={1 - (self.dimension or 1) / 2:g}, rate=0")
-        known = self.known("shape")
-        if not self.is_flat and known is not None and not np.all(known > 0):
-            raise ModelError(
-                f"'shape' of {type(self).__name__} '{name}' must be positive; 1 - D/2 goes with mean_precision=0, "
-                f"rate=0 (the flat prior)"
-            )
+        self._refuse_nearly_flat(f"{self._flat_shape():g}", "1 - D/2")
 
-    def _states_flat_prior(self) -> bool:
-        if "mean_precision" not in self.slots or not is_zero(self, "mean_precision"):
-            return False
-        return is_zero(self, "rate") and is_value(self, "shape", 1 - (self.dimension or 1) / 2)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data."""
-        size = self.dimension or 1
-        return families.MeanPrecision(np.zeros((*plates, size)), np.full(plates, spread**-2.0))
-
-    def unit_factor(  # type: ignore[override]
-        self, plates: tuple[int, ...], spread: float
-    ) -> families.MultivariateNormalGamma:
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.MultivariateNormalGamma:
         """Return a factor as broad as the data."""
         size = self.dimension or 1
         return families.MultivariateNormalGamma(np.zeros((*plates, size)), np.eye(size), 1.0, spread**2.0)
@@ -242,75 +260,6 @@ class TiedNormalGamma(NormalGamma):
     """
 
     family = families.TiedNormalGamma
-    shared_slots = ("shape", "rate")
-    base = once(template((-1, "self.log_precision")))
-    density = (
-        *template(
-            (1 / 2, "self.log_precision"),
-            (1 / 2, "mean_precision.log_x"),
-            (-1 / 2 * LOG_2PI, ""),
-            (-1 / 2, "mean_precision.x self.precision_xx"),
-            (1, "mean_precision.x mean.x self.precision_x"),
-            (-1 / 2, "mean_precision.x mean.xx self.precision"),
-        ),
-        *once(
-            template(
-                (1, "shape.x self.log_precision"),
-                (-1, "rate.x self.precision"),
-                (1, "shape.x rate.log_x"),
-                (-1, "shape.gammaln"),
-            )
-        ),
-    )
-
-    def __init__(
-        self,
-        name: str,
-        mean: Expression,
-        mean_precision: Expression,
-        shape: Expression,
-        rate: Expression,
-        *,
-        plates: Plates = (),
-        tied: Plate | None = None,
-    ) -> None:
-        self.tied = checked_tie("NormalGamma", name, plates, tied)
-        arguments = {
-            "mean": (mean, LOCATION),
-            "mean_precision": (mean_precision, PRECISION),
-            "shape": (shape, SHAPE if self.tied.size is None else shape_with_vector(self.tied.size)),
-            "rate": (rate, PRECISION),
-        }
-        self._state(name, plates, arguments, dimension=1)
-        flat = "1 - M/2" if self.tied.size is None else f"{1 - self.tied.size / 2:g}"
-        self._refuse_zero("mean_precision", f"shape={flat}, rate=0")
-        known = self.known("shape")
-        if not self.is_flat and known is not None and not np.all(known > 0):
-            raise ModelError(
-                f"'shape' of {type(self).__name__} '{self.name}' must be positive; {flat} goes with mean_precision=0, "
-                f"rate=0 (the flat prior)"
-            )
-
-    def distribution_given(self, slots: Mapping[str, Any]) -> families.TiedNormalGamma:
-        """Return the member of its family with these values of its slots, each with an axis for every plate."""
-        along = {key: np.asarray(slots[key]) for key in ("mean", "mean_precision")}
-        return families.TiedNormalGamma(
-            **along, **{key: np.asarray(slots[key])[..., 0] for key in ("shape", "rate")}
-        )
-
-    def _states_flat_prior(self) -> bool:
-        if self.tied is None or self.tied.size is None:
-            return False
-        flat = is_zero(self, "mean_precision") and is_zero(self, "rate")
-        return flat and is_value(self, "shape", 1 - self.tied.size / 2)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data."""
-        return families.MeanPrecision(np.zeros(plates), np.full(plates[:-1], spread**-2.0))
-
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.TiedNormalGamma:  # type: ignore[override]
-        """Return a factor as broad as the data."""
-        return families.TiedNormalGamma(np.zeros(plates), 1.0, 1.0, spread**2.0)
 
 
 def _is_vector(mean: Any, mean_precision: Any, plates: Plates) -> bool:

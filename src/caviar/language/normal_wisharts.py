@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from .. import families
 from .._errors import ModelError
-from .joint_normals import Joint, checked_tie, is_value, is_zero
+from .joint_normals import Joint
 from .nodes import Expression
 from .plates import Plate, Plates
 from .roles import (
@@ -58,19 +57,26 @@ class NormalWishart(Joint):
     value_rank = 1
     precision_rank = 2
     letters: ClassVar = {"precision_x": "i", "precision_xx": "", "log_det": "", "precision": "ij"}
-    base = template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det"))
-    density = template(
-        (1 / 2, "self.log_det"),
-        (1 / 2, "mean_precision.log_x [i]"),
-        (-1 / 2 * LOG_2PI, "[i]"),
-        (-1 / 2, "mean_precision.x self.precision_xx"),
-        (1, "mean_precision.x mean.x[i] self.precision_x[i]"),
-        (-1 / 2, "mean_precision.x mean.xx[ij] self.precision[ij]"),
-        (1 / 2, "df.x self.log_det"),
-        (-1 / 2, "inverse_scale.x[ij] self.precision[ij]"),
-        (1 / 2, "df.x inverse_scale.log_det"),
-        (-1 / 2 * np.log(2), "df.x [i]"),
-        (-1, "df.log_gamma"),
+    shared_slots = ("df", "inverse_scale")
+    base = once(template((-1 / 2, "self.log_det [i]"), (-1 / 2, "self.log_det")))
+    density = (
+        *template(
+            (1 / 2, "self.log_det"),
+            (1 / 2, "mean_precision.log_x [i]"),
+            (-1 / 2 * LOG_2PI, "[i]"),
+            (-1 / 2, "mean_precision.x self.precision_xx"),
+            (1, "mean_precision.x mean.x[i] self.precision_x[i]"),
+            (-1 / 2, "mean_precision.x mean.xx[ij] self.precision[ij]"),
+        ),
+        *once(
+            template(
+                (1 / 2, "df.x self.log_det"),
+                (-1 / 2, "inverse_scale.x[ij] self.precision[ij]"),
+                (1 / 2, "df.x inverse_scale.log_det"),
+                (-1 / 2 * np.log(2), "df.x [i]"),
+                (-1, "df.log_gamma"),
+            )
+        ),
     )
 
     def __init__(
@@ -84,30 +90,49 @@ class NormalWishart(Joint):
         plates: Plates = (),
         tied: Plate | None = None,
     ) -> None:
+        n_locations = self._tie("NormalWishart", name, plates, tied)
+        role = degrees_of_freedom if n_locations is None else partial(degrees_of_freedom_with, n_locations)
         arguments = {
             "mean": (mean, LOCATION_VECTOR),
             "mean_precision": (mean_precision, PRECISION),
-            "df": (df, degrees_of_freedom),
+            "df": (df, role),
             "inverse_scale": (inverse_scale, PRECISION_MATRIX),
         }
         self._state(name, plates, arguments)
-        self._refuse_zero("inverse_scale", f"df={self.dimension or 1}, mean_precision=0")
+        size, flat = self.dimension or 1, self._flat_df()
+        stated = f"df={size} + 1 - M" if flat is None else f"df={flat}"
+        if self.tied is not None:
+            self._refuse_zero("mean_precision", f"{stated}, inverse_scale=0")
+        self._refuse_zero("inverse_scale", f"{stated}, mean_precision=0")
+        known = self.known("df")
+        if not self.is_flat and known is not None and not np.all(known > size - 1):
+            raise ModelError(
+                f"'df' of {type(self).__name__} '{self.name}' must be above D - 1 = {size - 1}; {stated} goes with "
+                f"mean_precision=0, inverse_scale=0 (the flat prior)"
+            )
+
+    def _flat_df(self) -> int | None:
+        """Return the degrees of freedom of the flat prior; None where the number of locations is not known."""
+        n_locations = 1 if self.tied is None else self.tied.size
+        return None if n_locations is None else (self.dimension or 1) + 1 - n_locations
 
     def _states_flat_prior(self) -> bool:
-        flat = is_zero(self, "mean_precision") and is_zero(self, "inverse_scale")
-        return flat and is_value(self, "df", self.dimension or 0)
+        flat = self._flat_df()
+        if flat is None or not self._holds("mean_precision", 0):
+            return False
+        return self._holds("inverse_scale", 0) and self._holds("df", flat)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point, with the inverse variance of the data on the diagonal."""
         size = self.dimension or 1
-        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates, size, size))
+        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*self._of_batch(plates), size, size))
         return families.MeanPrecision(np.zeros((*plates, size)), precision)
 
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.NormalWishart:
+    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.ExponentialFamily:
         """Return a factor as broad as the data."""
         size = self.dimension or 1
         scale = (size + 1) * spread**2.0 * np.eye(size)
-        return families.NormalWishart(np.zeros((*plates, size)), 1.0, size + 1.0, scale)
+        return self.family(np.zeros((*plates, size)), 1.0, size + 1.0, scale)
 
 
 class TiedNormalWishart(NormalWishart):
@@ -147,83 +172,3 @@ class TiedNormalWishart(NormalWishart):
     """
 
     family = families.TiedNormalWishart
-    shared_slots = ("df", "inverse_scale")
-    base = once(NormalWishart.base)
-    density = (
-        *template(
-            (1 / 2, "self.log_det"),
-            (1 / 2, "mean_precision.log_x [i]"),
-            (-1 / 2 * LOG_2PI, "[i]"),
-            (-1 / 2, "mean_precision.x self.precision_xx"),
-            (1, "mean_precision.x mean.x[i] self.precision_x[i]"),
-            (-1 / 2, "mean_precision.x mean.xx[ij] self.precision[ij]"),
-        ),
-        *once(
-            template(
-                (1 / 2, "df.x self.log_det"),
-                (-1 / 2, "inverse_scale.x[ij] self.precision[ij]"),
-                (1 / 2, "df.x inverse_scale.log_det"),
-                (-1 / 2 * np.log(2), "df.x [i]"),
-                (-1, "df.log_gamma"),
-            )
-        ),
-    )
-
-    def __init__(
-        self,
-        name: str,
-        mean: Expression,
-        mean_precision: Expression,
-        df: Expression,
-        inverse_scale: Expression,
-        *,
-        plates: Plates = (),
-        tied: Plate | None = None,
-    ) -> None:
-        self.tied = checked_tie("NormalWishart", name, plates, tied)
-        n_locations = self.tied.size
-        role = degrees_of_freedom if n_locations is None else partial(degrees_of_freedom_with, n_locations)
-        arguments = {
-            "mean": (mean, LOCATION_VECTOR),
-            "mean_precision": (mean_precision, PRECISION),
-            "df": (df, role),
-            "inverse_scale": (inverse_scale, PRECISION_MATRIX),
-        }
-        self._state(name, plates, arguments)
-        size = self.dimension or 1
-        flat = f"df={size} + 1 - M" if n_locations is None else f"df={size + 1 - n_locations}"
-        self._refuse_zero("mean_precision", f"{flat}, inverse_scale=0")
-        self._refuse_zero("inverse_scale", f"{flat}, mean_precision=0")
-        known = self.known("df")
-        if not self.is_flat and known is not None and not np.all(known > size - 1):
-            raise ModelError(
-                f"'df' of {type(self).__name__} '{self.name}' must be above D - 1 = {size - 1}; {flat} goes with "
-                f"mean_precision=0, inverse_scale=0 (the flat prior)"
-            )
-
-    def distribution_given(self, slots: Mapping[str, Any]) -> families.TiedNormalWishart:
-        """Return the member of its family with these values of its slots, each with an axis for every plate."""
-        return families.TiedNormalWishart(
-            slots["mean"],
-            slots["mean_precision"],
-            np.asarray(slots["df"])[..., 0],
-            np.asarray(slots["inverse_scale"])[..., 0, :, :],
-        )
-
-    def _states_flat_prior(self) -> bool:
-        if self.tied is None or self.tied.size is None:
-            return False
-        flat = is_zero(self, "mean_precision") and is_zero(self, "inverse_scale")
-        return flat and is_value(self, "df", (self.dimension or 0) + 1 - self.tied.size)
-
-    def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
-        """Return the reference point, with the inverse variance of the data on the diagonal."""
-        size = self.dimension or 1
-        precision = np.broadcast_to(np.eye(size) * spread**-2.0, (*plates[:-1], size, size))
-        return families.MeanPrecision(np.zeros((*plates, size)), precision)
-
-    def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.TiedNormalWishart:  # type: ignore[override]
-        """Return a factor as broad as the data."""
-        size = self.dimension or 1
-        scale = (size + 1) * spread**2.0 * np.eye(size)
-        return families.TiedNormalWishart(np.zeros((*plates, size)), 1.0, size + 1.0, scale)

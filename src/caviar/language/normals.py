@@ -92,7 +92,7 @@ class Normal(Variable):
         return families.Normal(mean, precision)
 
     def _states_flat_prior(self) -> bool:
-        return "precision" in self.slots and _is_zero(self, "precision")
+        return self._holds("precision", 0)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point."""
@@ -165,7 +165,7 @@ class MultivariateNormal(Variable):
         return families.MultivariateNormal(mean, precision)
 
     def _states_flat_prior(self) -> bool:
-        return "precision" in self.slots and _is_zero(self, "precision")
+        return self._holds("precision", 0)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point."""
@@ -175,8 +175,3 @@ class MultivariateNormal(Variable):
         """Return a factor as broad as the data."""
         size = self.dimension or 1
         return families.MultivariateNormal(np.zeros((*plates, size)), np.eye(size) * spread**-2.0)
-
-
-def _is_zero(variable: Variable, slot: str) -> bool:
-    known = variable.known(slot)
-    return known is not None and not np.count_nonzero(known)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
@@ -154,6 +156,11 @@ class Variable(Stated):
         """Return the value of a slot if it is a constant; of a sum or product there is no such slot."""
         node = self.slots[slot].node if slot in self.slots else None
         return node.value if isinstance(node, Constant) else None
+
+    def _holds(self, slot: str, value: float) -> bool:
+        """Return whether a slot holds a known value that is this number everywhere."""
+        known = self.known(slot)
+        return known is not None and bool(np.all(known == value))
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the sufficient statistics of values of this variable."""
