@@ -28,6 +28,7 @@ from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Coordinates
+from ..binding.evidence import Evidence, Latent
 from ..binding.known_statistics import known_statistic
 from ..binding.missing.values import OBSERVED
 
@@ -104,7 +105,7 @@ class _Row:
         return [
             operand
             for operand in term.operands
-            if operand.node not in self.bound.values
+            if not self.bound.is_known(operand.node)
             and operand.node is not self.gate
             and not isinstance(self.q.get(operand.node), PointMass)  # type: ignore[arg-type]
         ]
@@ -164,13 +165,14 @@ def _gate(bound: BoundModel) -> Variable | None:
                 f"the predictive density is summed over one local Categorical with a label for each row; the model has "
                 f"{names}. {_SAMPLES}"
             )
-    if bound.gaps:
-        names = ", ".join(f"'{leaf.name}'" for leaf in bound.gaps)
+    partial = bound.gathered(lambda own: own.entries)
+    if partial:
+        names = ", ".join(f"'{leaf.name}'" for leaf in partial)
         raise ModelError(
             f"the predictive density has no closed form here: vectors of {names} are missing in part. Leave such "
             f"rows out"
         )
-    if bound.labels:
+    if bound.gathered(lambda own: own.labels):
         raise ModelError(
             f"the predictive density takes labels of '{local[0].name}' for all rows or for none; leave them out"
         )
@@ -218,11 +220,19 @@ def _part(bound: BoundModel, rows: slice) -> BoundModel:
             return value
         return value[(slice(None),) * node.plates.index(plate) + (rows,)]
 
+    def evidence_of(node: Any, own: Evidence) -> Evidence:
+        if isinstance(own, Latent):
+            return own
+        return replace(
+            own,
+            values=of(node, own.values),
+            observed=None if own.observed is None else of(node, own.observed),
+        )
+
     n_rows = len(range(*rows.indices(bound.n_rows)))
     return replace(
         bound,
-        values={node: of(node, value) for node, value in bound.values.items()},
-        masks={node: of(node, value) for node, value in bound.masks.items()},
+        evidence={node: evidence_of(node, own) for node, own in bound.evidence.items()},
         sizes={**bound.sizes, plate: n_rows},
         joined={},
     )
@@ -266,7 +276,7 @@ def _told_by_counts(row: _Row) -> dict[Variable, tuple[int | None, Any]]:
         for operand in row.latent(term):
             known = [other for other in term.operands if other is not operand and other.node is not row.gate]
             columns = [axis for axis in operand.axes if axis is not gate]
-            counts = row.bound.values.get(known[0].node) if len(known) == 1 else None
+            counts = row.bound.of(known[0].node).values if len(known) == 1 else None
             plain = issparse(counts) and term.coefficient == 1 and list(known[0].axes[1:]) == columns
             place = operand.axes.index(gate) if gate in operand.axes else None
             found.setdefault(operand.node, []).append((place, counts if plain else None))
@@ -358,7 +368,7 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
     owner, gate = term.owner, _gate_axis(row, term)
     for operand in term.operands:
         node: Any = operand.node
-        if node in row.bound.values:
+        if row.bound.is_known(node):
             array, axes = known_statistic(row.bound, row.measured[0], owner, operand)
         elif node is row.gate:
             if owner is row.gate:
@@ -372,7 +382,7 @@ def _known(row: _Row, term: Term) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
             array = np.take(array, row.category or 0, axis=axes.index(gate))
             axes = tuple(axis for axis in axes if axis is not gate)
         yield array, axes
-    if owner in row.bound.masks:
+    if row.bound.of(owner).observed is not None:
         observed = Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))
         yield known_statistic(row.bound, row.measured[0], owner, observed)
 
