@@ -38,7 +38,7 @@ FOLDERS_OF_LIKE_MODULES = {
 }
 
 LONG_FILES = {
-    "fitting/model.py": 384,
+    "fitting/model.py": 377,
 }
 
 LONG_FUNCTIONS = {

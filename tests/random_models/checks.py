@@ -75,7 +75,8 @@ def _estimate_of_observed(
     }
     full = {name: _without_gaps(data[name], gaps[name]) if name in gaps else data[name] for name in data}
     local = posterior.local(data)
-    unseen = {v.name: ~seen for v, seen in posterior._evaluator.bind(data)[0].bound.seen.items()}
+    bound = posterior._evaluator.bind(data)[0].bound
+    unseen = {v.name: ~active for v, active in bound.gathered(lambda own: own.active).items()}
     rows_at, samples = _row_axes(posterior, local), np.empty(n_draws)
     for i in range(n_draws):
         values, log_q = _draw(posterior, local, rng, {})

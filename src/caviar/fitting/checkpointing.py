@@ -541,7 +541,9 @@ def fingerprints(
     if path is None:
         return {}
     plate = problem.bound.data_plate
-    beliefs = {variable.name: factor for variable, factor in problem.bound.beliefs.items()}
+    beliefs = {
+        variable.name: factor for variable, factor in problem.bound.gathered(lambda own: own.prior).items()
+    }
     return {
         "model": fingerprint_of_model(nodes),
         "data": fingerprint_of_data(problem, passes.source),

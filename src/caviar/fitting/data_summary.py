@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from .._typing import AnyArray, Array
 from ..engine.binding.bound_model import BoundModel
-from ..language import Constant, Node, Variable
+from ..language import Constant, Node
 from ..lazy.block_map import total_of
 from ..lazy.rows import LazyRows
 
@@ -44,7 +44,7 @@ def summary_of_data(bound: BoundModel, data: Mapping[str, Any]) -> dict[str, Any
         "weight": float(bound.n_rows) if weights is None else total_of(weights),
         "arrays": {
             node.name: {**_of_array(bound, node, value), **_column_names(data, node.name)}
-            for node, value in bound.values.items()
+            for node, value in bound.known_values.items()
             if not isinstance(node, Constant)
         },
     }
@@ -84,11 +84,12 @@ def _of_array(bound: BoundModel, node: Node, value: Any) -> dict[str, Any]:
 
 def _seen(bound: BoundModel, node: Node, value: AnyArray) -> AnyArray | None:
     """Return which entries were observed, of the shape of the values; None if all were."""
-    if isinstance(node, Variable) and node in bound.gaps:
-        return bound.gaps[node].seen
-    if node not in bound.masks:
+    own = bound.of(node)
+    if own.entries is not None:
+        return own.entries.seen
+    if own.observed is None:
         return None
-    mask = bound.masks[node]
+    mask = own.observed
     return np.broadcast_to(mask.reshape(mask.shape + (1,) * (value.ndim - mask.ndim)), value.shape)
 
 

@@ -373,7 +373,7 @@ class Model:
         order: Sequence[str] | None = None,
     ) -> Problem:
         """Return the compiled problem of this model for bound data."""
-        globals_ = {v.name: v for v in bound.latent if not bound.is_local(v)}
+        globals_ = {v.name: v for v in bound.latent_globals()}
         masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
@@ -525,23 +525,16 @@ def rows_of(bound: BoundModel) -> ArrayRows:
         return ArrayRows({}, 0, None)
     if isinstance(bound, BoundDocuments):
         return ArrayRows({ColumnKey(bound.pattern.word.name): bound.counts}, bound.n_rows, bound.row_weights)
-    values = (*bound.values.items(), *bound.labels.items())
-    known = [(node, ColumnKey(node.name), value) for node, value in values]
-    masks = (*bound.masks.items(), *bound.seen.items())
-    known += [(node, ColumnKey(node.name).observed, mask) for node, mask in masks]
-    known += [(node, ColumnKey(node.name).entries, own.seen) for node, own in bound.gaps.items()]
-    known += [(node, ColumnKey(node.name), node.positions) for node in bound.joined.values()]
     columns = {
-        key: _rows_first(value, node.plates.index(bound.data_plate))
-        for node, key, value in known
-        if bound.data_plate in node.plates
+        ColumnKey(node.name, kind): _rows_first(value, node.plates.index(bound.data_plate))
+        for node, kind, value in bound.columns()
     }
     rows = ArrayRows(columns, bound.n_rows, bound.row_weights)
-    partial = [own.seen for node, own in bound.gaps.items() if bound.data_plate in node.plates]
-    if any(variable.summed for variable in bound.latent if bound.is_local(variable)):
+    if any(variable.summed for variable in bound.latent_locals()):
         # successive rows stay so; those of a block are sorted where it is summed
         return rows
-    return rows.in_order(order_of_patterns(partial)) if partial else rows
+    entries = [value for _, kind, value in bound.columns() if kind == "entries"]
+    return rows.in_order(order_of_patterns(entries)) if entries else rows
 
 
 def _rows_first(value: Any, axis: int) -> Any:

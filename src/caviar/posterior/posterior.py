@@ -333,7 +333,9 @@ class Posterior:
         """Return which repetitions of global variables count for these data, of those with some that do not."""
         problem, _ = self._evaluator.bind(data)
         return {
-            variable.name: seen for variable, seen in problem.bound.seen.items() if variable in problem.order
+            variable.name: active
+            for variable, active in problem.bound.gathered(lambda own: own.active).items()
+            if variable in problem.order
         }
 
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _is_empty(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Ar
 
 def _known_categories(problem: Problem, variable: Variable, gate: Variable) -> AnyArray:
     """Return in which categories of a gate every repetition of a variable is known, and so needs no rows."""
-    known = problem.bound.known.get(variable)
+    known = problem.bound.of(variable).clamped
     places = {
         variable.plates.index(slot.expression.plate)
         for node in problem.bound.nodes
@@ -101,13 +101,13 @@ def _is_singular(
             continue
         precision = arrays[StatisticKey(variable.name, statistic)]
         narrowest = _sizes(problem, variable, node, q) * _NARROWEST
-        known = problem.bound.known.get(variable)
+        known = problem.bound.of(variable).clamped
         if known is not None:
             narrowest = np.broadcast_to(narrowest, known.is_known.shape)[~known.is_known]
             precision = precision[~known.is_known]
         if node.value_rank == 0:
             return bool(np.any(np.sqrt(precision) * narrowest > 1))
-        most = _MOST_COLLINEAR_WITH_GAPS if node in problem.bound.gaps else _MOST_COLLINEAR
+        most = _MOST_COLLINEAR_WITH_GAPS if problem.bound.of(node).entries is not None else _MOST_COLLINEAR
         return _is_matrix_singular(precision, narrowest[..., None], most)
     return False
 
@@ -115,7 +115,7 @@ def _is_singular(
 def _sizes(problem: Problem, variable: Variable, leaf: Variable, q: Mapping[Variable, Any]) -> Array:
     """Return the size of the numbers that each precision is about: of its component's location, or of all data."""
     size = problem.coordinates.size_of(leaf)
-    largest = np.asarray(largest_of(problem.bound.values[leaf]) if size is None else np.max(size))
+    largest = np.asarray(largest_of(problem.bound.values_of(leaf)) if size is None else np.max(size))
     location = leaf.slots["mean"].node if "mean" in leaf.slots else None
     if not isinstance(location, Variable) or location not in q or location.plates != variable.plates:
         return largest

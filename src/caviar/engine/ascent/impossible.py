@@ -51,7 +51,7 @@ def refuse_impossible(problem: Problem, source: RowSource) -> None:
     terms = [term for term in problem.compiled.zero_terms if _is_known(term)]
     for term in terms:
         if not term.contraction.keys and term.contraction.value({}) > ZEROS_BY_ROUNDING:
-            value = problem.bound.values[term.owner]
+            value = problem.bound.values_of(term.owner)
             raise DataError(
                 f"the data of '{term.owner.name}' are impossible: their known probability is 0 ({_written(value)}). "
                 f"Correct them, or give what may happen a probability above 0"

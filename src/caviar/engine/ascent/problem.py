@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -80,11 +80,12 @@ class Problem:
         compile_rows: Callable[[BoundModel, Coordinates, Sequence[LocalFactor]], CompiledRows],
     ) -> None:
         self._compile_rows = compile_rows
-        self.point = point | {variable for variable, known in bound.known.items() if known.are_all}
-        if any(variable in self.point or variable in bound.beliefs for variable in bound.seen):
+        known, active = bound.gathered(lambda own: own.clamped), bound.gathered(lambda own: own.active)
+        self.point = point | {variable for variable, own in known.items() if own.are_all}
+        if any(variable in self.point or bound.of(variable).prior is not None for variable in active):
             # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
-            local = {variable: own for variable, own in bound.seen.items() if bound.is_local(variable)}
-            bound = replace(bound, seen={**local, **seen_globals(bound, self.point)})
+            local = {variable: own for variable, own in active.items() if bound.is_local(variable)}
+            bound = bound.with_active({**local, **seen_globals(bound, self.point)})
         self.bound = bound
         self.coordinates = coordinates
         self.factors = tuple(factors)
@@ -100,7 +101,7 @@ class Problem:
         self.own_terms = own_terms_of(self.order, terms, bound, coordinates)
         self._zeros = updates_of(self.order, self.compiled.zero_terms, bound)
         self.base_terms = {
-            variable: _base_contractions(variable, bound) for variable in (*self.point, *bound.known)
+            variable: _base_contractions(variable, bound) for variable in (*self.point, *known)
         }
         self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
@@ -112,7 +113,7 @@ class Problem:
 
     def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""
-        bound = replace(self.bound, beliefs=beliefs)
+        bound = self.bound.with_priors(beliefs)
         return Problem(bound, self.coordinates, self.factors, self.order, self.point, self._compile_rows)
 
     def measured_from(self, coordinates: Coordinates) -> Problem:
@@ -149,7 +150,7 @@ class Problem:
 
         Repetitions that are known are at their values, whatever the natural parameters are there.
         """
-        known = self.bound.known.get(variable)
+        known = self.bound.of(variable).clamped
         if known is None:
             return self._factor(variable, natural)
         if known.are_all:
@@ -173,7 +174,7 @@ class Problem:
 
     def with_known(self, variable: Variable, factor: Any, coordinates: Coordinates | None = None) -> Any:
         """Return a factor, in some coordinates (the problem's), with the repetitions that are known at their values."""
-        known = self.bound.known.get(variable)
+        known = self.bound.of(variable).clamped
         return (
             factor
             if known is None
@@ -220,7 +221,7 @@ class Problem:
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
-        learnt, seen = factor.learnt, self.bound.seen.get(variable)
+        learnt, seen = factor.learnt, self.bound.of(variable).active
         if learnt is None:
             return factor.entropy_about_base() if variable in self.updates else 0.0
         with np.errstate(all="ignore"):

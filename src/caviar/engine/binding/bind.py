@@ -14,8 +14,8 @@ from ...language import Constant, Data, Node, Plate, Variable
 from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
 from .bound_model import BoundModel
-from .clamped.factor import Clamped
 from .clamped.repetitions import is_joint, repetitions_of
+from .evidence import Latent, Observed
 from .missing.steps import counted_steps, refuse_weights, rows_that_count
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
@@ -52,22 +52,22 @@ def bind(
     plate = _choose_data_plate(nodes, leaves, data_plate)
     came = settled(came, nodes, plate)
     _refuse_tied_rows(nodes, plate)
-    labels, known = _known_in_part({node: own.values for node, own in came.items() if own.is_in_part}, plate)
+    hidden = _known_in_part({node: own.values for node, own in came.items() if own.is_in_part}, plate)
     given = {node: own for node, own in came.items() if not own.is_in_part}
     _check_values(nodes, {node: own.values for node, own in given.items()}, constants, sizes, plate)
     n_rows = sizes[plate] if plate is not None else 1
     weights = _weights_of(nodes, flat, sample_weight, n_rows)
-    values, gaps = completed(given, plate, weights)
+    observed = completed(given, plate, weights)
     # a row with a missing entry has a local factor, whose label may be known
-    for gate in _known_gates(gaps, values, plate):
-        labels[gate] = in_memory(values.pop(gate)).astype(np.intp)
-    masks = {node: own.mask for node, own in given.items() if own.mask is not None}
-    bound = BoundModel(
-        tuple(nodes), sizes, plate, {**values, **constants}, weights, masks, labels, gaps=gaps, known=known
-    )
-    bound = _counting(bound)
+    for gate in _known_gates(observed, plate):
+        hidden[gate] = Latent(labels=in_memory(observed.pop(gate).values).astype(np.intp))
+    observed |= {node: Observed(value) for node, value in constants.items()}
+    evidence = {**observed, **{node: hidden.get(node, Latent()) for node in nodes if node not in observed}}
+    bound = _counting(BoundModel(tuple(nodes), sizes, plate, evidence, weights))
     of_globals = seen_globals(bound)
-    return replace(bound, seen={**bound.seen, **of_globals}) if of_globals else bound
+    if not of_globals:
+        return bound
+    return bound.with_active({**bound.gathered(lambda own: own.active), **of_globals})
 
 
 def _check_values(
@@ -103,11 +103,12 @@ def _counting(bound: BoundModel) -> BoundModel:
     DataError
         If nothing was observed in the rows with a weight.
     """
-    plate, weights, masks, labels = bound.data_plate, bound.row_weights, bound.masks, bound.labels
+    plate, weights = bound.data_plate, bound.row_weights
+    masks, labels = bound.gathered(lambda own: own.observed), bound.gathered(lambda own: own.labels)
     rows = observed_rows(bound.observed, masks, labels, plate, bound.n_rows)
     chains = [variable for variable in bound.latent if variable.summed and plate in variable.plates]
     refuse_weights(chains, weights)
-    steps = _steps_of(chains, bound)
+    steps = _steps_of(chains, bound, masks, labels)
     # a step that was not observed still lies between its neighbours
     rows = rows_that_count(rows, chains, steps)
     seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
@@ -116,17 +117,20 @@ def _counting(bound: BoundModel) -> BoundModel:
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
         if not any_of(weights):
             raise DataError("all values are missing (NaN) in the rows whose weight is not zero")
-    return replace(bound, row_weights=weights, seen=seen)
+    return replace(bound.with_active(seen), row_weights=weights)
 
 
-def _steps_of(chains: Iterable[Variable], bound: BoundModel) -> dict[Variable, AnyArray]:
+def _steps_of(
+    chains: Iterable[Variable],
+    bound: BoundModel,
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+) -> dict[Variable, AnyArray]:
     """Return which steps count of each chain that has some that do not."""
     found = {}
     for chain in chains:
         assert bound.data_plate is not None
-        counted = counted_steps(
-            chain, bound.observed, bound.masks, bound.labels, bound.values, bound.data_plate
-        )
+        counted = counted_steps(chain, bound.observed, masks, labels, bound.known_values, bound.data_plate)
         if counted is not None:
             found[chain] = counted
     return found
@@ -142,20 +146,18 @@ def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
             )
 
 
-def _known_gates(
-    partial: Iterable[Variable], values: Mapping[Node, AnyArray], plate: Plate | None
-) -> list[Variable]:
+def _known_gates(observed: Mapping[Node, Observed], plate: Plate | None) -> list[Variable]:
     """Return the observed Categoricals of the rows that choose the parents of vectors missing in part."""
+    partial = (
+        node for node, own in observed.items() if isinstance(node, Variable) and own.entries is not None
+    )
     gates = dict.fromkeys(gate for leaf in partial for gate in leaf.indices)
-    return [gate for gate in gates if gate in values and gate.plates == (plate,)]
+    return [gate for gate in gates if gate in observed and gate.plates == (plate,)]
 
 
-def _known_in_part(
-    given: Mapping[Node, Any], plate: Plate | None
-) -> tuple[dict[Node, AnyArray], dict[Variable, Clamped]]:
+def _known_in_part(given: Mapping[Node, Any], plate: Plate | None) -> dict[Node, Latent]:
     """Return the labels of Categoricals of the rows, and the repetitions of globals, that are known."""
-    labels: dict[Node, AnyArray] = {}
-    repetitions: dict[Variable, Clamped] = {}
+    found: dict[Node, Latent] = {}
     for node, value in given.items():
         assert isinstance(node, Variable)
         if plate in node.plates:
@@ -165,14 +167,14 @@ def _known_in_part(
                     f"'{node.name}', a {type(node).__name__}, has a value for each row of data, and takes no data: of "
                     f"the latent variables of rows only a Categorical may be known. Leave '{node.name}' out"
                 )
-            labels[node] = partial_labels(node, value)
+            found[node] = Latent(labels=partial_labels(node, value))
             continue
         known = repetitions_of(node, value)
         if known is not None:
             if not is_joint(node):
                 check_support(node, known.value)
-            repetitions[node] = known
-    return labels, repetitions
+            found[node] = Latent(known)
+    return found
 
 
 def _check_names(nodes: Sequence[Node], leaves: Sequence[Variable], data: Any) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Node, Plate, Variable
-from .clamped.factor import Clamped
+from .evidence import Evidence, Latent
 from .joined_labels import JoinedLabels
-from .missing.entries import Gaps
 
 __all__ = ["BoundModel"]
+
+T = TypeVar("T")
+_NOTHING = Latent()
 
 
 @dataclass(frozen=True)
@@ -27,25 +30,11 @@ class BoundModel:
         Size of each plate.
     data_plate
         The plate that runs over rows of data, or None.
-    values
-        Values of the observed variables and of the other known nodes, as they came; axes are plates, then event.
-        Like what else is there for each row, an array, or rows that are read in blocks.
+    evidence
+        What is known of each node. What there is for each row is an array, or rows that are read in blocks.
     row_weights
         Weight of each row, or None; zero where nothing was observed, except in steps of a chain that lead to an
         observation.
-    masks
-        Of observed variables with missing entries, which were observed: shape (plates...).
-    labels
-        Of latent Categoricals of the rows that are known in part, the labels, -1 where unknown: shape (plates...).
-    known
-        Of global variables that are known in part, the repetitions that are.
-    seen
-        Of latents that must count only where something below them was observed, where: shape (plates...). Of those of
-        the rows, and of global ones.
-    gaps
-        Of observed vectors that are missing in part, which entries were observed.
-    beliefs
-        Of global variables, factors of an earlier fit, used instead of their priors.
     joined
         Known labels that meet in a term -> which combination of them each row has.
     """
@@ -53,20 +42,57 @@ class BoundModel:
     nodes: tuple[Node, ...]
     sizes: Mapping[Plate, int]
     data_plate: Plate | None
-    values: Mapping[Node, AnyArray]
+    evidence: Mapping[Node, Evidence]
     row_weights: Array | None = None
-    masks: Mapping[Node, AnyArray] = field(default_factory=dict)
-    labels: Mapping[Node, AnyArray] = field(default_factory=dict)
-    seen: Mapping[Variable, AnyArray] = field(default_factory=dict)
-    gaps: Mapping[Variable, Gaps] = field(default_factory=dict)
-    known: Mapping[Variable, Clamped] = field(default_factory=dict)
-    beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
     joined: Mapping[frozenset[Node], JoinedLabels] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        latent = tuple(n for n in self.nodes if isinstance(n, Variable) and n not in self.values)
+        latent = tuple(n for n in self.nodes if isinstance(n, Variable) and not self.is_known(n))
         object.__setattr__(self, "latent", latent)
+
+    def of(self, node: Any) -> Evidence:
+        """Return what is known of a node; nothing of one that belongs to another model."""
+        return self.evidence.get(node, _NOTHING)
+
+    def is_known(self, node: Any) -> bool:
+        """Whether a node has values: an observed variable, a known array or a constant."""
+        return self.of(node).values is not None
+
+    def values_of(self, node: Any) -> AnyArray:
+        """Return the values of a known node."""
+        values = self.of(node).values
+        assert values is not None, node
+        return values
+
+    def gathered(self, of: Callable[[Evidence], T | None]) -> dict[Any, T]:
+        """Return one thing of the evidence, by node, for the nodes of which there is one."""
+        return {node: found for node, own in self.evidence.items() if (found := of(own)) is not None}
+
+    def columns(self) -> list[tuple[Node, str, Any]]:
+        """Return what there is for each row: node, kind of column, and the array over the plates of the node."""
+        own = [(node, *column) for node, own in self.evidence.items() for column in own.columns().items()]
+        own += [(node, "value", node.positions) for node in self.joined.values()]
+        return [(node, kind, column) for node, kind, column in own if self.data_plate in node.plates]
+
+    @property
+    def known_values(self) -> dict[Node, AnyArray]:
+        """Values of all known nodes."""
+        return self.gathered(lambda own: own.values)
+
+    def with_active(self, active: Mapping[Variable, AnyArray]) -> BoundModel:
+        """Return this model with these hidden repetitions that count, and all of every other variable."""
+        return self._with_latent(lambda variable, own: replace(own, active=active.get(variable)))
+
+    def with_priors(self, priors: Mapping[Variable, ExponentialFamily]) -> BoundModel:
+        """Return this model with factors of an earlier fit in the place of the priors of these variables only."""
+        return self._with_latent(lambda variable, own: replace(own, prior=priors.get(variable)))
+
+    def _with_latent(self, change: Callable[[Any, Latent], Latent]) -> BoundModel:
+        evidence = {
+            node: change(node, own) if isinstance(own, Latent) else own for node, own in self.evidence.items()
+        }
+        return replace(self, evidence=evidence)
 
     def size(self, axis: Axis) -> int:
         """Return the size of an axis."""
@@ -78,11 +104,19 @@ class BoundModel:
 
     def is_flat(self, variable: Variable) -> bool:
         """Whether a variable has a flat prior: stated so, and nothing known from an earlier fit."""
-        return variable.is_flat and variable not in self.beliefs
+        return variable.is_flat and self.of(variable).prior is None
 
     def is_local(self, node: Node) -> bool:
         """Whether the node is repeated over the data plate."""
         return self.data_plate in node.plates
+
+    def latent_locals(self) -> tuple[Variable, ...]:
+        """Return the hidden variables of the rows."""
+        return tuple(variable for variable in self.latent if self.is_local(variable))
+
+    def latent_globals(self) -> tuple[Variable, ...]:
+        """Return the hidden variables that all rows share."""
+        return tuple(variable for variable in self.latent if not self.is_local(variable))
 
     @property
     def n_rows(self) -> int:
@@ -92,10 +126,12 @@ class BoundModel:
     @property
     def bytes_a_row(self) -> float:
         """Bytes that a row of the data takes on average, in double precision; of sparse rows, what is not zero."""
-        numbers = sum(value.size for node, value in self.values.items() if self.data_plate in node.plates)
+        numbers = sum(
+            value.size for node, value in self.known_values.items() if self.data_plate in node.plates
+        )
         return 8.0 * numbers / max(self.n_rows, 1)
 
     @property
     def observed(self) -> list[Variable]:
         """The variables with data."""
-        return [node for node in self.nodes if isinstance(node, Variable) and node in self.values]
+        return [node for node in self.nodes if isinstance(node, Variable) and self.is_known(node)]

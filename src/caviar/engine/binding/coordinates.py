@@ -125,7 +125,7 @@ class Coordinates:
                 continue
             if node is group.location.node and group.by_label is None:
                 return OwnMean(node, (slice(None),) * len(node.plates))
-            if isinstance(node, Variable) and node in group.variables and node in self.bound.values:
+            if isinstance(node, Variable) and node in group.variables and self.bound.is_known(node):
                 return self._origin(group, node, group.location)
         return None
 
@@ -291,11 +291,11 @@ def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
 
 
 def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | None:
-    observed = next((member for member in members if member in bound.values), None)
+    observed = next((member for member in members if bound.is_known(member)), None)
     if observed is None:
         return None
     along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
-    known = [node for node in along_rows if node in bound.values and bound.data_plate in node.plates]
+    known = [node for node in along_rows if bound.is_known(node) and bound.data_plate in node.plates]
     common = [
         p
         for p in observed.plates
@@ -313,7 +313,7 @@ def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | 
 
 def _by_row(bound: BoundModel, group: Group, observed: Variable, common: list[Plate]) -> Group:
     """Return a group with a point for each row, where what is known of the rows tells one."""
-    location = known_location_of(bound, group.variables, [v for v in group.variables if v in bound.values])
+    location = known_location_of(bound, group.variables, [v for v in group.variables if bound.is_known(v)])
     if location is None:
         return group
     if not isinstance(location.node, Variable):
@@ -331,12 +331,12 @@ def _points_of_groups(
     assert plate is not None
     assert isinstance(node, Variable)
     assert label is not None
-    rows, weights = _rows_of(bound, observed, bound.values[observed])
+    rows, weights = _rows_of(bound, observed, bound.values_of(observed))
     points, number = medians_by_label(
         np.broadcast_to(group.point, (bound.sizes[plate], *group.point.shape)),
         _not_kept(bound, observed, common),
         rows,
-        bound.values[label],
+        bound.values_of(label),
         weights,
         _seen(bound, observed),
         known_precisions(bound, observed),
@@ -360,7 +360,7 @@ def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: li
         slot, worth = variable.slots.get("mean"), variable.slots.get("mean_precision")
         if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
             continue
-        if variable in bound.values:
+        if bound.is_known(variable):
             is_better = len(members) == 1 and has_precisions_of_rows(bound, members)
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
@@ -384,7 +384,7 @@ def _averaged(node: Constant, common: list[Plate]) -> Array:
 
 def _moments(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
     """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
-    rows, weights = _rows_of(bound, observed, bound.values[observed])
+    rows, weights = _rows_of(bound, observed, bound.values_of(observed))
     found = moments(rows, weights)
     if found.largest.max(initial=0.0) > _LARGEST:
         raise DataError(
@@ -403,14 +403,15 @@ def _moments(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[
 
 def _medians(bound: BoundModel, observed: Variable, kept: list[Plate]) -> Array:
     """Return the medians of what was observed, over the data plate and the plates that are not kept."""
-    rows, weights = _rows_of(bound, observed, bound.values[observed])
+    rows, weights = _rows_of(bound, observed, bound.values_of(observed))
     found = medians(rows, weights, _seen(bound, observed), known_precisions(bound, observed))
     return np.median(found, axis=_not_kept(bound, observed, kept))
 
 
 def _seen(bound: BoundModel, observed: Variable) -> Any:
     """Return which entries of a variable were observed, the rows first, or None if all were."""
-    seen = bound.gaps[observed].seen if observed in bound.gaps else bound.masks.get(observed)
+    own = bound.of(observed)
+    seen = own.observed if own.entries is None else own.entries.seen
     return None if seen is None else _rows_of(bound, observed, seen)[0]
 
 
@@ -496,7 +497,7 @@ def refuse_far_priors(bound: BoundModel, coordinates: Coordinates) -> None:
         if slot is None or not known or moved is None or spread is None:
             continue
         widest = float(np.max(spread))
-        distance = float(np.max(np.abs(bound.values[slot.node] - moved[0])))
+        distance = float(np.max(np.abs(bound.values_of(slot.node) - moved[0])))
         if widest > 0 and distance > _FARTHEST * widest:
             raise DataError(
                 f"the prior mean of '{variable.name}' is {distance / widest:.1g} standard deviations of the data away "

@@ -34,7 +34,7 @@ def known_statistic(
     if isinstance(node, Variable):
         return _of_observed(bound, coordinates, node, operand.statistic), operand.axes
     assert isinstance(node, (Constant, Data))
-    value = np.asarray(bound.values[node], dtype=np.float64)
+    value = np.asarray(bound.values_of(node), dtype=np.float64)
     role, name = role_of(bound, operand), operand.statistic
     if slot is None:
         return role.of_known(name, value), operand.axes
@@ -65,14 +65,14 @@ def role_of(bound: BoundModel, operand: Operand) -> Role:
 
 
 def _of_observed(bound: BoundModel, coordinates: Coordinates, node: Variable, name: str) -> Array:
-    mask = bound.masks.get(node)
+    mask = bound.of(node).observed
     if name == OBSERVED:
         assert mask is not None
         return mask.astype(np.float64)
-    value, reference, origin = bound.values[node], coordinates.of(node), coordinates.origin_of(node)
+    value, reference, origin = bound.values_of(node), coordinates.of(node), coordinates.origin_of(node)
     if origin is not None:
         assert bound.data_plate is not None
-        reference = np.moveaxis(origin.of(bound.values.__getitem__), 0, node.plates.index(bound.data_plate))
+        reference = np.moveaxis(origin.of(bound.values_of), 0, node.plates.index(bound.data_plate))
     elif reference is not None and bound.data_plate in node.plates:
         reference = np.expand_dims(reference, node.plates.index(bound.data_plate))
     if reference is not None:

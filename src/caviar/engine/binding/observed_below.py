@@ -37,7 +37,7 @@ def seen_globals(bound: BoundModel, points: Set[Variable] = frozenset()) -> dict
     for variable in bound.latent:
         if bound.is_local(variable) or not variable.plates or variable.tied is not None:
             continue
-        if variable in points or variable in bound.beliefs:
+        if variable in points or bound.of(variable).prior is not None:
             continue
         if not any(parent in bound.latent for parent in variable.parents):
             continue
@@ -72,9 +72,10 @@ class _Search:
         shape = tuple(bound.sizes[plate] for plate in variable.plates)
         if variable in self._points:
             return np.ones(shape, dtype=bool)
-        if variable in bound.values:
-            return np.asarray(bound.masks.get(variable, np.ones(shape, dtype=bool)))
-        known = bound.known.get(variable)
+        if bound.is_known(variable):
+            observed = bound.of(variable).observed
+            return np.ones(shape, dtype=bool) if observed is None else np.asarray(observed)
+        known = bound.of(variable).clamped
         seen = np.zeros(shape, dtype=bool) if known is None else known.is_known.copy()
         for use in self._uses.get(variable, ()):
             if not seen.all():
@@ -87,7 +88,7 @@ class _Search:
         by, index = None, None
         if isinstance(use.expression, Indexed):
             by, index = use.expression.plate, use.expression.by
-        labels: Any = None if index is None else bound.values.get(index)
+        labels: Any = None if index is None else bound.of(index).values
         plates = _with_first(rows, child.plates)
         label_plates = () if index is None or labels is None else _with_first(rows, index.plates)
         mark = _Mark(
@@ -99,7 +100,8 @@ class _Search:
         )
         if rows is None or rows not in plates:
             return mark(labels, self.reached(child), None)
-        seen = bound.masks.get(child, bound.seen.get(child))
+        own = bound.of(child)
+        seen = own.active if own.observed is None else own.observed
         if seen is not None:
             seen = rows_first(seen, child, rows)
         if index is None or rows not in label_plates:

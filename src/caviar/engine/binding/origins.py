@@ -119,23 +119,23 @@ def _can_move(bound: BoundModel, location: Variable, latent: Sequence[Variable])
     """
     slot = location.slots.get("mean")
     below = [v for v in latent if "mean" in v.slots and v.slots["mean"].node is location]
-    if slot is None or below or location in bound.known or any(map(bound.is_local, latent)):
+    if slot is None or below or bound.of(location).clamped is not None or any(map(bound.is_local, latent)):
         return False
     if isinstance(slot.node, Variable):
         is_plain = set(slot.role.statistics) == {"x", "xx"} and slot.node in latent
-        return is_plain and (slot.index is None or slot.index in bound.values)
+        return is_plain and (slot.index is None or bound.is_known(slot.index))
     return isinstance(slot.node, Constant) and latent == [location]
 
 
 def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
     """Return the location of a leaf, if it differs from row to row in a way that is known."""
     slot, rows = leaf.slots.get("mean"), bound.data_plate
-    if slot is None or not slot.role.moves or leaf in bound.gaps or rows not in leaf.plates:
+    if slot is None or not slot.role.moves or bound.of(leaf).entries is not None or rows not in leaf.plates:
         return None
     node, others = slot.node, [plate for plate in leaf.plates if plate is not rows]
     if isinstance(slot.expression, Indexed):
         label, plate = slot.expression.by, slot.expression.plate
-        if label not in bound.values or label.plates != (rows,):
+        if not bound.is_known(label) or label.plates != (rows,):
             return None
         kept = [own for own in node.plates if own is not plate]
         is_known = isinstance(node, Constant) and kept == [own for own in others if own in kept]
@@ -181,5 +181,5 @@ def known_precisions(bound: BoundModel, observed: Variable) -> Any:
             node.plates[:1] == (bound.data_plate,) and node.plates == observed.plates[: len(node.plates)]
         )
         if slot.role in (PRECISION, PRECISION_MATRIX) and isinstance(node, Data) and is_along:
-            return bound.values[node]
+            return bound.values_of(node)
     return None

@@ -12,8 +12,9 @@ from ..._typing import AnyArray
 from ...language import Node, Plate, Variable
 from ...lazy.rows import LazyRows, in_memory
 from .clamped.repetitions import as_pair, is_joint
-from .lazy_values import LazyValues, lazy_values, rows_first
-from .missing.entries import Gaps, gaps_of, observed_entries, with_column_means
+from .evidence import Observed
+from .missing.entries import gaps_of, observed_entries, with_column_means
+from .missing.lazy_values import LazyValues, lazy_values, rows_first
 from .missing.values import at_column_means, filled
 from .sparse_counts import sparse_counts, takes_sparse
 from .values import as_values, check_axes, value_ranks
@@ -115,23 +116,19 @@ def settled(given: Mapping[Node, Given], nodes: Sequence[Node], plate: Plate | N
     return found
 
 
-def completed(
-    given: Mapping[Node, Given], plate: Plate | None, weights: Any
-) -> tuple[dict[Node, Any], dict[Variable, Gaps]]:
-    """Return the values of each node, missing ones at the mean of their column, and the gaps of vectors."""
-    values: dict[Node, Any] = {}
-    gaps: dict[Variable, Gaps] = {}
-    for node, own in given.items():
-        values[node] = own.values
-        if own.entries is not None and isinstance(node, Variable):
-            array = in_memory(own.values)
-            gaps[node] = gaps_of(array, own.entries, weights)
-            values[node] = with_column_means(array, gaps[node])
-        elif own.mask is None or plate is None or plate not in node.plates:
-            continue
-        elif own.lazy is not None:
-            values[node] = own.lazy.at_column_means(node, weights)
-        else:
-            axis = node.plates.index(plate)
-            values[node] = at_column_means(node, own.values, own.mask, axis, weights)
-    return values, gaps
+def completed(given: Mapping[Node, Given], plate: Plate | None, weights: Any) -> dict[Node, Observed]:
+    """Return what was observed of each node, with missing values at the mean of their column."""
+    return {node: _completed(node, own, plate, weights) for node, own in given.items()}
+
+
+def _completed(node: Node, own: Given, plate: Plate | None, weights: Any) -> Observed:
+    if own.entries is not None and isinstance(node, Variable):
+        array = in_memory(own.values)
+        gaps = gaps_of(array, own.entries, weights)
+        return Observed(with_column_means(array, gaps), own.mask, gaps)
+    if own.mask is None or plate is None or plate not in node.plates:
+        return Observed(own.values, own.mask)
+    if own.lazy is not None:
+        return Observed(own.lazy.at_column_means(node, weights), own.mask)
+    axis = node.plates.index(plate)
+    return Observed(at_column_means(node, own.values, own.mask, axis, weights), own.mask)

@@ -14,7 +14,7 @@ from ...language import Data, Indexed, Node, Plate, Variable
 from ...language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from ...lazy.block_map import any_of, map_blocks
 from ...lazy.rows import Computed, LazyRows
-from .lazy_values import lazy_weights
+from .missing.lazy_values import lazy_weights
 from .missing.values import as_unmasked
 
 __all__ = [

@@ -135,10 +135,10 @@ def fingerprint_of_data(problem: Problem, source: RowSource) -> str:
     sizes = {plate.name: size for plate, size in bound.sizes.items() if plate.size is None}
     beside = {
         node.name: value
-        for node, value in bound.values.items()
+        for node, value in bound.known_values.items()
         if not bound.is_local(node) and not isinstance(node, Constant)
     }
-    known = {variable.name: own for variable, own in bound.known.items()}
+    known = {variable.name: own for variable, own in bound.gathered(lambda own: own.clamped).items()}
     moments = [[group.point, group.spread, group.by_label] for group in problem.coordinates.groups]
     blocks = [[_columns(source.read(*bounds)), source.weights(*bounds)] for bounds in _spread(source.n_rows)]
     return fingerprint([sizes, beside, known, moments, source.total_weight, blocks])

@@ -59,23 +59,25 @@ class _Compiler:
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
         """Compile the terms of a variable's density; an operand of several terms is looked at once."""
-        if owner in self.bound.beliefs:
-            return self._believed(owner, self.bound.beliefs[owner])
+        prior = self.bound.of(owner).prior
+        if prior is not None:
+            return self._believed(owner, prior)
         return self._compiled(owner, (*terms_in(self.coordinates, owner), *_base_terms(owner, self.bound)))
 
     def zeros(self, owner: Variable) -> list[GlobalTerm]:
         """Compile what counts the known probabilities of zero in a variable's density."""
-        if owner in self.bound.beliefs:
+        if self.bound.of(owner).prior is not None:
             return []
         terms = zero_terms_of(owner, lambda node: node.is_known)
         return self._compiled(owner, [term for term in terms if _has_zeros(term, self.bound)])
 
     def _compiled(self, owner: Variable, terms: Sequence[Term]) -> list[GlobalTerm]:
-        if owner not in self.bound.gaps and any(slot.index is not None for slot in owner.slots.values()):
+        evidence = self.bound.of(owner)
+        if evidence.entries is None and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
         # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
         observed = None
-        if owner in self.bound.masks or (owner in self.bound.seen and self.bound.is_local(owner)):
+        if evidence.observed is not None or (evidence.active is not None and self.bound.is_local(owner)):
             observed = Operand(owner, OBSERVED, plate_axes(owner))
         sides: dict[int, _Side] = {}
         return [self._term(term, observed, sides) for term in terms]
@@ -150,9 +152,10 @@ class _Compiler:
 
     def _seen_global(self, owner: Variable) -> tuple[Array, tuple[Axis, ...]] | None:
         """Return 1 for each repetition of a global variable that counts and 0 for the others; None if all do."""
-        if owner not in self.bound.seen or self.bound.is_local(owner):
+        active = self.bound.of(owner).active
+        if active is None or self.bound.is_local(owner):
             return None
-        return self.bound.seen[owner].astype(np.float64), plate_axes(owner)
+        return active.astype(np.float64), plate_axes(owner)
 
     def _without_idle_choices(self, term: Term) -> Term:
         """Return a term without the labels that choose nothing in it, for their one-hot sums to one.
@@ -172,7 +175,7 @@ class _Compiler:
 
     def _side(self, owner: Variable, operand: Operand, sides: dict[int, _Side]) -> _Side:
         """Return where an operand of the owner's terms stands, and keep it."""
-        is_known = operand.node in self.bound.values or operand.statistic in BESIDE_VALUES
+        is_known = self.bound.is_known(operand.node) or operand.statistic in BESIDE_VALUES
         factor = known = None
         if self.data_axis not in operand.axes:
             if is_known:
@@ -205,7 +208,7 @@ def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence
         sums.parts,
         tuple(sums.local_terms),
         sums.tables,
-        {node: source for node, source in sums.sources.items() if node in bound.values},
+        {node: source for node, source in sums.sources.items() if bound.is_known(node)},
         sums.users,
         zero_terms,
     )
@@ -213,7 +216,7 @@ def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence
 
 def _base_terms(node: Variable, bound: BoundModel) -> Sequence[Term]:
     """An observed variable's density counts with its base measure; a latent one's cancels against its factor's."""
-    return base_terms_of(node) if node in bound.values else ()
+    return base_terms_of(node) if bound.is_known(node) else ()
 
 
 def _has_zeros(term: Term, bound: BoundModel) -> bool:
@@ -223,7 +226,7 @@ def _has_zeros(term: Term, bound: BoundModel) -> bool:
     node, any_zero = operand.node, _AnyOf(operand.slot.role.zeros[operand.statistic])
     if isinstance(node, Constant):
         return any_zero(node.value)
-    return any(found for _, found in map_blocks(any_zero, bound.values[node]))
+    return any(found for _, found in map_blocks(any_zero, bound.values_of(node)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Var
 from ..binding.bound_model import BoundModel
 from ..binding.missing.values import refuse_unseen
 from ..local.categorical import CategoricalFactor
-from ..local.chain import check_chains
+from ..local.chain import check_chains, starts_of
 from ..local.family import FamilyFactor
 from ..local.gated import SwitchedFactor
 from ..local.linear_gaussian_chain import LinearGaussianChainFactor
@@ -36,8 +36,8 @@ def local_factors(
     """
     check_chains(bound)
     data_axis = Axis(bound.data_plate) if bound.data_plate is not None else None
-    latent = [v for v in bound.latent if bound.is_local(v)]
-    alone = [leaf for leaf in bound.gaps if not _has_local(leaf, terms, latent)]
+    latent = list(bound.latent_locals())
+    alone = [leaf for leaf in bound.gathered(lambda own: own.entries) if not _has_local(leaf, terms, latent)]
     if joint is not None:
         _check_groups(joint, latent, bound)
     if data_axis is None or not (latent or alone):
@@ -50,7 +50,8 @@ def local_factors(
     for gate, others in gated.items():
         if others:
             certain = {v: prior[None] for v, prior in certain_priors(others, data_axis).items()}
-            factors.append(SwitchedFactor(bound, gate, others, data_axis, certain))
+            evidence = [bound.of(variable) for variable in (gate, *others)]
+            factors.append(SwitchedFactor(gate, others, evidence, data_axis, bound.size, certain))
             taken |= {gate, *others}
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
@@ -58,7 +59,7 @@ def local_factors(
     order = {variable: i for i, variable in enumerate(latent)}
     # parents before children: a local variable meets its message from above first
     ordered = sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
-    return [*ordered, *(VectorFactor(bound, leaf) for leaf in alone)]
+    return [*ordered, *(VectorFactor(leaf, bound.of(leaf), bound.size) for leaf in alone)]
 
 
 def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
@@ -82,7 +83,7 @@ def _check_groups(joint: Any, latent: Sequence[Variable], bound: BoundModel) -> 
     local = latent or [variable for variable in bound.observed if bound.is_local(variable)]
     names = {variable.name for variable in local}
     for name in (name for group in joint for name in group if name not in names):
-        if any(variable.name == name and not bound.is_local(variable) for variable in bound.latent):
+        if any(variable.name == name for variable in bound.latent_globals()):
             raise ModelError(
                 f"factors= names '{name}', which is not repeated over the rows of the data; only local variables are "
                 f"joined. What is to share a factor among globals is one variable with several parts, as a "
@@ -105,13 +106,14 @@ def _is_list(value: Any) -> bool:
 
 
 def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFactor:
+    evidence, size = bound.of(variable), bound.size
     if isinstance(variable, MarkovChain):
-        return MarkovChainFactor(bound, variable, data_axis)
+        return MarkovChainFactor(variable, evidence, data_axis, size, starts_of(bound, variable))
     if isinstance(variable, LinearGaussianChain):
-        return LinearGaussianChainFactor(bound, variable, data_axis)
+        return LinearGaussianChainFactor(variable, evidence, data_axis, size, starts_of(bound, variable))
     if isinstance(variable, Label):
-        return CategoricalFactor(bound, variable, data_axis)
-    return FamilyFactor(bound, variable, data_axis, certain_priors([variable], data_axis))
+        return CategoricalFactor(variable, evidence, data_axis, size)
+    return FamilyFactor(variable, evidence, data_axis, size, certain_priors([variable], data_axis))
 
 
 def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -> None:
@@ -122,12 +124,13 @@ def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -
     DataError
         If only some variables of the factor are without one, or their density has another local variable in it.
     """
-    unseen = [variable for variable in factor.variables if variable in bound.seen]
-    if not unseen:
+    own = {variable: bound.of(variable).active for variable in factor.variables}
+    active = {variable: counted for variable, counted in own.items() if counted is not None}
+    if not active:
         return
-    first = bound.seen[unseen[0]]
-    alike = unseen == list(factor.variables) and all(
-        np.array_equal(bound.seen[variable], first) and first.ndim == 1 for variable in unseen[1:]
+    unseen, first = next(iter(active.items()))
+    alike = active.keys() == own.keys() and all(
+        np.array_equal(counted, first) and first.ndim == 1 for counted in list(active.values())[1:]
     )
     coupled = any(
         term.owner in factor.variables
@@ -139,7 +142,7 @@ def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -
     )
     if coupled or not alike:
         assert bound.data_plate is not None
-        refuse_unseen(unseen[0], bound.seen[unseen[0]], bound.observed, bound.data_plate)
+        refuse_unseen(unseen, first, bound.observed, bound.data_plate)
 
 
 def _gated_by(

@@ -21,7 +21,10 @@ def is_label_of_rows(operand: Operand, bound: BoundModel) -> bool:
     node = operand.node
     is_label = operand.statistic == "one_hot" or (isinstance(node, Categorical) and operand.statistic == "x")
     return (
-        is_label and node in bound.values and node not in bound.masks and node.plates == (bound.data_plate,)
+        is_label
+        and bound.is_known(node)
+        and bound.of(node).observed is None
+        and node.plates == (bound.data_plate,)
     )
 
 
@@ -35,6 +38,6 @@ def with_joined_labels(bound: BoundModel, terms: Iterable[Term]) -> BoundModel:
         labels = [operand for operand in term.operands if is_label_of_rows(operand, bound)]
         sizes = {operand.node: bound.size(operand.axes[-1]) for operand in labels}
         if len(sizes) > 1 and frozenset(sizes) not in found and math.prod(sizes.values()) <= _MOST_CODES:
-            found[frozenset(sizes)] = joined_labels(sizes, bound.values, plate)
+            found[frozenset(sizes)] = joined_labels(sizes, bound.known_values, plate)
     sizes = {own.combinations: own.combinations.size or 0 for own in found.values()}
     return replace(bound, joined=found, sizes={**bound.sizes, **sizes}) if found else bound

@@ -57,7 +57,7 @@ class OwnTerms:
         """The prior as a member of its family, measured from the frame; None if double precision has none."""
         reference = self.coordinates.of(self.variable)
         try:
-            member: Any = self.bound.beliefs.get(self.variable) or stated_prior(self.variable)
+            member: Any = self.bound.of(self.variable).prior or stated_prior(self.variable)
             if member is not None:
                 return member if reference is None else member.translate(-reference)
             natural = updates_of([self.variable], self.terms, self.bound)[self.variable].natural({})
@@ -84,7 +84,7 @@ class OwnTerms:
             return None
         with np.errstate(all="ignore"):
             divergence = factor.kl(self.prior)
-        seen = self.bound.seen.get(self.variable)
+        seen = self.bound.of(self.variable).active
         # repetitions with nothing observed below them count nothing
         return float(np.sum(divergence if seen is None else np.where(seen, divergence, 0.0)))
 

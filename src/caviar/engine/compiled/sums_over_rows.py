@@ -89,13 +89,14 @@ class SumsOverRows:
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
         if node not in self.sources:
-            if operand.statistic == OBSERVED and isinstance(node, Variable) and node in self.bound.seen:
-                row_axis, seen = self._row_axis(node), self.bound.seen[node].shape
+            active = self.bound.of(node).active
+            if operand.statistic == OBSERVED and isinstance(node, Variable) and active is not None:
+                row_axis, seen = self._row_axis(node), active.shape
                 shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
                 return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
             if isinstance(node, JoinedLabels):
                 return self.sources.setdefault(node, Source(node, (), None))
-            values, row_axis = self.bound.values[node], self._row_axis(node)
+            values, row_axis = self.bound.values_of(node), self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
             reference = None
             if isinstance(node, Variable):
@@ -104,8 +105,8 @@ class SumsOverRows:
                 moved = self.coordinates.of_known(owner, operand.slot)
                 own = self.off_rows(operand.axes[: len(node.plates)])
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            has_gaps, origin = node in self.bound.gaps, self.coordinates.origin_of(node)
-            has_missing, is_sparse = has_gaps or node in self.bound.masks, issparse(values)
+            has_gaps, origin = self.bound.of(node).entries is not None, self.coordinates.origin_of(node)
+            has_missing, is_sparse = has_gaps or self.bound.of(node).observed is not None, issparse(values)
             self.sources[node] = Source(node, shape, reference, has_missing, is_sparse, has_gaps, origin)
         return self.sources[node]
 
@@ -142,7 +143,7 @@ class SumsOverRows:
         self, owner: Variable, locals_: list[Operand]
     ) -> list[tuple[LocalFactor, StatisticKey, tuple[Axis, ...]]]:
         """Return the local statistics of a term: (factor, key, axes without the data plate), one for each factor."""
-        if owner in self._factor_of and owner in self.bound.values:
+        if owner in self._factor_of and self.bound.is_known(owner):
             # a vector missing in part that nothing of its row gates
             return [(self._factor_of[owner], StatisticKey(owner.name, WHOLE), ())]
         if not locals_:
@@ -168,7 +169,7 @@ class SumsOverRows:
         self, row: Operand, axes: tuple[Axis, ...], others: list[tuple[Axis, ...]]
     ) -> tuple[int, ...]:
         """Return the axes of a row's statistic that nothing else of the term has: by place."""
-        if self._n_labels(row) is not None or issparse(self.bound.values.get(row.node)):
+        if self._n_labels(row) is not None or issparse(self.bound.of(row.node).values):
             return ()
         return tuple(
             place

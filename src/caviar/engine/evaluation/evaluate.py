@@ -57,7 +57,7 @@ def factors_at(problem: Problem, q: Mapping[Variable, Any]) -> dict[str, Any]:
     for variable, factor in q.items():
         reference = problem.coordinates.of(variable)
         moved = factor if reference is None else factor.translate(reference)
-        known = problem.bound.known.get(variable)
+        known = problem.bound.of(variable).clamped
         # to the last bit as they were given, which no translation there and back would be
         factors[variable.name] = moved if known is None else known.over(variable, moved, None)
     return factors
@@ -158,15 +158,13 @@ class GivenGlobals:
 
 def _means_of_slots(problem: Problem, variable: Variable, q: Mapping[Variable, Any]) -> dict[str, Array]:
     """Return the expectation of each slot of a variable that global factors or known values tell."""
-    values, found = problem.bound.values, {}
+    bound, found = problem.bound, {}
     for name, slot in variable.slots.items():
         if problem.bound.is_local(slot.node):
             continue
-        mean = (
-            values[slot.node]
-            if not isinstance(slot.node, Variable) or slot.node in values
-            else q[slot.node].mean
-        )
+        mean: Any = bound.of(slot.node).values
+        if isinstance(slot.node, Variable) and mean is None:
+            mean = q[slot.node].mean
         found[name] = np.asarray(mean, dtype=np.float64)
     return found
 
@@ -272,7 +270,7 @@ def objective_at(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -
         If a factor is not one of its variable: of another family, or of another shape.
     """
     problem = thorough(problem)
-    local = {v.name: f for f in problem.factors for v in f.variables if v not in problem.bound.values}
+    local = {v.name: f for f in problem.factors for v in f.variables if not problem.bound.is_known(v)}
     known = {variable.name for variable in problem.order} | local.keys()
     unknown = [name for name in factors if name not in known]
     if unknown:
@@ -320,8 +318,9 @@ def _with_given_locals(
         )
         entropy = distribution.entropy()
         (variable,) = factor.variables
-        if variable in problem.bound.seen:
-            seen, plate = in_memory(problem.bound.seen[variable]), problem.bound.data_plate
+        active = problem.bound.of(variable).active
+        if active is not None:
+            seen, plate = in_memory(active), problem.bound.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor.key] = float(by_row.sum() if weights is None else weights @ by_row)

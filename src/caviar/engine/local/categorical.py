@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ... import families
 from ..._typing import Array
 from ...language import Axis, Variable
-from ..binding.bound_model import BoundModel
+from ..binding.evidence import Evidence
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes
@@ -53,10 +54,11 @@ def softmax_inplace(logits: Array) -> Array:
 class CategoricalFactor(LocalFactor):
     """The factor of one local Categorical."""
 
-    def __init__(self, bound: BoundModel, variable: Variable, data_axis: Axis) -> None:
-        super().__init__(
-            bound, [variable], {StatisticKey(variable.name, "x"): own_axes(variable, "x", data_axis)}
-        )
+    def __init__(
+        self, variable: Variable, evidence: Evidence, data_axis: Axis, size: Callable[[Axis], int]
+    ) -> None:
+        axes = {StatisticKey(variable.name, "x"): own_axes(variable, "x", data_axis)}
+        super().__init__([variable], [evidence], axes, size)
         self.label = variable
 
     def infer(self, natural: Array) -> Inferred:

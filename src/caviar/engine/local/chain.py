@@ -125,7 +125,7 @@ def starts_of(bound: BoundModel, variable: Variable) -> Starts:
     return (
         Starts(ColumnKey(node.name))
         if bound.is_local(node)
-        else Starts(None, bool(np.any(bound.values[node])))
+        else Starts(None, bool(np.any(bound.values_of(node))))
     )
 
 
@@ -160,7 +160,7 @@ def check_chains(bound: BoundModel) -> None:
         if not isinstance(node, Variable) or not node.summed:
             continue
         kind = type(node).__name__
-        if node in bound.values:
+        if bound.is_known(node):
             raise DataError(f"{kind} '{node.name}' is hidden and cannot be given as data; leave it out")
         if not bound.is_local(node):
             plate = "none" if bound.data_plate is None else f"'{bound.data_plate.name}'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
-from ..binding.bound_model import BoundModel
+from ..binding.evidence import Evidence
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes, symmetric
@@ -23,16 +23,17 @@ class FamilyFactor(LocalFactor):
 
     def __init__(
         self,
-        bound: BoundModel,
         variable: Variable,
+        evidence: Evidence,
         data_axis: Axis,
+        size: Callable[[Axis], int],
         certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
         axes = {
             StatisticKey(variable.name, s): own_axes(variable, s, data_axis)
             for s in variable.family.statistics
         }
-        super().__init__(bound, [variable], axes, certain)
+        super().__init__([variable], [evidence], axes, size, certain)
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ... import families
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
-from ..binding.bound_model import BoundModel
+from ..binding.evidence import Evidence
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .categorical import softmax_inplace
@@ -58,10 +58,11 @@ class SwitchedFactor(LocalFactor):
 
     def __init__(
         self,
-        bound: BoundModel,
         gate: Variable,
         others: Sequence[Variable],
+        evidence: Sequence[Evidence],
         data_axis: Axis,
+        size: Callable[[Axis], int],
         certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
         category = Axis(gate, "k")
@@ -72,7 +73,7 @@ class SwitchedFactor(LocalFactor):
                     category,
                     *own_axes(variable, statistic, data_axis),
                 )
-        super().__init__(bound, [gate, *others], axes, certain)
+        super().__init__([gate, *others], evidence, axes, size, certain)
         self.gate = self.label = gate
         self.category = category
 

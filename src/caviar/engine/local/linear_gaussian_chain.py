@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +12,10 @@ from ..._typing import AnyArray, Array
 from ...families.linear_gaussian_chain import StateMoments
 from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
-from ..binding.bound_model import BoundModel
+from ..binding.evidence import Evidence
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
-from .chain import ChainFactor, starts_of
+from .chain import ChainFactor, Starts
 from .family import FamilyFactor
 from .statistics import Arrays
 
@@ -25,11 +25,18 @@ __all__ = ["LinearGaussianChainFactor"]
 class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     """The factor of a linear Gaussian chain; what rows say of their states is a MultivariateNormal a row."""
 
-    def __init__(self, bound: BoundModel, variable: LinearGaussianChain, data_axis: Axis) -> None:
-        super().__init__(bound, variable, data_axis)
+    def __init__(
+        self,
+        variable: LinearGaussianChain,
+        evidence: Evidence,
+        data_axis: Axis,
+        size: Callable[[Axis], int],
+        starts: Starts,
+    ) -> None:
+        super().__init__(variable, evidence, data_axis, size)
         self._variable = variable
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
-        self.starts = starts_of(bound, variable)
+        self.starts = starts
         self._size = variable.dimension or 1
         known = variable.known("transition")
         self._transition = None if "residual_xx" not in variable.summed else known

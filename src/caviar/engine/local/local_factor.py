@@ -8,7 +8,7 @@ statistics, B rows of data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
-from ..binding.bound_model import BoundModel
+from ..binding.evidence import Evidence
 from ..design.backend import Inferred
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 
@@ -25,6 +25,19 @@ __all__ = ["LocalFactor", "excluded_labels", "own_axes", "symmetric"]
 
 class LocalFactor(ABC):
     """The factor of one or several local variables of a row.
+
+    Parameters
+    ----------
+    variables
+        Whose factor it is.
+    evidence
+        What is known of each of them.
+    axes
+        Key of a statistic -> axes of that statistic, the data plate left out.
+    size
+        Returns the size of an axis.
+    certain
+        See below.
 
     Attributes
     ----------
@@ -54,19 +67,20 @@ class LocalFactor(ABC):
 
     def __init__(
         self,
-        bound: BoundModel,
         variables: Sequence[Variable],
+        evidence: Sequence[Evidence],
         axes: dict[StatisticKey, tuple[Axis, ...]],
+        size: Callable[[Axis], int],
         certain: Mapping[Variable, ExponentialFamily] | None = None,
     ) -> None:
         self.certain = certain or {}
         self.variables = tuple(variables)
         self.key: FactorKey = variables[0].name
-        self.labelled = next((v for v in variables if v in bound.labels), None)
-        self.has_unseen = variables[0] in bound.seen
-        self._data_plate = bound.data_plate
+        known = zip(variables, evidence, strict=True)
+        self.labelled = next((variable for variable, own in known if own.labels is not None), None)
+        self.has_unseen = evidence[0].active is not None
         self.axes = axes
-        self.shapes = {key: tuple(bound.size(axis) for axis in own) for key, own in axes.items()}
+        self.shapes = {key: tuple(map(size, own)) for key, own in axes.items()}
         self.rows: dict[StatisticKey, slice] = {}
         stop = 0
         for key, shape in self.shapes.items():

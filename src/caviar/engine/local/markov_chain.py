@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from ... import families
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import Smoothing, smooth
 from ...language import Axis, MarkovChain
-from ..binding.bound_model import BoundModel
+from ..binding.evidence import Evidence
 from ..design.keys import StatisticKey
 from ..design.scratch import Scratch
 from .categorical import CategoricalFactor
-from .chain import ChainFactor, starts_of
+from .chain import ChainFactor, Starts
 from .statistics import Arrays
 
 __all__ = ["MarkovChainFactor"]
@@ -23,11 +23,18 @@ __all__ = ["MarkovChainFactor"]
 class MarkovChainFactor(ChainFactor, CategoricalFactor):
     """The factor of a Markov chain; what rows say of their states is a Categorical a row."""
 
-    def __init__(self, bound: BoundModel, variable: MarkovChain, data_axis: Axis) -> None:
-        super().__init__(bound, variable, data_axis)
+    def __init__(
+        self,
+        variable: MarkovChain,
+        evidence: Evidence,
+        data_axis: Axis,
+        size: Callable[[Axis], int],
+        starts: Starts,
+    ) -> None:
+        super().__init__(variable, evidence, data_axis, size)
         self._variable = variable
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
-        self.starts = starts_of(bound, variable)
+        self.starts = starts
 
     def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""

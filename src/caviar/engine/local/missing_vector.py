@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..._typing import Array
 from ...language import Axis, Variable
-from ..binding.bound_model import BoundModel
+from ..binding.evidence import Evidence
 from ..design.backend import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor
@@ -24,9 +25,9 @@ class VectorFactor(LocalFactor):
     Its statistic is the number 1; the moments of the entries follow by pattern, see :class:`MissingPatterns`.
     """
 
-    def __init__(self, bound: BoundModel, variable: Variable) -> None:
+    def __init__(self, variable: Variable, evidence: Evidence, size: Callable[[Axis], int]) -> None:
         axes: dict[StatisticKey, tuple[Axis, ...]] = {StatisticKey(variable.name, WHOLE): ()}
-        super().__init__(bound, [variable], axes)
+        super().__init__([variable], [evidence], axes, size)
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite the log density of what was observed, (1, B), by 1."""

@@ -69,7 +69,7 @@ class Recentring:
         self._leaves = tuple(leaves)
         self._parts = compiled.parts
         self._axes = coordinates.groups[number].axes
-        self._known = bound.values.get(leaves[0].slots["mean"].node)
+        self._known = bound.of(leaves[0].slots["mean"].node).values
         displaced = coordinates.centres.get(number)
         offsets = None if displaced is None else displaced[1]
         self.centres = Centres(factor.key, leaves, compiled.tables[factor], offsets)
@@ -226,7 +226,7 @@ def recentrings_of(
         if gate.plates != (bound.data_plate,):
             continue
         for number, group in enumerate(coordinates.groups):
-            leaves = [v for v in group.variables if v in bound.values]
+            leaves = [v for v in group.variables if bound.is_known(v)]
             if _can_move(bound, compiled, factor, gate, group, leaves):
                 recentring = Recentring(factor, number, leaves, bound, coordinates, compiled)
                 found.setdefault(factor, []).append(recentring)
@@ -245,7 +245,7 @@ def _can_move(
     chosen = {slot.node for slot in slots if isinstance(slot.node, (Variable, Constant))}
     if any(slot.index is not gate for slot in slots) or len(chosen) != 1:
         return False
-    locations = [v for v in group.variables if v not in bound.values]
+    locations = [v for v in group.variables if not bound.is_known(v)]
     if any(v not in chosen or v.known("mean") is None for v in locations):
         return False
     for leaf, slot in zip(leaves, slots, strict=True):

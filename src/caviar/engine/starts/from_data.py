@@ -63,7 +63,7 @@ def data_start(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.
         nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
         return Begun(max(nested, key=lambda start: begin(*start, passes).elbo))
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
-    behind = _BEHIND if basis.is_plain and not problem.bound.gaps else np.inf
+    behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
     best = best_of(list(starts), basis.sample, basis.passes, behind)
     return regroup(basis, exchanged(basis, best))
 

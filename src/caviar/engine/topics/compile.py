@@ -22,8 +22,8 @@ def document_factors(bound: BoundDocuments) -> list[LocalFactor]:
     """Return the local factors: the proportions of a document, and the topics of its tokens."""
     pattern = bound.pattern
     return [
-        FamilyFactor(bound, pattern.proportions, Axis(pattern.document)),
-        CategoricalFactor(bound, pattern.assignment, Axis(pattern.token)),
+        FamilyFactor(pattern.proportions, bound.of(pattern.proportions), Axis(pattern.document), bound.size),
+        CategoricalFactor(pattern.assignment, bound.of(pattern.assignment), Axis(pattern.token), bound.size),
     ]
 
 
@@ -31,8 +31,7 @@ def compile_documents(bound: BoundDocuments, coordinates: Coordinates) -> tuple[
     r"""Return the compiled model, and the part :math:`\sum_d n_{dv} r_{dvk}`, topics x words, that it needs."""
     pattern = bound.pattern
     above = tuple(nodes_above([pattern.topics]))
-    values = {node: value for node, value in bound.values.items() if node in above}
-    stated = BoundModel(above, bound.sizes, None, values, known=bound.known, beliefs=bound.beliefs)
+    stated = BoundModel(above, bound.sizes, None, {node: bound.of(node) for node in above})
     own = compile_terms(stated, coordinates, ())
     (term,) = terms_of(pattern.word)
     (chosen,) = (operand for operand in term.operands if operand.node is pattern.topics)

@@ -15,6 +15,7 @@ from ...language import Node, Plate, Variable
 from ...language.nodes import membership
 from ..binding.bind import bind
 from ..binding.bound_model import BoundModel
+from ..binding.evidence import Observed
 from ..binding.values import as_weights
 from .pattern import Pattern, pattern_of
 
@@ -43,13 +44,13 @@ class BoundDocuments(BoundModel):
     @property
     def counts(self) -> Any:
         """Counts of words, a sparse array by rows, documents x words, without zeros and duplicates."""
-        return self.values[self.pattern.word]
+        return self.values_of(self.pattern.word)
 
     @property
     def prior(self) -> Array:
         """Concentration of the proportions' prior, shape (K,)."""
         pattern = self.pattern
-        value = np.asarray(self.values[pattern.proportions.slots["concentration"].node], dtype=np.float64)
+        value = np.asarray(self.values_of(pattern.proportions.slots["concentration"].node), dtype=np.float64)
         return np.ascontiguousarray(np.broadcast_to(value, (pattern.proportions.dimension or 1,)))
 
     def entries(self) -> AnyArray:
@@ -112,15 +113,18 @@ def _with_rows(bound: BoundModel) -> BoundModel:
 def _fits(tokens: BoundModel, pattern: Pattern) -> bool:
     """Whether all words are known, and nothing else of documents is."""
     hidden = {pattern.proportions, pattern.assignment, pattern.topics}
-    partial = (tokens.masks, tokens.labels, tokens.seen, tokens.gaps)
-    return set(tokens.latent) == hidden and not any(partial) and set(tokens.known) <= {pattern.topics}
+    if set(tokens.latent) != hidden or tokens.gathered(lambda own: own.clamped).keys() - {pattern.topics}:
+        return False
+    return all(
+        own.observed is own.entries is own.labels is own.active is None for own in tokens.evidence.values()
+    )
 
 
 def _places(tokens: BoundModel, pattern: Pattern) -> tuple[AnyArray, AnyArray]:
     """Return the document and the word of each token."""
     return (
-        np.asarray(tokens.values[membership(pattern.token)], dtype=np.int64),
-        np.asarray(tokens.values[pattern.word], dtype=np.int64),
+        np.asarray(tokens.values_of(membership(pattern.token)), dtype=np.int64),
+        np.asarray(tokens.values_of(pattern.word), dtype=np.int64),
     )
 
 
@@ -129,14 +133,13 @@ def _documents(tokens: BoundModel, pattern: Pattern, sample_weight: Any) -> Boun
     weights = np.ones(tokens.n_rows) if tokens.row_weights is None else tokens.row_weights
     counts = csr_array((weights, _places(tokens, pattern)), shape=(n_docs, n_words))
     counts.sum_duplicates()
-    values = {node: value for node, value in tokens.values.items() if node is not membership(pattern.token)}
+    evidence = {node: own for node, own in tokens.evidence.items() if node is not membership(pattern.token)}
     return BoundDocuments(
         tokens.nodes,
         tokens.sizes,
         pattern.document,
-        {**values, pattern.word: counts},
+        {**evidence, pattern.word: Observed(counts)},
         as_weights(sample_weight, n_docs),
-        known=tokens.known,
         pattern=pattern,
         tokens=tokens,
     )

@@ -140,7 +140,7 @@ def _replicated(
     sizes = {plate.name: size for plate, size in problem.bound.sizes.items()}
     fixed = {
         node.name: in_memory(value)
-        for node, value in problem.bound.values.items()
+        for node, value in problem.bound.known_values.items()
         if isinstance(node, Variable) and node.name not in leaves and not problem.bound.is_local(node)
     }
     each = [model.simulate(rng, sizes=sizes, data=known, given={**fixed, **values}) for values in draws]

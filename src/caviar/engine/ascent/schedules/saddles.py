@@ -200,7 +200,7 @@ class _Response:
         """Return a change of the expected statistics by about a standard deviation: to those of a draw, (P,)."""
         moved = []
         for variable in self._problem.order:
-            own, known = self._natural[variable], self._problem.bound.known.get(variable)
+            own, known = self._natural[variable], self._problem.bound.of(variable).clamped
             if known is not None and known.are_all:
                 moved += [np.zeros(eta.size) for eta in own]
                 continue

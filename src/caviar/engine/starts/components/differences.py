@@ -56,20 +56,20 @@ def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple
     found = []
     for name, shape in (("initial", (gate.size,)), ("transition", (gate.size, gate.size))):
         node: Any = gate.variable.slots[name].node
-        if node in problem.order and node not in problem.bound.known:
+        if node in problem.order and problem.bound.of(node).clamped is None:
             values = np.broadcast_to(own_natural(problem, node, arrays)[0], shape)
             found.append((values, False) if node not in problem.point else (np.ones(shape), False))
         elif node in problem.order:
             found.append((np.exp(q[node].expected_statistics[0]), True))
         else:
-            found.append((np.broadcast_to(problem.bound.values[node], shape), True))
+            found.append((np.broadcast_to(problem.bound.values_of(node), shape), True))
     return found[0], found[1]
 
 
 def differs_in_components(problem: Problem, gate: Gate) -> bool:
     """Whether what the categories of a gate choose differs in anything that is known, besides the steps of a chain."""
     chosen, others = set(gate.chosen), {gate.variable, *gate.steps}
-    known = problem.bound.known
+    known = problem.bound.gathered(lambda own: own.clamped)
     if any(chosen & set(variable.plates) for variable in known if variable not in others):
         return True
     return _varies(problem, set(gate.axes), lambda term: term.owner not in others)

@@ -57,7 +57,7 @@ class Gate:
 
     def known(self, problem: Problem, labels: AnyArray) -> AnyArray:
         """Return labels of a global variable with those that came with the data in their places."""
-        own = problem.bound.known.get(self.variable)
+        own = problem.bound.of(self.variable).clamped
         if own is None:
             return labels
         labels = labels.copy()

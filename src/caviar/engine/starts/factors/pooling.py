@@ -31,8 +31,8 @@ def is_pooled(problem: Problem, variable: Variable) -> bool:
         isinstance(variable, Normal | MultivariateNormal)
         and bool(variable.plates)
         and variable not in problem.point
-        and variable not in problem.bound.known
-        and variable not in problem.bound.beliefs
+        and problem.bound.of(variable).clamped is None
+        and problem.bound.of(variable).prior is None
         and any(slot.node in problem.order for slot in slots)
     )
 

@@ -257,8 +257,8 @@ def _expected_log_weights(basis: Basis, gate: Gate, node: Any) -> Array:
     """Return the expected log probability of each category under the prior, averaged over plates."""
     if node in basis.q:
         logs = basis.q[node].expected_statistics[0]
-    elif node in basis.problem.bound.values and isinstance(basis.problem.bound.values[node], np.ndarray):
-        logs = safe_log(basis.problem.bound.values[node])
+    elif isinstance(known := basis.problem.bound.of(node).values, np.ndarray):
+        logs = safe_log(known)
     else:
         return np.zeros(gate.size)
     return np.broadcast_to(logs, (*np.shape(logs)[:-1], gate.size)).reshape(-1, gate.size).mean(axis=0)

@@ -118,7 +118,7 @@ def sampled_values(
     bound = problem.bound
     source = problem.compiled.sources.get(leaf)
     if source is None:
-        values = bound.values[leaf]
+        values = bound.values_of(leaf)
         if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
             return None
         return np.array(values, dtype=np.float64), leaf.plates
@@ -139,7 +139,7 @@ def leaves_below(bound: BoundModel, gate: Variable) -> Iterator[Variable]:
     depends: set[Node] = {gate}
     for node in reversed(bound.nodes):
         if isinstance(node, Variable) and node is not gate and any(p in depends for p in node.parents):
-            if node not in bound.values:
+            if not bound.is_known(node):
                 if bound.is_local(node):
                     depends.add(node)
             elif set(gate.plates) <= set(node.plates):

@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..._errors import DataError, PlateError
-from ..._typing import AnyArray, Array
-from ...language import MultivariateNormal, Node, Plate, Variable
-from ...lazy.block_map import map_blocks
-from ...lazy.rows import Computed, LazyRows
-from .missing.values import (
+from ...._errors import DataError, PlateError
+from ...._typing import AnyArray, Array
+from ....language import MultivariateNormal, Node, Plate, Variable
+from ....lazy.block_map import map_blocks
+from ....lazy.rows import Computed, LazyRows
+from .values import (
     is_location,
     mean_of_observed,
     refuse_known_missing,
