@@ -141,11 +141,11 @@ def test_nothing_of_columns_by_columns_where_these_are_uncorrelated(kind, covari
 
 @pytest.mark.parametrize("n_numbers", [2, 24, 600])
 def test_a_block_of_rows_with_very_many_labels(n_numbers):
-    """It is as long as there are labels, up to 16 MB, whatever number of labels there is."""
+    """It has half as many rows as there are labels, up to 16 MB, whatever number of labels there is."""
     few, many = (block_rows(n_numbers // 2, n_numbers // 2, labels) for labels in (20_000, 10**8))
     assert 8 * n_numbers * many <= 16 << 20
     assert 8 * n_numbers * many >= 15 << 20
-    assert few == pytest.approx(min(20_000, many), rel=0.01)
+    assert few == pytest.approx(min(10_000, many), rel=0.02)
 
 
 def test_second_moments_of_rows_that_share_a_precision_are_summed_without_being_made():

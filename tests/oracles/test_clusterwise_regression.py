@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from caviar.engine.starts.guesses.clusterwise import _Addend, _from_stars, _Squares
+from caviar.engine.starts.guesses.clusterwise import _Addend, _from_stars, _Rows, _Squares
 
 
 def _two_lines(rng, n_rows=40):
@@ -28,7 +28,8 @@ def test_coefficients_are_those_of_weighted_least_squares(size):
     )
     root = np.sqrt(weights[rows, None])
     expected = np.linalg.lstsq(root * design, root * values[rows], rcond=None)[0]
-    found = least.solve(rows, values, weights, labels[rows])
+    some = _Rows(least.columns(rows), values[rows], weights[rows])
+    (found,) = least.solved(some, own[None], weights[None, rows])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * size)
 
 
@@ -36,9 +37,10 @@ def test_rows_without_noise_get_the_labels_that_they_are_made_with():
     least, x, w, labels, coefficients = _two_lines(np.random.default_rng(1))
     own = labels[:, 0]
     values = coefficients[own] + coefficients[2 + own] * x + coefficients[4] * w
-    cost, found = least.labels(np.arange(40), values, coefficients, np.ones(40))
-    np.testing.assert_array_equal(found, labels)
-    assert cost == pytest.approx(0.0, abs=1e-20)
+    rows = _Rows(least.columns(np.arange(40)), values, np.ones(40))
+    (residuals,), (found,) = least.nearest(rows, coefficients[None])
+    np.testing.assert_array_equal(found, own)
+    assert residuals.sum() == pytest.approx(0.0, abs=1e-20)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -51,8 +53,7 @@ def test_sums_of_one_mean_for_each_label_are_found_from_means_of_clusters(seed):
     values = means[labels[:, 0], labels[:, 1]] + 1e-3 * rng.normal(size=(300, 2))
     ones = np.ones((300, 1))
     least = _Squares([_Addend(ones, 0), _Addend(ones, 1)], [2, 3], combinations)
-    basis = SimpleNamespace(rng=rng, sample=SimpleNamespace(row_weights=np.ones(300)))
-    rows = np.arange(300)
-    first = next(iter(_from_stars(basis, least, rows, values)))
-    cost, _ = least.labels(rows, values, first, np.ones(300))
-    assert cost / 300 < 1e-5
+    rows = _Rows(least.columns(np.arange(300)), values, np.ones(300))
+    first = _from_stars(SimpleNamespace(rng=rng), least, rows, 4)[:1]
+    (residuals,), _ = least.nearest(rows, first)
+    assert residuals.mean() < 1e-5

@@ -150,8 +150,8 @@ class PolyaGamma(ExponentialFamily):
         return entropy.reshape(np.shape(self.tilt))
 
     def entropy_about_base(self) -> Array:
-        """Return the entropy, which is about the base measure."""
-        return self.entropy()
+        """Return the entropy, which is about the base measure, with the digits of the terms that it is added to."""
+        return self.log_partition - self.natural[0] * self.mean
 
     def _divergence(self, other: Self) -> Array:
         mine, theirs = self._half, other._half

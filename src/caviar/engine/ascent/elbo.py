@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -85,9 +85,26 @@ class Objective:
         self._own |= summary.entropies
         return self._summed(arrays)
 
-    def set_factor(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> float:
-        """Return the objective after the update of a global factor."""
-        for i in self.problem.updates[variable].terms:
+    def set_factor(
+        self,
+        variable: Variable,
+        factor: Any,
+        arrays: Mapping[Hashable, Array],
+        messages: Sequence[Array],
+    ) -> float:
+        """Return the objective after the update of a global factor.
+
+        Parameters
+        ----------
+        messages
+            What the terms said to it: a term is its message times the factor's statistic.
+        """
+        update = self.problem.updates[variable]
+        # what is infinite is an improper factor or objective: the loop's to judge
+        with np.errstate(all="ignore"):
+            for i, value in update.values(messages, arrays):
+                self._values[i] = value
+        for i in update.others:
             self._values[i] = self._terms[i].contraction.value(arrays)
         self._own[variable.name] = self.problem.own_entropy(variable, factor)
         self._without_cancellation(variable, factor, arrays)

@@ -192,12 +192,19 @@ class Problem:
         return self.update_with_natural(variable, arrays)[1]
 
     def update_with_natural(
-        self, variable: Variable, arrays: Mapping[Hashable, Array]
+        self, variable: Variable, arrays: Mapping[Hashable, Array], messages: Sequence[Array] | None = None
     ) -> tuple[tuple[Array, ...], Any]:
-        """Return the natural parameters of the optimal factor of a global variable, and that factor."""
+        """Return the natural parameters of the optimal factor of a global variable, and that factor.
+
+        Parameters
+        ----------
+        messages
+            What the terms say to it, where that is known.
+        """
         # what leaves the range of double precision is an improper factor or objective: the loop's to judge
         with np.errstate(all="ignore"):
-            natural = possible(self._zeros[variable], self.updates[variable].natural(arrays), arrays)
+            natural = self.updates[variable].natural(arrays, messages)
+            natural = possible(self._zeros[variable], natural, arrays)
             return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:

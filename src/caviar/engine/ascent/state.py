@@ -382,9 +382,11 @@ def _update_globals(state: A, slack: float) -> A:
     natural: dict[Variable, Statistics] = {}
     value, fell_at = objective.value, ""
     for variable in problem.order:
-        natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
+        with np.errstate(all="ignore"):
+            messages = problem.updates[variable].messages(arrays)
+        natural[variable], q[variable] = problem.update_with_natural(variable, arrays, messages)
         arrays.update(problem.statistics(variable, q[variable]))
-        before, value = value, objective.set_factor(variable, q[variable], arrays)
+        before, value = value, objective.set_factor(variable, q[variable], arrays, messages)
         if value < before and value < before - ROUNDING * objective.scale - slack:
             fell_at = fell_at or _fall(variable.name, before - value)
     return replace(state, q=q, arrays=arrays, objective=objective, fell_at=fell_at, natural=natural)

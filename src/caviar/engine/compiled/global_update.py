@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class GlobalUpdate:
         self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
         self.changing: list[tuple[int, Derivative]] = []
         self.terms: list[int] = []
+        self._told: list[tuple[int, StatisticKey, int]] = []
+        """Number of a term, statistic and message whose product is its value."""
         self._square = [i for i, s in enumerate(statistics) if len(variable.letters[s]) == 2]
         for number, term, position in uses:
             self.terms.append(number)
@@ -67,12 +69,45 @@ class GlobalUpdate:
                 self.fixed[statistic] = self.fixed[statistic] + derivative({})
             else:
                 self.changing.append((statistic, derivative))
+                if term.whole is None:
+                    self._told.append((number, StatisticKey(variable.name, name), len(self.changing) - 1))
+        numbers = [number for number, *_ in self._told]
+        # of a term with two statistics of the factor, a message depends on the factor itself
+        self._told = [own for own in self._told if numbers.count(own[0]) == 1]
+        self.others = sorted(set(self.terms) - {number for number, *_ in self._told})
+        """Terms whose values do not follow from the messages."""
 
-    def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
-        """Return the natural parameters of the optimal factor."""
+    def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
+        """Return what each term that changes says to the factor."""
+        return [derivative(arrays) for _, derivative in self.changing]
+
+    def values(
+        self, messages: Sequence[Array], arrays: Mapping[Hashable, Array]
+    ) -> Iterator[tuple[int, float]]:
+        """Yield the number and the value of terms, which are linear in the factor's statistics.
+
+        Parameters
+        ----------
+        messages
+            Those to this factor, found with the other factors and the sums of ``arrays``.
+        """
+        for number, key, place in self._told:
+            message, own, shape = messages[place], arrays[key], self.fixed[self.changing[place][0]].shape
+            if own.shape != shape:
+                own = np.broadcast_to(own, shape)
+            if np.shape(message) == shape:
+                yield number, float(np.vdot(message, own))
+            else:
+                yield number, float(np.add.reduce(message * own, axis=None))
+
+    def natural(
+        self, arrays: Mapping[Hashable, Array], messages: Sequence[Array] | None = None
+    ) -> tuple[Array, ...]:
+        """Return the natural parameters of the optimal factor, from the messages if they are there."""
         changing: list[Array | float] = [0.0] * len(self.fixed)
-        for statistic, derivative in self.changing:
-            changing[statistic] = changing[statistic] + derivative(arrays)
+        found = self.messages(arrays) if messages is None else messages
+        for (statistic, _), message in zip(self.changing, found, strict=True):
+            changing[statistic] = changing[statistic] + message
         # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
         total = [own + fixed for own, fixed in zip(changing, self.fixed, strict=True)]
         for statistic in self._square:
