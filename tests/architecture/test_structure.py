@@ -86,18 +86,8 @@ HOOKS = {
     "posterior/diagnostics/arviz.py": (2, _OTHERS),
 }
 
-_DOCUMENTS = "rows of documents have a path of their own, until they are a row model like others"
 KINDS_ASKED_FOR = {
-    "engine/ascent/impossible.py": (2, "documents have no impossible rows"),
-    "engine/evaluation/at_points.py": (2, _DOCUMENTS),
-    "engine/evaluation/evaluate.py": (3, _DOCUMENTS),
-    "engine/rows/device/device_pass.py": (1, "only what the compiler derives runs on a device"),
-    "engine/starts/by_restart.py": (1, _DOCUMENTS),
-    "engine/starts/from_data.py": (1, _DOCUMENTS),
-    "engine/starts/from_user.py": (2, _DOCUMENTS),
-    "engine/topics/evaluate.py": (2, "only rows of documents are brought near their optimum in two ways"),
-    "execution/device.py": (4, "only what the compiler derives runs on a device"),
-    "fitting/model.py": (1, _DOCUMENTS),
+    "fitting/model.py": (1, "rows of documents are columns of their own"),
 }
 
 

@@ -31,7 +31,9 @@ from .rows.missing_patterns_of import missing_patterns_of
 from .rows.recentring import recentrings_of
 from .rows.row_map import RowMap
 from .topics.compile import compile_documents, document_factors
+from .topics.documents import Documents
 from .topics.e_step import TopicRows
+from .topics.kind_of_rows import KindOfRows
 from .topics.lowering import BoundDocuments
 
 __all__ = ["as_schedule", "assemble", "schedule_for"]
@@ -117,11 +119,12 @@ def _derived(bound: BoundModel, coordinates: Coordinates, factors: Sequence[Loca
     recentrings = recentrings_of(factors, bound, coordinates, compiled)
     centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
     rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound, centres))
-    return CompiledRows(compiled, rows, recentrings)
+    return CompiledRows(compiled, rows, recentrings, KindOfRows())
 
 
 def _documents(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> CompiledRows:
     assert isinstance(bound, BoundDocuments)
     compiled: Compiled
     compiled, part = compile_documents(bound, coordinates)
-    return CompiledRows(compiled, TopicRows(bound, factors, part), {})
+    rows = TopicRows(bound, factors, part)
+    return CompiledRows(compiled, rows, {}, Documents(bound, rows))

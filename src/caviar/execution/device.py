@@ -15,7 +15,6 @@ from .._errors import ParameterError, PrecisionWarning
 from ..engine.local.statistics import Rows, Sums
 from ..engine.rows.device.device_pass import DevicePass, refuse_what_no_device_takes
 from ..engine.rows.device.layout import layout_of
-from ..engine.rows.e_step import IndependentRows
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_model import RowModel
 from ..engine.rows.tasks import Chunk, InferBlocks, RowSource, Work, rows_at
@@ -156,7 +155,6 @@ class Device(Executor):
         """Return the rows of a block of a plan: as many as an accelerator wants, where there is memory for them."""
         if self._own_rows is not None:
             return self._own_rows
-        assert isinstance(model, IndependentRows)
         width = model.buffer_rows
         if width not in self._rows:
             free = self._arrays.free_memory
@@ -186,7 +184,6 @@ class Device(Executor):
     ) -> Sums | None:
         """Return the sum in float32 blocks; None where that is too coarse."""
         rows = work.rows
-        assert isinstance(rows, IndependentRows)
         if rows.has_centres:
             self._refuse_single("components so narrow that they are measured from their own means")
             return None
@@ -221,7 +218,6 @@ class Device(Executor):
     ) -> tuple[Sums, float]:
         """Return the sum over blocks, and the largest error of a responsibility, zero where that is not ``checked``."""
         held = self._blocks(work, source, single=single)
-        assert isinstance(work.rows, IndependentRows)
         there = DevicePass(work.rows, work.coefficients, held.layout, self._arrays, held.scratch)
         held.scratch = there.scratch
         errors = []
@@ -247,7 +243,6 @@ class Device(Executor):
             return known[1]
         # there is room for one kind of blocks only
         self._held.clear()
-        assert isinstance(work.rows, IndependentRows)
         layout = layout_of(work.rows, _spread_out(source, _SAMPLE) if single else None)
         free = self._arrays.free_memory
         limit = None if free is None else int(self._keep * free)

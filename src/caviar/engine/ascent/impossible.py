@@ -23,7 +23,7 @@ from ..design.backend import Workspace
 from ..design.keys import ColumnKey, StatisticKey, SumKey
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, Rows
-from ..rows.e_step import IndependentRows
+from ..rows.row_model import RowModel
 from ..rows.tasks import RowSource, rows_at
 from .elbo import ZEROS_BY_ROUNDING
 from .problem import Problem
@@ -59,24 +59,23 @@ def refuse_impossible(problem: Problem, source: RowSource) -> None:
     zeros = known_zeros(problem)
     if zeros is None:
         return
-    assert isinstance(problem.rows, IndependentRows)
     look = _Look(problem.rows, *zeros)
     for first, found in map_runs(look, source, source.n_rows, look.block_rows):
         if found is not None:
             position, place = found
             at = first + position
             row = rows_at(source, (at, at + 1), every=True)
-            raise DataError(_why(problem.rows, [term for term in terms if term.contraction.keys], row, place))
+            raise DataError(_why(problem, [term for term in terms if term.contraction.keys], row, place))
 
 
 def known_zeros(problem: Problem) -> tuple[Coefficients, Coefficients] | None:
     """Return what :func:`zeros_by_row` needs to count zeros that depend on the rows alone; None without any."""
     terms = [term for term in problem.compiled.zero_terms if term.contraction.keys and _is_known(term)]
-    return _coefficients(problem.rows, terms) if terms and isinstance(problem.rows, IndependentRows) else None
+    return _coefficients(problem, terms) if terms else None
 
 
 def zeros_by_row(
-    row_pass: IndependentRows, zeros: Coefficients, static: Coefficients, rows: Rows, scratch: Workspace
+    row_pass: RowModel, zeros: Coefficients, static: Coefficients, rows: Rows, scratch: Workspace
 ) -> Array:
     """Return how many known probabilities of zero each row meets at the least, shape (B,).
 
@@ -108,7 +107,7 @@ def _fewest(factor: LocalFactor, zeros: Array, rows: Rows) -> Array:
 class _Look:
     """Finds the first impossible row of a run: its position there, and its place among the user's rows."""
 
-    rows: IndependentRows
+    rows: RowModel
     zeros: Coefficients
     static: Coefficients
     scratch: Workspace = field(default_factory=Workspace)
@@ -143,23 +142,21 @@ def _is_known(term: GlobalTerm) -> bool:
     return all(isinstance(key, SumKey) and len(key.local) <= 1 for key in term.contraction.keys)
 
 
-def _coefficients(
-    row_pass: IndependentRows, terms: Iterable[GlobalTerm]
-) -> tuple[Coefficients, Coefficients]:
+def _coefficients(problem: Problem, terms: Iterable[GlobalTerm]) -> tuple[Coefficients, Coefficients]:
     """Return the coefficients of terms of known values, for local variables and for the sums without any."""
     parts: Arrays = {}
     for term in terms:
         (key,) = term.contraction.keys
-        part = row_pass.compiled.parts[key]
+        part = problem.compiled.parts[key]
         value = np.broadcast_to(term.contraction.derivative(0)({}), part.shape)
         parts[key] = parts[key] + value if key in parts else value
-    return Coefficients(row_pass.matrices(parts), parts), row_pass.static_coefficients(parts)
+    return Coefficients(problem.rows.matrices(parts), parts), problem.rows.static_coefficients(parts)
 
 
-def _why(row_pass: IndependentRows, terms: Sequence[GlobalTerm], row: Rows, place: int) -> str:
+def _why(problem: Problem, terms: Sequence[GlobalTerm], row: Rows, place: int) -> str:
     """Say which values make a row impossible."""
-    scratch = Workspace()
-    every, _ = _coefficients(row_pass, terms)
+    row_pass, scratch = problem.rows, Workspace()
+    every, _ = _coefficients(problem, terms)
     ruled_out = [
         factor
         for factor in row_pass.factors
@@ -168,11 +165,11 @@ def _why(row_pass: IndependentRows, terms: Sequence[GlobalTerm], row: Rows, plac
     ]
     said = []
     for owner in dict.fromkeys(term.owner for term in terms):
-        zeros, static = _coefficients(row_pass, [term for term in terms if term.owner is owner])
+        zeros, static = _coefficients(problem, [term for term in terms if term.owner is owner])
         meets = row_pass.static_by_row(static, row, scratch)[0] > ZEROS_BY_ROUNDING or any(
             row_pass.zeros_of(factor, zeros, row, scratch).max() > ZEROS_BY_ROUNDING for factor in ruled_out
         )
-        if meets and owner in row_pass.compiled.sources:
+        if meets and owner in problem.compiled.sources:
             said.append(f"'{owner.name}' is {_written(row.columns[ColumnKey(owner.name)])}")
     latent = []
     for factor in ruled_out:

@@ -44,11 +44,16 @@ _FAR_FROM_ONE = 20
 
 @dataclass(frozen=True)
 class CompiledRows:
-    """Compiled terms, the model that summarises rows, and where categories are measured from."""
+    """Compiled terms, the model that summarises rows, where categories are measured from, and the kind of rows.
+
+    A kind of rows knows problems, so that it is typed where it is asked for:
+    :func:`~caviar.engine.topics.kind_of_rows.kind_of`.
+    """
 
     compiled: Compiled
     model: RowModel
     recentrings: Mapping[LocalFactor, Sequence[Recentring]]
+    kind: Any
 
 
 class Problem:
@@ -96,6 +101,7 @@ class Problem:
         }
         own_rows = compile_rows(bound, coordinates, self.factors)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
+        self.kind = own_rows.kind
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, bound)
         self.own_terms = own_terms_of(self.order, terms, bound, coordinates)

@@ -23,7 +23,6 @@ from ..ascent.state import begin, ready
 from ..binding.clamped.point_mass import PointMass
 from ..design.backend import Workspace
 from ..local.statistics import Arrays
-from ..rows.e_step import IndependentRows
 from ..rows.row_map import RowMap
 from ..rows.tasks import blocks_of, rows_at
 from .evaluate import in_frame
@@ -33,15 +32,7 @@ __all__ = ["log_joint_at", "row_log_likelihoods", "why_inexact", "why_no_rows"]
 
 def why_inexact(problem: Problem) -> str:
     """Return why the local variables cannot be integrated out exactly given the globals; nothing if they can."""
-    if not isinstance(problem.rows, IndependentRows):
-        return "the proportions of a document and the topics of its words, both hidden, have a factor each"
-    if not problem.rows.keeps_locals:
-        return ""
-    names = " and ".join(f"'{factor.name}'" for factor in problem.factors)
-    return (
-        f"the local variables {names} depend on each other given the globals and have a factor each, so they cannot "
-        f"be integrated out exactly"
-    )
+    return problem.rows.why_inexact()
 
 
 def why_no_rows(problem: Problem) -> str:
@@ -80,7 +71,6 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], passes: Row
         raise ModelError(f"the rows have no log-likelihoods of their own: {reason}")
     q = _points(problem, values)
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q))
-    assert isinstance(problem.rows, IndependentRows)
     static = problem.rows.static_coefficients(_static_coefficients(problem, arrays))
     scratch, source = Workspace(), passes.source
     zeros = known_zeros(problem)

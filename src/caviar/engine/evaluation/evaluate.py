@@ -32,8 +32,7 @@ from ..rows.row_map import RowMap
 from ..rows.tasks import RowSource
 from ..starts.factors.given_factors import refuse_other_factor, refuse_other_labels
 from ..starts.factors.prior import prior_start
-from ..topics.evaluate import by_token, densities_of_words, objective_of_documents, thorough
-from ..topics.lowering import BoundDocuments
+from ..topics.kind_of_rows import kind_of
 from .predictive import log_predictive
 
 __all__ = [
@@ -93,7 +92,7 @@ def local_distributions(
     Variables of an outer plate, as the proportions of documents, belong to the data: they are found ``anew``, unless
     the data are those that the factors were fitted to.
     """
-    problem = thorough(problem)
+    problem = _thorough(problem)
     outer = outer_variables(problem.bound.nodes, problem.order) if anew else []
     if not anew:
         _check_sizes(problem, factors)
@@ -106,9 +105,12 @@ def local_distributions(
         problem, q = result.problem, dict(result.q)
         found_anew = factors_at(problem, {variable: q[variable] for variable in outer})
     by_row = GivenGlobals(problem, q).local(passes.source, passes.executor)
-    if isinstance(problem.bound, BoundDocuments):
-        by_row = by_token(problem.bound, by_row)
-    return {**found_anew, **by_row}
+    return {**found_anew, **kind_of(problem).for_each_datum(by_row)}
+
+
+def _thorough(problem: Problem) -> Problem:
+    """Return a problem whose passes bring every row to its optimum."""
+    return problem.with_rows(problem.rows.thorough())
 
 
 class GivenGlobals:
@@ -128,7 +130,7 @@ class GivenGlobals:
     @classmethod
     def of(cls, problem: Problem, factors: Mapping[str, Any]) -> GivenGlobals:
         """Return the same for factors by name, measured from the user's origin."""
-        problem = thorough(problem)
+        problem = _thorough(problem)
         return cls(problem, in_frame(problem, factors))
 
     def local(self, source: RowSource, executor: Executor) -> dict[str, Any]:
@@ -189,9 +191,9 @@ def predictive_densities(problem: Problem, factors: Mapping[str, Any], passes: R
     ModelError
         If it has no closed form.
     """
-    if isinstance(problem.bound, BoundDocuments):
-        local = local_distributions(problem, factors, passes)
-        return densities_of_words(problem.bound, {**factors, **local})
+    own = kind_of(problem).densities(factors, lambda: local_distributions(problem, factors, passes))
+    if own is not None:
+        return own
     _check_sizes(problem, factors)
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Coordinates, dict[Variable, Any]]:
@@ -269,7 +271,7 @@ def objective_at(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -
     ParameterError
         If a factor is not one of its variable: of another family, or of another shape.
     """
-    problem = thorough(problem)
+    problem = _thorough(problem)
     local = {v.name: f for f in problem.factors for v in f.variables if not problem.bound.is_known(v)}
     known = {variable.name for variable in problem.order} | local.keys()
     unknown = [name for name in factors if name not in known]
@@ -285,9 +287,9 @@ def objective_at(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -
     with passes.executor.session():
         if not given:
             return begin(problem, q, passes).elbo
-        if isinstance(problem.bound, BoundDocuments):
-            own = {name: factors[name] for name in given}
-            return objective_of_documents(problem, problem.bound, q, own, passes)
+        own = kind_of(problem).objective(problem, q, {name: factors[name] for name in given}, passes)
+        if own is not None:
+            return own
         return _with_given_locals(problem, q, factors, given, passes)
 
 

@@ -26,6 +26,7 @@ from ...language import Label, Operand, Term, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import ClampedFactor
 from ..binding.clamped.point_mass import PointMass
+from ..binding.evidence import Evidence, Latent
 from ..compiled.labels_that_meet import is_label_of_rows
 from .row_messages import Choice, Measured, RowsInCategory
 
@@ -96,13 +97,14 @@ def _gate(bound: BoundModel) -> Variable | None:
                 f"the predictive density is summed over one local Categorical with a label for each row; the model has "
                 f"{names}. {_SAMPLES}"
             )
-    if bound.gaps:
-        names = ", ".join(f"'{leaf.name}'" for leaf in bound.gaps)
+    partial = bound.gathered(lambda own: own.entries)
+    if partial:
+        names = ", ".join(f"'{leaf.name}'" for leaf in partial)
         raise ModelError(
             f"the predictive density has no closed form here: vectors of {names} are missing in part. Leave such "
             f"rows out"
         )
-    if bound.labels:
+    if bound.gathered(lambda own: own.labels):
         raise ModelError(
             f"the predictive density takes labels of '{local[0].name}' for all rows or for none; leave them out"
         )
@@ -183,7 +185,7 @@ def _counted(row: RowsInCategory, choices: Mapping[Variable, Choice | None]) -> 
             columns = [axis for axis in operand.axes if axis is not gate]
             plain = len(known) == 1 and term.coefficient == 1 and list(known[0].axes[1:]) == columns
             sparse = plain and (
-                issparse(row.bound.values.get(known[0].node)) or is_label_of_rows(known[0], row.bound)
+                issparse(row.bound.of(known[0].node).values) or is_label_of_rows(known[0], row.bound)
             )
             found.setdefault(operand.node, []).append(known[0] if sparse else None)
     return {
@@ -195,7 +197,7 @@ def _counted(row: RowsInCategory, choices: Mapping[Variable, Choice | None]) -> 
 
 def _block_rows(row: RowsInCategory, told: _Told) -> int:
     """Return how many rows a block has, by the largest message of a row."""
-    values: list[Any] = [row.bound.values[operand.node] for operand in told.counted.values()]
+    values: list[Any] = [row.bound.values_of(operand.node) for operand in told.counted.values()]
     largest = max([1, *(counts.nnz // row.bound.n_rows for counts in values if issparse(counts))])
     for variable, choice in told.choices.items():
         if variable not in told.counted:
@@ -219,11 +221,16 @@ def _part(bound: BoundModel, rows: slice) -> BoundModel:
             return value
         return value[(slice(None),) * node.plates.index(plate) + (rows,)]
 
+    def evidence_of(node: Any, own: Evidence) -> Evidence:
+        if isinstance(own, Latent):
+            return own
+        observed = None if own.observed is None else of(node, own.observed)
+        return replace(own, values=of(node, own.values), observed=observed)
+
     n_rows = len(range(*rows.indices(bound.n_rows)))
     return replace(
         bound,
-        values={node: of(node, value) for node, value in bound.values.items()},
-        masks={node: of(node, value) for node, value in bound.masks.items()},
+        evidence={node: evidence_of(node, own) for node, own in bound.evidence.items()},
         sizes={**bound.sizes, plate: n_rows},
         joined={},
     )
@@ -258,7 +265,7 @@ def _block(row: RowsInCategory, told: _Told) -> Array:
 
 def _sparse_counts(row: RowsInCategory, operand: Operand) -> Any:
     """Return counts by rows; of labels, a one for each."""
-    counts = row.bound.values[operand.node]
+    counts = row.bound.values_of(operand.node)
     if issparse(counts):
         return counts
     n, levels = row.bound.n_rows, row.bound.size(operand.axes[-1])

@@ -99,7 +99,7 @@ class RowsInCategory:
         return [
             operand
             for operand in term.operands
-            if operand.node not in self.bound.values
+            if not self.bound.is_known(operand.node)
             and operand.node is not self.gate
             and not isinstance(self.q.get(operand.node), PointMass)  # type: ignore[arg-type]
         ]
@@ -153,7 +153,7 @@ class RowsInCategory:
         """Return the label of each row by which it chooses, (rows,); of the category one number, without axes."""
         if choice.by is self.gate:
             return np.asarray(self.category)
-        return self.bound.values[choice.by].astype(np.intp)
+        return self.bound.values_of(choice.by).astype(np.intp)
 
     def share(self, term: Term) -> Array:
         """Return a term in which all is known, (rows or 1,)."""
@@ -217,7 +217,7 @@ class RowsInCategory:
             node: Any = operand.node
             if operand in labels:
                 continue
-            if node in self.bound.values:
+            if self.bound.is_known(node):
                 array, axes = known_statistic(self.bound, self.measured[0], owner, operand)
             elif node is self.gate:
                 if owner is self.gate:
@@ -231,7 +231,7 @@ class RowsInCategory:
                 array = np.take(array, self.category or 0, axis=axes.index(gate))
                 axes = tuple(axis for axis in axes if axis is not gate)
             yield array, axes
-        if owner in self.bound.masks:
+        if self.bound.of(owner).observed is not None:
             observed = Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))
             yield known_statistic(self.bound, self.measured[0], owner, observed)
 

@@ -13,9 +13,10 @@ from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Derivative
 from ..design.dense import block_rows
-from ..design.features import Feature
+from ..design.features import Feature, FeatureTable
 from ..design.keys import FactorKey, StatisticKey
 from ..design.look_ups import look_up_of
+from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, chain_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
@@ -150,6 +151,62 @@ class IndependentRows:
         return fused + sum(
             math.prod(part.shape) for part in self.compiled.parts.values() if part.feature is None
         )
+
+    @property
+    def tables(self) -> dict[LocalFactor, FeatureTable]:
+        """Features of the matrix product of each local factor that has one."""
+        tables = self.compiled.tables
+        return {factor: tables[factor] for factor in self.factors if factor in tables}
+
+    def thorough(self) -> IndependentRows:
+        """Return the model as it is: each pass brings the local factors to their optimum as near as it gets."""
+        return self
+
+    def why_inexact(self) -> str:
+        """Return why local variables cannot be integrated out exactly given the globals; nothing if they can."""
+        if not self.keeps_locals:
+            return ""
+        names = " and ".join(f"'{factor.name}'" for factor in self.factors)
+        return (
+            f"the local variables {names} depend on each other given the globals and have a factor each, so they "
+            f"cannot be integrated out exactly"
+        )
+
+    def why_not_on_a_device(self) -> str:
+        """Return what stands against passes on a device, which are matrix products; nothing if they can be made."""
+        if not self.factors:
+            return "this model has no local variable, so that a fit passes over the rows once"
+        if self.keeps_locals:
+            return "some local variables of this model depend on each other"
+        if self.compiled.zero_terms:
+            owner = self.compiled.zero_terms[0].owner
+            return f"a known probability in the density of '{owner.name}' is zero"
+        reason = next(filter(None, map(self._why_no_product, self.factors)), "")
+        if not reason and not self.is_fused:
+            return "in some term a local variable meets the data otherwise than in a matrix product"
+        return reason
+
+    def _why_no_product(self, factor: LocalFactor) -> str:
+        """Return why a local factor is not inferred from a matrix product alone; nothing if it is."""
+        name = f"'{factor.name}'"
+        if self.partial.get(factor):
+            return f"vectors of the data are missing in part, and {name} has a factor together with them"
+        if type(factor) is not CategoricalFactor:
+            kinds = " and ".join(type(variable).__name__ for variable in factor.variables)
+            return f"{name} is no Categorical by itself, but a factor of {kinds}"
+        if factor.labelled is not None:
+            return f"labels of {name} are known in part"
+        if factor.has_unseen:
+            return f"{name} has repetitions with nothing observed below them"
+        table = self.tables.get(factor)
+        if table is None:
+            return f"nothing observed depends on {name} alone"
+        for feature, _ in table.tallied:
+            source = "" if feature.source is None else feature.source.node.name
+            if feature.is_sparse:
+                return f"the data of '{source}' are a sparse matrix"
+            return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"
+        return ""
 
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the rows need of the globals."""

@@ -7,9 +7,11 @@ from typing import Protocol
 
 from ..._typing import Array
 from ..design.backend import Workspace
+from ..design.features import FeatureTable
+from ..design.keys import FactorKey
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
-from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
+from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .terms.missing_patterns import MissingPatterns
 
 __all__ = ["RowModel"]
@@ -73,6 +75,28 @@ class RowModel(Protocol):
         """Whether there are sums that no factor enters."""
         ...
 
+    @property
+    def tables(self) -> Mapping[LocalFactor, FeatureTable]:
+        """Features of the matrix product of each local factor that has one."""
+        ...
+
+    @property
+    def buffer_rows(self) -> int:
+        """Numbers of each row of a block that a pass holds in its buffers, about."""
+        ...
+
+    def thorough(self) -> RowModel:
+        """Return the same model whose passes bring every row to its optimum, whatever that takes."""
+        ...
+
+    def why_inexact(self) -> str:
+        """Return why local variables cannot be integrated out exactly given the globals; nothing if they can."""
+        ...
+
+    def why_not_on_a_device(self) -> str:
+        """Return what stands against passes on a device; nothing if they can be made."""
+        ...
+
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the rows need of the globals."""
         ...
@@ -94,6 +118,22 @@ class RowModel(Protocol):
 
     def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return the sums over a block for given local statistics; their entropies count as zero."""
+        ...
+
+    def matrices(self, parts: Mapping[Hashable, Array]) -> dict[FactorKey, Array]:
+        """Return the matrix of each local factor that meets features of the data."""
+        ...
+
+    def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
+        """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""
+        ...
+
+    def static_coefficients(self, parts: Arrays) -> Coefficients:
+        """Return the coefficients of what no local variable enters, as :meth:`static_by_row` takes them."""
+        ...
+
+    def static_by_row(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> Array:
+        """Return the terms of each row that no local variable enters, shape (B,)."""
         ...
 
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:

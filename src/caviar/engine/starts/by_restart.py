@@ -23,8 +23,7 @@ from ..binding.nested import outer_variables
 from ..local.chain import ChainFactor
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
-from ..topics.lowering import BoundDocuments
-from ..topics.start import drawn_topics
+from ..topics.kind_of_rows import kind_of
 from .candidates import basis_of, start_from
 from .clustering.kmeans import kmeans
 from .clustering.partitions import in_original_units, may_merge, merged, partition
@@ -57,8 +56,9 @@ def chance_start(
     number
         Of the restart, from 1: ways to guess take turns.
     """
-    if isinstance(problem.bound, BoundDocuments):
-        return Begun(drawn_topics(problem, sample, passes, rng))
+    own = kind_of(problem).own_start(problem, sample, passes, rng)
+    if own is not None:
+        return Begun(own)
     basis = basis_of(problem, sample, passes, rng)
     if not (problem.factors or basis.gates):
         return Begun((problem, dict(basis.q)))

@@ -12,8 +12,7 @@ from ..ascent.state import begin
 from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
-from ..topics.lowering import BoundDocuments
-from ..topics.start import drawn_topics
+from ..topics.kind_of_rows import kind_of
 from .candidates import basis_of, start_from
 from .exchange import exchanged
 from .factors.pooling import is_pooled
@@ -51,8 +50,9 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 
 def data_start(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
-    if isinstance(problem.bound, BoundDocuments):
-        return Begun(drawn_topics(problem, sample, passes, rng))
+    own = kind_of(problem).own_start(problem, sample, passes, rng)
+    if own is not None:
+        return Begun(own)
     basis = basis_of(problem, sample, passes, rng)
     starts = _candidates(basis)
     if problem.chain is not None and not basis.has_states:

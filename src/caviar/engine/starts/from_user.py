@@ -26,8 +26,7 @@ from ..binding.clamped.factor import GlobalFactor
 from ..binding.clamped.point_mass import PointMass
 from ..compiled.products_of_unknowns import multiplied_together
 from ..rows.row_map import RowMap
-from ..topics.lowering import BoundDocuments
-from ..topics.start import given_tokens
+from ..topics.kind_of_rows import kind_of
 from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals
 from .factors.prior import Start, prior_start
@@ -49,9 +48,9 @@ def open_variables(problem: Problem, names: Collection[str]) -> frozenset[Variab
     They are what a hidden label chooses from, where neither the label nor any of them is given; and locations that
     are multiplied, where none of them is given.
     """
-    hidden = set(problem.bound.latent)
-    if isinstance(problem.bound, BoundDocuments):
+    if kind_of(problem).has_own_start:
         return frozenset()
+    hidden = set(problem.bound.latent)
     several = [*_chosen_together(problem, names), *multiplied_together(problem.bound.nodes, hidden)]
     left = (group for group in several if not any(variable.name in names for variable in group))
     return frozenset(variable for group in left for variable in group if variable in problem.order)
@@ -108,8 +107,8 @@ def given_start(
     labelled = {v: value for v, value in given.items() if v not in problem.order}
     if not labelled:
         return brought_near(problem, q, fixed, passes)
-    if isinstance(problem.bound, BoundDocuments):
-        give = given_tokens(problem, problem.bound, labelled, fixed)
+    give = kind_of(problem).given_locals(problem, labelled, fixed)
+    if give is not None:
         return globals_from(problem, q, give, passes.source, passes, frozenset(fixed))
     for _ in range(_ROUNDS):
         locals_ = GivenLocals(problem, q, labelled, passes)

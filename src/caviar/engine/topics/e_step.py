@@ -12,10 +12,11 @@ from scipy.sparse import csr_array
 
 from ..._typing import Array
 from ..design.backend import Workspace
-from ..design.keys import ColumnKey, StatisticKey
+from ..design.features import FeatureTable
+from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.local_factor import LocalFactor
 from ..local.parts import Part
-from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
+from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from ..rows.terms.missing_patterns import MissingPatterns
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
@@ -82,6 +83,7 @@ class TopicRows:
     has_static = False
     chain = None
     partial: Mapping[LocalFactor, Sequence[MissingPatterns]] = {}
+    tables: Mapping[LocalFactor, FeatureTable] = {}
 
     def __init__(
         self,
@@ -108,6 +110,14 @@ class TopicRows:
         """Return the same pass that brings every document to its optimum."""
         return self.with_effort(_THOROUGH)
 
+    def why_inexact(self) -> str:
+        """Return why local variables cannot be integrated out exactly given the globals."""
+        return "the proportions of a document and the topics of its words, both hidden, have a factor each"
+
+    def why_not_on_a_device(self) -> str:
+        """Return what stands against passes on a device."""
+        return "the pass over the rows of this model is one of its own"
+
     @property
     def parts_of_messages(self) -> Set[Hashable]:
         """The parts of the coefficients that a block of rows needs: all."""
@@ -123,6 +133,11 @@ class TopicRows:
     def operations_a_row(self) -> float:
         """0, so that batches are a user's choice: each holds sums of the size of all topics and words."""
         return 0.0
+
+    @property
+    def buffer_rows(self) -> int:
+        """Numbers of each document that a pass holds in its buffers, about: concentrations and their logarithms."""
+        return 3 * self.proportions.n_rows
 
     @property
     def n_sums(self) -> int:
@@ -192,6 +207,23 @@ class TopicRows:
         )
         total = by_word.T @ state[self.tokens.key]
         return Sums({}, {self._part.key: total.T}, {}, {self.proportions.key: 0.0, self.tokens.key: 0.0})
+
+    def matrices(self, parts: Mapping[Hashable, Array]) -> dict[FactorKey, Array]:
+        """Return no matrices: words are looked up."""
+        return {}
+
+    def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
+        """Return zeros: no terms that count known probabilities of zero are compiled for documents."""
+        counts: Any = rows.columns[self._word]
+        return np.zeros((factor.n_rows, rows.n_rows if factor is self.proportions else counts.nnz))
+
+    def static_coefficients(self, parts: Arrays) -> Coefficients:
+        """Return no coefficients: there are no terms that no factor enters."""
+        return Coefficients({}, {})
+
+    def static_by_row(self, coefficients: Coefficients, rows: Rows, scratch: Workspace) -> Array:
+        """Return zeros: there are no terms that no factor enters."""
+        return np.zeros(rows.n_rows)
 
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return no sums: there are none that no factor enters."""

@@ -20,16 +20,11 @@ from .e_step import TopicRows
 from .kernel import bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 
-__all__ = ["by_token", "densities_of_words", "objective_of_documents", "thorough"]
+__all__ = ["by_token", "densities_of_words", "objective_of_documents"]
 
 
 _ENTRIES = 8_192
 """Counts above zero whose densities are found at once."""
-
-
-def thorough(problem: Problem) -> Problem:
-    """Return a problem whose passes bring every document to its optimum; as it is, where rows are no documents."""
-    return problem.with_rows(problem.rows.thorough()) if isinstance(problem.rows, TopicRows) else problem
 
 
 def by_token(bound: BoundDocuments, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,14 +50,18 @@ def densities_of_words(bound: BoundDocuments, factors: Mapping[str, Any]) -> Arr
 
 
 def objective_of_documents(
-    problem: Problem, bound: BoundDocuments, q: Factors, given: Mapping[str, Any], passes: RowMap
+    problem: Problem,
+    bound: BoundDocuments,
+    rows: TopicRows,
+    q: Factors,
+    given: Mapping[str, Any],
+    passes: RowMap,
 ) -> float:
     """Return the objective of factors of the topics, with given ones of the proportions or tokens, or of both.
 
     Those that are not given are at their optimum. All documents at once, in an array counts x topics.
     """
-    rows, arrays = problem.rows, statistics_of(problem, q)
-    assert isinstance(rows, TopicRows)
+    arrays = statistics_of(problem, q)
     pattern, counts, prior = bound.pattern, bound.counts, bound.prior
     coefficients = rows.coefficients(arrays)
     owners = np.repeat(np.arange(bound.n_rows), np.diff(counts.indptr))

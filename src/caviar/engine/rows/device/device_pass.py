@@ -1,4 +1,4 @@
-r"""A pass whose blocks lie on a device: coefficients in, :meth:`IndependentRows.summarize` there, sums in float64 back.
+r"""A pass whose blocks lie on a device: coefficients in, :meth:`RowModel.summarize` there, sums in float64 back.
 
 In float32 the coefficients W are rounded, after what all categories share was taken off them. With W' the rounded ones
 the responsibilities r are those of W', and what the sum of log-normalisers says of W is
@@ -21,13 +21,11 @@ from ...._typing import Array
 from ....numerics.cached import cached_property
 from ...design.backend import Workspace
 from ...design.keys import FactorKey
-from ...local.categorical import CategoricalFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, Rows, Sums
-from ..e_step import IndependentRows
 from ..row_model import RowModel
 from .array_kernels import ArrayBackend, ArrayLibrary
-from .layout import BlockOnDevice, Layout, tables_of
+from .layout import BlockOnDevice, Layout
 
 __all__ = ["DevicePass", "refuse_what_no_device_takes"]
 
@@ -51,7 +49,7 @@ class DevicePass:
 
     def __init__(
         self,
-        rows: IndependentRows,
+        rows: RowModel,
         coefficients: Coefficients,
         layout: Layout,
         library: ArrayLibrary,
@@ -63,8 +61,7 @@ class DevicePass:
         single = layout.single
         self.scratch = scratch or Workspace(ArrayBackend(library, single=single, whitened=single))
         self._whitened = {
-            factor: layout.coefficients(factor, coefficients.matrices[factor.key])
-            for factor in tables_of(rows)
+            factor: layout.coefficients(factor, coefficients.matrices[factor.key]) for factor in rows.tables
         }
         self._used = (
             {factor: _rounded(_apart(factor, matrix)) for factor, matrix in self._whitened.items()}
@@ -91,7 +88,7 @@ class DevicePass:
         columns = {key: xp.astype(values, xp.float64) for key, values in block.columns.items()}
         exact = replace(block, columns=columns)
         largest = None
-        for factor in tables_of(self.rows):
+        for factor in self.rows.tables:
             natural = self.rows.natural_of(
                 factor, _rows(exact), self._exact_coefficients, self._exact_scratch
             )
@@ -115,7 +112,7 @@ class DevicePass:
         """Return sums over blocks as those over the rows, on the host."""
         fused: dict[FactorKey, Array] = {}
         log_partition: dict[FactorKey, float] = {}
-        for factor in tables_of(self.rows):
+        for factor in self.rows.tables:
             key = factor.key
             own = self.library.numpy(sums.fused[key])
             fused[key] = self.layout.sums(factor, own)
@@ -149,47 +146,9 @@ def refuse_what_no_device_takes(rows: RowModel) -> None:
     ParameterError
         If not: the message says what in the model stands against it.
     """
-    reason = _why_not(rows)
+    reason = rows.why_not_on_a_device()
     if reason:
         raise ParameterError(
             f"blocks on a device serve models whose local variables are Categoricals that do not depend on each other, "
             f"fully hidden, with dense data; {reason}. Leave executor= out: the fit then runs on the processor's cores"
         )
-
-
-def _why_not(rows: RowModel) -> str:
-    if not isinstance(rows, IndependentRows):
-        return "the pass over the rows of this model is one of its own"
-    if not rows.factors:
-        return "this model has no local variable, so that a fit passes over the rows once"
-    if rows.keeps_locals:
-        return "some local variables of this model depend on each other"
-    if rows.compiled.zero_terms:
-        return f"a known probability in the density of '{rows.compiled.zero_terms[0].owner.name}' is zero"
-    for factor in rows.factors:
-        name = f"'{factor.name}'"
-        if rows.partial.get(factor):
-            return f"vectors of the data are missing in part, and {name} has a factor together with them"
-        if type(factor) is not CategoricalFactor:
-            return f"{name} is no Categorical by itself, but {_kind(factor)}"
-        if factor.labelled is not None:
-            return f"labels of {name} are known in part"
-        if factor.has_unseen:
-            return f"{name} has repetitions with nothing observed below them"
-        table = rows.compiled.tables.get(factor)
-        if table is None:
-            return f"nothing observed depends on {name} alone"
-        for feature, _ in table.tallied:
-            source = "" if feature.source is None else feature.source.node.name
-            if feature.is_sparse:
-                return f"the data of '{source}' are a sparse matrix"
-            return f"'{source}' has {feature.n_labels} categories, which are looked up by label, not multiplied out"
-    return (
-        ""
-        if rows.is_fused
-        else "in some term a local variable meets the data otherwise than in a matrix product"
-    )
-
-
-def _kind(factor: LocalFactor) -> str:
-    return f"a factor of {' and '.join(type(variable).__name__ for variable in factor.variables)}"

@@ -13,11 +13,11 @@ from ...design.features import Feature, FeatureTable, Source, known_values
 from ...design.keys import ColumnKey
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Rows
-from ..e_step import IndependentRows
+from ..row_model import RowModel
 from .array_kernels import ArrayLibrary
 from .whitening import Whitening, whitening_of
 
-__all__ = ["BlockOnDevice", "Layout", "layout_of", "tables_of"]
+__all__ = ["BlockOnDevice", "Layout", "layout_of"]
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Layout:
         """Whether blocks are in float32."""
         return self.whitening is not None
 
-    def serves(self, rows: IndependentRows) -> bool:
+    def serves(self, rows: RowModel) -> bool:
         """Whether blocks that were prepared so have what another problem's pass needs."""
-        others = tables_of(rows)
+        others = dict(rows.tables)
         if self.single:
             return all(table is self.tables.get(factor) for factor, table in others.items())
         return self.keys() == Layout(others, None).keys()
@@ -120,14 +120,9 @@ class Layout:
         return turned
 
 
-def layout_of(rows: IndependentRows, sample: Rows | None) -> Layout:
+def layout_of(rows: RowModel, sample: Rows | None) -> Layout:
     """Return the layout of blocks for a pass: in float32, whitened by a ``sample``, or in float64 without."""
-    tables = tables_of(rows)
+    tables = dict(rows.tables)
     if sample is None:
         return Layout(tables, None)
     return Layout(tables, whitening_of(list(tables.values()), sample.columns))
-
-
-def tables_of(rows: IndependentRows) -> dict[LocalFactor, FeatureTable]:
-    """Return the features of each local factor that has a matrix product."""
-    return {factor: rows.compiled.tables[factor] for factor in rows.factors if factor in rows.compiled.tables}
