@@ -110,9 +110,9 @@ def test_a_wrong_coefficient_in_an_update_is_caught(monkeypatch, name, variable,
     """The derivative does not vanish where it leaves the factors; the reported ELBO is still theirs."""
     right = GlobalUpdate.natural
 
-    def wrong(self, arrays):
+    def wrong(self, *arguments):
         scale = coefficient if self.variable.name == variable else 1.0
-        return tuple(scale * natural for natural in right(self, arrays))
+        return tuple(scale * natural for natural in right(self, *arguments))
 
     monkeypatch.setattr(GlobalUpdate, "natural", wrong)
     failed = _failed(name)
@@ -123,9 +123,9 @@ def test_a_wrong_coefficient_in_an_update_is_caught(monkeypatch, name, variable,
 def test_an_update_that_lowers_the_elbo_is_caught(monkeypatch):
     right, calls = GlobalUpdate.natural, []
 
-    def worse_each_time(self, arrays):
+    def worse_each_time(self, *arguments):
         calls.append(1)
-        return tuple((1 + 0.1 * len(calls)) * natural for natural in right(self, arrays))
+        return tuple((1 + 0.1 * len(calls)) * natural for natural in right(self, *arguments))
 
     monkeypatch.setattr(GlobalUpdate, "natural", worse_each_time)
     assert "ascent" in _failed("shared-precision")
@@ -181,7 +181,7 @@ def test_a_wrong_normaliser_of_labels_is_caught(monkeypatch):
 def test_intervals_that_are_far_too_narrow_are_caught(monkeypatch):
     right = GlobalUpdate.natural
     monkeypatch.setattr(
-        GlobalUpdate, "natural", lambda self, arrays: tuple(400 * n for n in right(self, arrays))
+        GlobalUpdate, "natural", lambda self, *arguments: tuple(400 * n for n in right(self, *arguments))
     )
     assert "recovery" in _failed("factorised-normal", replications=10)
 
