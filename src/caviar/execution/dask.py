@@ -289,6 +289,7 @@ class _Cluster:
                 own = _Pass(self._new_name(), shipped, work.task(), before)
                 found = self._run(own, placement, chunks)
             except Exception as error:
+                # a loss comes as an error of Dask, of its transport or of the system; all others go on
                 if not _is_loss(error):
                     raise
                 log.info("a pass is begun again: %s", error)

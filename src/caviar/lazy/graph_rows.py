@@ -104,6 +104,7 @@ def explained() -> Iterator[None]:
             "the cluster by hand. Make it anew, and fit again"
         ) from error
     except Exception as error:
+        # by name, for Dask is not imported here
         if type(error).__name__ == "CommClosedError":
             raise ClusterError(
                 f"the connection to the cluster that computes the Dask collection was lost ({error}); see whether it "

@@ -255,7 +255,7 @@ def _completed(
 
 
 def _slack_of(state: AscentState) -> float:
-    """Return by how much the objective may fall in an update of the globals that is none but for its rounding."""
+    """Return by how much rounding alone may lower the objective in an update of the globals."""
     if state.rows.is_single:
         # whether the objective fell is for the passes in float64 to tell, with which a fit ends
         return np.inf

@@ -111,7 +111,7 @@ class GlobalUpdate:
         # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
         total = [own + fixed for own, fixed in zip(changing, self.fixed, strict=True)]
         for statistic in self._square:
-            # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
+            # only the symmetric part of m_i x_j matters to a symmetric statistic
             total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
         return tuple(total)
 

@@ -25,7 +25,7 @@ def terms_in(coordinates: Coordinates, owner: Variable) -> Sequence[Term]:
 
 
 def _added(owner: Variable, slot: Slot, term: Term) -> Iterator[Term]:
-    """Yield what the shift of the mean adds to a term, if the mean stands in it."""
+    """Yield what the shift of the mean adds to a term that has the mean."""
     for place, operand in enumerate(term.operands):
         if operand.slot is None or operand.slot.name != slot.name:
             continue

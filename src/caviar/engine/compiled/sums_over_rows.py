@@ -43,7 +43,7 @@ class SumsOverRows:
     sources
         The known arrays along the data plate.
     users
-        (local factor or None, key of a feature) -> the variables in whose terms the feature stands there.
+        (local factor or None, key of a feature) -> the variables whose terms use the feature there.
     """
 
     def __init__(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> None:
@@ -242,7 +242,7 @@ def key_of(operand: Operand) -> StatisticKey:
 def _looked_up_apart(
     factors: Sequence[Factor], features: Mapping[Hashable, Feature], elsewhere: set[Axis]
 ) -> Factor | None:
-    """Return what is looked up among the sides of a term of the rows: its columns stand in no other of them."""
+    """Return which operand of a term of the rows is looked up: none of the others has its columns."""
     for factor in factors:
         feature = features.get(factor.key)
         if feature is not None and (feature.is_sparse or (feature.n_labels and len(factor.axes) == 2)):

@@ -61,7 +61,7 @@ class Compiled:
     sources
         The known arrays along the data plate.
     users
-        (local factor or None, key of a feature) -> the variables in whose terms the feature stands there.
+        (local factor or None, key of a feature) -> the variables whose terms use the feature there.
     zero_terms
         Terms that count the known probabilities of zero that a state of everything latent meets, global side.
     """

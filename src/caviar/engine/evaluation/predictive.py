@@ -166,7 +166,7 @@ def _only(row: RowsInCategory, variable: Variable, choices: set[Choice | None]) 
         return choice
     if any(choice is not None and choice.by is row.gate for choice in choices):
         raise ModelError(
-            f"the predictive density has no closed form here: '{variable.name}' stands in it both with and without the "
+            f"the predictive density has no closed form here: '{variable.name}' enters it both with and without the "
             f"choice of a category. {_SAMPLES}"
         )
     return None

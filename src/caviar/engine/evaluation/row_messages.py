@@ -186,7 +186,7 @@ class RowsInCategory:
         contraction, arrays = self._contraction(term, (target,), looked_up)
         found = meaning(contraction.derivative(0, keep=self.data_axis)(arrays))
         if len(node.letters[operand.statistic]) == 2:  # type: ignore[union-attr]
-            # m_i x_j stands for its symmetric part, which is all that a symmetric statistic sees
+            # only the symmetric part of m_i x_j matters to a symmetric statistic
             found = 0.5 * (found + np.swapaxes(found, -1, -2))
         return found
 
