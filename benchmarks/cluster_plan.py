@@ -64,8 +64,8 @@ def measured(n_features: int, n_components: int) -> Measured:
     n_rows = max(4_000, int(4e9 / (4 * n_components * n_features**2 / 2)))
     n_rows = min(n_rows, 200_000)
     X, centres = make_data(n_rows, n_features, n_components)
-    one, passes = our_pass(X, centres, None)
-    with passes.executor.session():
+    one, row_map = our_pass(X, centres, None)
+    with row_map.executor.session():
         row = least(one, 3) / n_rows
     size = 1 + n_features + n_features * (n_features + 1) // 2
     statistics = np.ones((n_components, size)), np.ones((n_components, size))

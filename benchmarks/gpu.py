@@ -57,11 +57,11 @@ def our_pass(X: np.ndarray, centres: np.ndarray, executor: object) -> tuple[Pass
     }
     executor = as_executor(executor)
     precision = Precision.SINGLE if executor.is_single else Precision.DOUBLE
-    passes = RowMap(problem.rows, rows_of(problem.bound), executor, precision)
-    problem, q = given_start(problem, start, RowMap(problem.rows, passes.source, Threads()))
+    row_map = RowMap(problem.rows, rows_of(problem.bound), executor, precision)
+    problem, q = given_start(problem, start, RowMap(problem.rows, row_map.source, Threads()))
     arrays = statistics_of(problem, q)
-    n_block = min(len(X), passes.executor.block_rows(problem.rows))
-    return lambda: passes.at(problem.rows).summary(problem.rows.coefficients(arrays)), passes, n_block
+    n_block = min(len(X), row_map.executor.block_rows(problem.rows))
+    return lambda: row_map.at(problem.rows).summary(problem.rows.coefficients(arrays)), row_map, n_block
 
 
 def bare_products(shape: tuple[int, int, int], n_block: int, device: str, dtype: str) -> Pass:
@@ -151,14 +151,14 @@ def row(shape: tuple[int, int, int], dtype: str, options: argparse.Namespace) ->
     import torch
 
     X, centres = make_data(*shape)
-    ours, passes, n_block = our_pass(X, centres, cv.Device(options.device, dtype=dtype))
+    ours, row_map, n_block = our_pass(X, centres, cv.Device(options.device, dtype=dtype))
     cores, on_cores, _ = our_pass(X, centres, None)
     products = bare_products(shape, n_block, options.device, dtype)
     em = torch_em(X, centres, options.device, dtype)
     theirs = pomegranate_em(X, centres, options.device) if dtype == "float32" else None
     times: dict[str, list[float]] = {"ours": [], "products": [], "em": [], "pomegranate": [], "cores": []}
     threads = torch.get_num_threads()
-    with passes.executor.session():
+    with row_map.executor.session():
         # rows go to the device, and the check of float32 is done
         ours()
         ours()

@@ -46,14 +46,14 @@ def our_pass(
     n_components, n_features = centres.shape
     model = cv.models.gaussian_mixture(n_features, n_components)
     problem = model._problem(bind(model.nodes, model.leaves, {"x": X}), (), None)
-    passes = RowMap(problem.rows, rows_of(problem.bound), as_executor(n_threads))
+    row_map = RowMap(problem.rows, rows_of(problem.bound), as_executor(n_threads))
     start = {
         "mean": centres,
         "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
     }
-    problem, q = given_start(problem, start, passes)
+    problem, q = given_start(problem, start, row_map)
     arrays = statistics_of(problem, q)
-    return lambda: passes.at(problem.rows).summary(problem.rows.coefficients(arrays)), passes
+    return lambda: row_map.at(problem.rows).summary(problem.rows.coefficients(arrays)), row_map
 
 
 def sklearn_iteration(X: np.ndarray, n_components: int) -> tuple[Callable[[], object], Callable[[], object]]:
@@ -106,7 +106,7 @@ def row(shape: tuple[int, int, int], repeats: int, n_threads: int) -> float:
     """Print the row of one shape; return the ratio of our pass to the two products."""
     n_rows, n_features, n_components = shape
     X, centres = make_data(*shape)
-    ours, passes = our_pass(X, centres, n_threads)
+    ours, row_map = our_pass(X, centres, n_threads)
     single, single_passes = our_pass(X, centres, 1)
     size = 1 + n_features + n_features * (n_features + 1) // 2
     rng = np.random.default_rng(1)
@@ -119,13 +119,13 @@ def row(shape: tuple[int, int, int], repeats: int, n_threads: int) -> float:
 
     em, iteration = sklearn_iteration(X, n_components)
     times: dict[str, list[float]] = {name: [] for name in ("ours", "single", "products", "em", "iteration")}
-    with passes.executor.session():
+    with row_map.executor.session():
         tracemalloc.start()
         ours()
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     for _ in range(repeats):
-        with passes.executor.session():
+        with row_map.executor.session():
             ours()
             times["ours"].append(seconds(ours))
         with single_passes.executor.session():

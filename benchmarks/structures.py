@@ -33,12 +33,12 @@ def our_pass(X: np.ndarray, n_components: int, structure: str) -> tuple[Callable
     """Return a function that makes one pass, its passes, and the number of features of the label's product."""
     mixture = cv.BayesianGaussianMixture(n_components, covariance_type=structure, max_iter=1, random_state=0)
     posterior = mixture.fit(X[:20_000]).posterior_
-    problem, passes = posterior._evaluator.bind({"x": X})  # type: ignore[attr-defined]
-    problem, q = given_start(problem, {name: posterior[name] for name in posterior}, passes)
+    problem, row_map = posterior._evaluator.bind({"x": X})  # type: ignore[attr-defined]
+    problem, q = given_start(problem, {name: posterior[name] for name in posterior}, row_map)
     arrays = statistics_of(problem, q)
     (factor,) = problem.factors
     n_features = problem.compiled.tables[factor].n_rows
-    return lambda: passes.at(problem.rows).summary(problem.rows.coefficients(arrays)), passes, n_features
+    return lambda: row_map.at(problem.rows).summary(problem.rows.coefficients(arrays)), row_map, n_features
 
 
 def products(n_rows: int, n_components: int, n_features: int) -> Callable[[], object]:
@@ -112,7 +112,7 @@ def row(structure: str, X: np.ndarray, n_components: int, repeats: int, n_thread
     """Print the row of one structure."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours, passes, n_features = our_pass(X, n_components, structure)
+        ours, row_map, n_features = our_pass(X, n_components, structure)
     peers = {
         "products": products(len(X), n_components, n_features),
         "exp": exponentials(len(X), n_components, n_threads),
@@ -120,7 +120,7 @@ def row(structure: str, X: np.ndarray, n_components: int, repeats: int, n_thread
     }
     times: dict[str, list[float]] = {"ours": [], **{name: [] for name in peers}}
     for _ in range(repeats):
-        with passes.executor.session():
+        with row_map.executor.session():
             ours()
             times["ours"].append(seconds(ours))
         with threadpool_limits(n_threads):

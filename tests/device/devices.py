@@ -22,11 +22,11 @@ def strict(**arguments):
 def reached(model, data, *, weights=None, point=(), n_iter=3, init="auto"):
     """Return a problem and global factors a few iterations after a start, with passes of this process."""
     problem = model._problem(bind(model.nodes, model.leaves, data, sample_weight=weights), point, None)
-    passes = RowMap(problem.rows, rows_of(problem.bound), Threads())
+    row_map = RowMap(problem.rows, rows_of(problem.bound), Threads())
     settings = Settings(max_iter=n_iter, tol=0.0)
-    with passes.executor.session():
-        result = model._ascend(problem, passes, init, np.random.SeedSequence(0), settings, Batch(None), None)
-    return result.problem, result.q, passes
+    with row_map.executor.session():
+        result = model._ascend(problem, row_map, init, np.random.SeedSequence(0), settings, Batch(None), None)
+    return result.problem, result.q, row_map
 
 
 def sums(problem, q, source, executor):

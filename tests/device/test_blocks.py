@@ -70,10 +70,10 @@ def test_blocks_without_weight_are_left_out(moved):
 
 
 def test_block_sizes_agree():
-    plan, q, passes = reached(cv.models.gaussian_mixture(2, 3), {"x": rows()}, weights=uneven_weights(N))
-    whole = sums(plan, q, passes.source, strict(block_rows=N))
+    plan, q, row_map = reached(cv.models.gaussian_mixture(2, 3), {"x": rows()}, weights=uneven_weights(N))
+    whole = sums(plan, q, row_map.source, strict(block_rows=N))
     for size in (1, 7, 333):
-        found = sums(plan, q, passes.source, strict(block_rows=size))
+        found = sums(plan, q, row_map.source, strict(block_rows=size))
         for part, value in whole.parts.items():
             assert_allclose(found.parts[part], value, rtol=1e-12, atol=1e-12 * np.abs(value).max())
 
@@ -82,9 +82,9 @@ def test_strips_of_a_long_block():
     x = np.random.default_rng(1).normal(size=(2 * 4096 + 11, 3))
     # two clusters that overlap: a component of all rows has sums about its own mean that are rounding alone
     x[::2] += 1.5
-    plan, q, passes = reached(cv.models.gaussian_mixture(3, 2), {"x": x})
-    exact = sums(plan, q, passes.source, passes.executor)
-    found = sums(plan, q, passes.source, strict(block_rows=len(x)))
+    plan, q, row_map = reached(cv.models.gaussian_mixture(3, 2), {"x": x})
+    exact = sums(plan, q, row_map.source, row_map.executor)
+    found = sums(plan, q, row_map.source, strict(block_rows=len(x)))
     for part, value in exact.parts.items():
         assert_allclose(found.parts[part], value, rtol=1e-12, atol=1e-12 * np.abs(value).max())
 
@@ -102,8 +102,8 @@ def test_an_accelerator_gets_blocks_that_its_memory_has_room_for(monkeypatch):
 
 def test_a_sample_for_a_layout_is_of_rows_from_all_over_the_data():
     x = np.arange(5000.0)
-    passes = reached(cv.models.gaussian_mixture(1, 2), {"x": x[:, None]}, n_iter=1)[-1]
-    sample = _spread_out(passes.source, 1000)
+    row_map = reached(cv.models.gaussian_mixture(1, 2), {"x": x[:, None]}, n_iter=1)[-1]
+    sample = _spread_out(row_map.source, 1000)
     (rows,) = sample.columns.values()
     found = np.round(rows.ravel() - rows.min()).astype(int)
     assert len(np.unique(found)) == len(found) == sample.n_rows

@@ -33,14 +33,14 @@ def assert_same_sums(found, expected):
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_a_pass_gives_the_same_sums(name, weighted):
     case = CASES[name]
-    plan, q, passes = reached(
+    plan, q, row_map = reached(
         case.state(),
         drawn(name),
         weights=uneven_weights(N) if weighted else None,
         point=case.arguments.get("point", ()),
     )
-    expected = sums(plan, q, passes.source, passes.executor)
-    assert_same_sums(sums(plan, q, passes.source, strict(block_rows=150)), expected)
+    expected = sums(plan, q, row_map.source, row_map.executor)
+    assert_same_sums(sums(plan, q, row_map.source, strict(block_rows=150)), expected)
 
 
 @pytest.mark.thinned(2)
@@ -107,10 +107,10 @@ def test_components_that_are_measured_from_their_own_mean():
     rng = np.random.default_rng(0)
     x = np.repeat([0.0, 1e6], 150)[:, None] + rng.standard_normal((300, 2)) * 1e-2
     model = cv.models.gaussian_mixture(2, 2, prior_precision=1e-12, inverse_scale=1e-4)
-    plan, q, passes = reached(model, {"x": x}, n_iter=5)
+    plan, q, row_map = reached(model, {"x": x}, n_iter=5)
     assert plan.rows.has_centres
-    expected = sums(plan, q, passes.source, passes.executor)
-    assert_same_sums(sums(plan, q, passes.source, strict()), expected)
+    expected = sums(plan, q, row_map.source, row_map.executor)
+    assert_same_sums(sums(plan, q, row_map.source, strict()), expected)
     here, there = (model.fit({"x": x}, seed=0, executor=executor) for executor in (None, strict()))
     assert_allclose(there.elbo, here.elbo, rtol=1e-10)
 

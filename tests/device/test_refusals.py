@@ -129,9 +129,9 @@ def test_a_library_that_is_not_installed(monkeypatch):
 
 
 def test_arrays_of_two_devices_do_not_mix():
-    problem, q, passes = reached(full(), {"x": rows()})
+    problem, q, row_map = reached(full(), {"x": rows()})
     layout = layout_of(problem.rows, None)
-    block = layout.move(rows_at(passes.source, (0, 60)), libraries.library_of("array_api_strict", "device2"))
+    block = layout.move(rows_at(row_map.source, (0, 60)), libraries.library_of("array_api_strict", "device2"))
     coefficients = problem.rows.coefficients(statistics_of(problem, q))
     there = DevicePass(
         problem.rows, coefficients, layout, libraries.library_of("array_api_strict", "device1")

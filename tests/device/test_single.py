@@ -91,9 +91,9 @@ def single_block(problem, q, source):
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize(("kind", "form"), in_both_forms([*EASY, "far clusters", "farther clusters"]))
 def test_the_error_that_is_claimed_is_the_true_one(kind, form):
-    _, problem, q, passes = start(kind, form)
+    _, problem, q, row_map = start(kind, form)
     assert not problem.rows.has_centres
-    exact, found, claimed = single_block(problem, q, passes.source)
+    exact, found, claimed = single_block(problem, q, row_map.source)
     assert ((exact > 0.01) & (exact < 0.99)).mean() > 0.05, "no components overlap: the test shows nothing"
     # rounding of the rows themselves, which is not in what is claimed, counts less
     true = np.abs(found - exact).max()
@@ -102,10 +102,10 @@ def test_the_error_that_is_claimed_is_the_true_one(kind, form):
 
 @pytest.mark.parametrize(("kind", "form"), in_both_forms(EASY))
 def test_hard_data_that_are_within_the_budget(kind, form):
-    x, problem, q, passes = start(kind, form)
-    exact = sums(problem, q, passes.source, passes.executor)
+    x, problem, q, row_map = start(kind, form)
+    exact = sums(problem, q, row_map.source, row_map.executor)
     # a warning would be an error
-    found = rough_sums(problem, q, passes.source, strict(dtype="float32"))
+    found = rough_sums(problem, q, row_map.source, strict(dtype="float32"))
     assert any(not np.array_equal(found.parts[part], value) for part, value in exact.parts.items())
     for part, value in exact.parts.items():
         assert_allclose(found.parts[part], value, atol=BUDGET * np.abs(value).max())
@@ -118,8 +118,8 @@ def test_columns_whose_squares_are_beyond_float32():
     size = np.array([1e-25, 1.0, 1e25])
     model = cv.models.diagonal_mixture_independent(3, 4, prior_precision=1e-6 / size**2, rate=size**2)
     init = {"mean": means * size, "precision": np.broadcast_to(1 / size**2, (4, 3))}
-    problem, q, passes = reached(model, {"x": x * size}, init=init, n_iter=1)
-    exact, found, claimed = single_block(problem, q, passes.source)
+    problem, q, row_map = reached(model, {"x": x * size}, init=init, n_iter=1)
+    exact, found, claimed = single_block(problem, q, row_map.source)
     assert claimed < BUDGET
     assert np.abs(found - exact).max() < BUDGET
 
@@ -141,10 +141,10 @@ def test_a_fit_ends_as_in_float64_whatever_the_data(kind):
 
 @pytest.mark.parametrize("kind", BEYOND)
 def test_a_pass_beyond_the_budget_is_that_of_float64(kind):
-    _, problem, q, passes = start(kind, n_iter=0)
-    exact = sums(problem, q, passes.source, strict())
+    _, problem, q, row_map = start(kind, n_iter=0)
+    exact = sums(problem, q, row_map.source, strict())
     with pytest.warns(cv.PrecisionWarning, match=r"float32 would cost more than 0.0001 in a responsibility"):
-        found = rough_sums(problem, q, passes.source, strict(dtype="float32"))
+        found = rough_sums(problem, q, row_map.source, strict(dtype="float32"))
     for part, value in exact.parts.items():
         assert np.array_equal(found.parts[part], value)
 

@@ -28,9 +28,9 @@ def device(request):
 def test_a_pass_gives_the_same_sums(name, device):
     case = CASES[name]
     data, weights = case.draw(np.random.default_rng(1), 400), uneven_weights(400)
-    plan, q, passes = reached(case.state(), data, weights=weights, point=case.arguments.get("point", ()))
-    expected = sums(plan, q, passes.source, passes.executor)
-    assert_same_sums(sums(plan, q, passes.source, cv.Device(device, block_rows=150)), expected)
+    plan, q, row_map = reached(case.state(), data, weights=weights, point=case.arguments.get("point", ()))
+    expected = sums(plan, q, row_map.source, row_map.executor)
+    assert_same_sums(sums(plan, q, row_map.source, cv.Device(device, block_rows=150)), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -15,10 +15,10 @@ def _model():
 def _failing(monkeypatch, numbers):
     ascend = cv.Model._ascend
 
-    def fail(self, plan, passes, init, rng, settings, *rest):
+    def fail(self, plan, row_map, init, rng, settings, *rest):
         if settings.restart in numbers:
             raise cv.ImproperError(f"start {settings.restart} failed")
-        return ascend(self, plan, passes, init, rng, settings, *rest)
+        return ascend(self, plan, row_map, init, rng, settings, *rest)
 
     monkeypatch.setattr(cv.Model, "_ascend", fail)
 

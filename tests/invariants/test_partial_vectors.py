@@ -157,10 +157,10 @@ def test_threads_give_the_same_bits():
 def test_a_complete_table_is_left_as_it_is():
     """No copy, no other order, no pattern: the columns a fit reads are the user's own array."""
     x = _data("joint", 50, share=0.0)["x"]
-    problem, passes = _fit("joint", {"x": x})._evaluator.bind({"x": x})
+    problem, row_map = _fit("joint", {"x": x})._evaluator.bind({"x": x})
     assert problem.rows.partial == {}
-    assert list(passes.source.columns) == [ColumnKey("x")]
-    assert np.shares_memory(passes.source.columns[ColumnKey("x")], x)
+    assert list(row_map.source.columns) == [ColumnKey("x")]
+    assert np.shares_memory(row_map.source.columns[ColumnKey("x")], x)
 
 
 def test_far_from_the_origin_nothing_is_lost():

@@ -165,9 +165,9 @@ def _coefficients(problem: Any) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_are_whole_sequences(kind, size, monkeypatch):
     data = rows(kind, 3_000)
-    problem, passes = bound(data)
+    problem, row_map = bound(data)
     cut(monkeypatch, STATES * size, 1)
-    found = sequences.sequence_bounds(problem.rows, problem.chain, passes.source)
+    found = sequences.sequence_bounds(problem.rows, problem.chain, row_map.source)
     assert found[0][0] == 0
     assert found[-1][1] == 3_000
     assert all(one[1] == other[0] for one, other in pairwise(found))
@@ -183,17 +183,17 @@ def test_blocks_are_whole_sequences(kind, size, monkeypatch):
 
 
 def test_there_are_as_many_blocks_as_batches(monkeypatch):
-    _, passes = bound(rows("lengths from one to hundreds", 3_000))
-    assert replace(passes, n_batches=12).n_batches_made == 12
+    _, row_map = bound(rows("lengths from one to hundreds", 3_000))
+    assert replace(row_map, n_batches=12).n_batches_made == 12
 
 
 def test_sums_kept_by_batch_are_those_of_all_rows():
     data = rows("lengths from one to hundreds", 3_000)
-    problem, passes = bound(data)
+    problem, row_map = bound(data)
     coefficients = _coefficients(problem)
-    with passes.executor.session():
-        whole = passes.summary(coefficients)
-        apart = replace(passes, n_batches=5)
+    with row_map.executor.session():
+        whole = row_map.summary(coefficients)
+        apart = replace(row_map, n_batches=5)
         kept = apart.look(coefficients)
         again = apart.look(coefficients, kept.warm, kept.by_batch, batch=2)
     assert len(kept.by_batch.batches) == 5
@@ -210,13 +210,13 @@ def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
     monkeypatch.setattr(sequences, "_BLOCK_NUMBERS", 1)
     peaks = []
     for n_rows in (30_000, 120_000):
-        problem, passes = bound(rows("lengths from one to hundreds", n_rows), 20)
+        problem, row_map = bound(rows("lengths from one to hundreds", n_rows), 20)
         coefficients = _coefficients(problem)
-        passes = replace(passes, executor=Threads(1))
-        with passes.executor.session():
-            passes.summary(coefficients)
+        row_map = replace(row_map, executor=Threads(1))
+        with row_map.executor.session():
+            row_map.summary(coefficients)
             tracemalloc.start()
-            passes.summary(coefficients)
+            row_map.summary(coefficients)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
@@ -225,11 +225,11 @@ def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
 def test_the_work_does_not_grow_with_the_rows():
     """What says where sequences begin is a column of the rows: the factor of a chain has no array of them."""
     for n_rows in (50, 5_000):
-        problem, passes = bound(rows("lengths from one to hundreds", n_rows))
+        problem, row_map = bound(rows("lengths from one to hundreds", n_rows))
         assert problem.chain.starts.column == ColumnKey("starts")
         sizes = [np.size(value) for value in vars(problem.chain).values() if isinstance(value, np.ndarray)]
         assert not [size for size in sizes if size >= n_rows]
-        assert isinstance(passes.source, ArrayRows)
+        assert isinstance(row_map.source, ArrayRows)
 
 
 def test_starts_may_be_stated_with_the_model_or_be_everywhere():

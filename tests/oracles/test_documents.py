@@ -165,11 +165,11 @@ def test_bound_and_update_are_those_that_the_compiler_derives(seed: int, point: 
     further = stated.fit(
         data, data_plate="token", init=same, max_iter=1, point=point, accelerate=False, order=["topics"]
     )
-    problem, passes = fit._evaluator.bind(data)
+    problem, row_map = fit._evaluator.bind(data)
     (topics,) = problem.order
     problem = problem.with_rows(problem.rows.thorough())
     arrays = problem.statistics(topics, fit["topics"])
-    arrays.update(passes.at(problem.rows).summary(problem.rows.coefficients(arrays)).parts)
+    arrays.update(row_map.at(problem.rows).summary(problem.rows.coefficients(arrays)).parts)
     updated = problem.update(topics, arrays)
     np.testing.assert_allclose(updated.mean, further["topics"].mean, rtol=1e-7)
     if not point:

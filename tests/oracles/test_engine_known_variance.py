@@ -184,7 +184,7 @@ def test_start_that_did_not_collapse_is_preferred(monkeypatch):
         monkeypatch.setattr(
             cv.Model,
             "_ascend",
-            lambda self, problem, passes, init, *rest: ascend(self, problem, passes, queue.pop(0), *rest),
+            lambda self, problem, row_map, init, *rest: ascend(self, problem, row_map, queue.pop(0), *rest),
         )
         return model.fit({"x": x}, n_restarts=len(starts), seed=0)
 

@@ -15,8 +15,8 @@ from caviar.fitting.model import rows_of
 
 def made_from(model, data, seed=0, point=()):
     problem = model._problem(bind(model.nodes, model.leaves, data), point, None)
-    passes = RowMap(problem.rows, rows_of(problem.bound), Threads())
-    return basis_of(problem, sample_of(passes.source), passes, np.random.default_rng(seed))
+    row_map = RowMap(problem.rows, rows_of(problem.bound), Threads())
+    return basis_of(problem, sample_of(row_map.source), row_map, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("n_columns", [1, 4])

@@ -50,8 +50,8 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     monkeypatch.setattr(trials.Race, "run", run)
     starts = [lambda name=name: (problem, {"name": name}) for name in scripts]
     sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns={"x": np.zeros((ROWS, COLUMNS))})
-    passes = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
-    return trials.best_of(starts, sample, passes, BEHIND).start[1]["name"]
+    row_map = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
+    return trials.best_of(starts, sample, row_map, BEHIND).start[1]["name"]
 
 
 @pytest.mark.parametrize(

@@ -488,10 +488,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _score(self, counts: csr_array, weights: Array | None = None) -> float:
         # measured from the prior of the statement, whatever the last documents of partial_fit were measured from
-        plan, passes = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, weights)
+        plan, row_map = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, weights)
         topics = self.posterior_["topics"]
         prior = Dirichlet(np.broadcast_to(self.topic_word_prior_, topics.concentration.shape))
-        return objective_at(plan, {"topics": topics}, passes) + float(topics.kl(prior).sum())
+        return objective_at(plan, {"topics": topics}, row_map) + float(topics.kl(prior).sum())
 
     @property
     def _has_met_words(self) -> bool:

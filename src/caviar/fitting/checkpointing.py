@@ -525,7 +525,7 @@ def flushing(keeper: Keeper) -> Iterator[None]:
 def fingerprints(
     nodes: Sequence[Node],
     problem: Problem,
-    passes: RowMap,
+    row_map: RowMap,
     init: Any,
     seed: Any,
     settings: Settings,
@@ -546,7 +546,7 @@ def fingerprints(
     }
     return {
         "model": fingerprint_of_model(nodes),
-        "data": fingerprint_of_data(problem, passes.source),
+        "data": fingerprint_of_data(problem, row_map.source),
         "data_plate": None if plate is None else plate.name,
         "prior": fingerprint(beliefs) if beliefs else None,
         "init": init if isinstance(init, str) else fingerprint(init),

@@ -229,16 +229,16 @@ class Model:
         if prior is not None:
             problem = problem.believing(self._beliefs(prior, problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
-        passes = RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
-        passes.executor.check(problem.rows)
-        refuse_impossible(problem, passes.source)
+        row_map = RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
+        row_map.executor.check(problem.rows)
+        refuse_impossible(problem, row_map.source)
         stated = as_schedule(schedule)
         settings = Settings(
             stated.most_iterations if max_iter is None else max_iter, tol, n_restarts=n_restarts
         )
-        own = schedule_for(stated, problem, passes, accelerate=accelerate, max_iter=settings.max_iter)
+        own = schedule_for(stated, problem, row_map, accelerate=accelerate, max_iter=settings.max_iter)
         belongs = {
-            **fingerprints(self.nodes, problem, passes, init, seed, settings, checkpoint),
+            **fingerprints(self.nodes, problem, row_map, init, seed, settings, checkpoint),
             "accelerate": bool(accelerate),
             "schedule": repr(stated),
             "point": list(point),
@@ -246,8 +246,8 @@ class Model:
             "order": None if order is None else list(order),
         }
         with terminating(checkpoint):
-            keeper = keeper_of(checkpoint, checkpoint_every, belongs, States(own, problem, passes), seed)
-            ends = self._restarts(problem, passes, init, keeper, settings, progress, own)
+            keeper = keeper_of(checkpoint, checkpoint_every, belongs, States(own, problem, row_map), seed)
+            ends = self._restarts(problem, row_map, init, keeper, settings, progress, own)
         best = ends.best
         assert best is not None
         if best.impossible:
@@ -264,12 +264,12 @@ class Model:
             ends.elbos,
             ends.traces,
             summary_of_data(bound, data),
-            self._marks(passes, prior),
+            self._marks(row_map, prior),
         )
 
-    def _marks(self, passes: RowMap, prior: Posterior | None) -> RowMarks | None:
+    def _marks(self, row_map: RowMap, prior: Posterior | None) -> RowMarks | None:
         """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
-        found = marks_of(self._row_names, passes.source)
+        found = marks_of(self._row_names, row_map.source)
         if prior is None or found is None:
             return found
         return None if prior.row_marks is None else prior.row_marks.and_those_of(found)
@@ -389,7 +389,7 @@ class Model:
     def _restarts(
         self,
         problem: Problem,
-        passes: RowMap,
+        row_map: RowMap,
         init: str | Mapping[str, Any],
         keeper: Keeper,
         settings: Settings,
@@ -398,14 +398,14 @@ class Model:
     ) -> Ends:
         """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
         ends = keeper.ends
-        with passes.executor.session(), reporter(progress) as callback, flushing(keeper):
-            passes.executor.reach()
+        with row_map.executor.session(), reporter(progress) as callback, flushing(keeper):
+            row_map.executor.reach()
             for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
                 try:
-                    result = self._ascend(problem, passes, init, own_seed, own, schedule, keeper.state)
+                    result = self._ascend(problem, row_map, init, own_seed, own, schedule, keeper.state)
                 except ImpossibleSequenceError as error:
                     raise DataError(str(error)) from error
                 except ImproperError as error:
@@ -428,7 +428,7 @@ class Model:
     def _ascend(
         self,
         problem: Problem,
-        passes: RowMap,
+        row_map: RowMap,
         init: str | Mapping[str, Any],
         seed: np.random.Generator | np.random.SeedSequence,
         settings: Settings,
@@ -441,12 +441,12 @@ class Model:
 
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
-            basis = (problem, _sample(passes), passes, rng)
+            basis = (problem, _sample(row_map), row_map, rng)
             return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
         raced = None
         if isinstance(init, Mapping):
-            problem, q = given_start(problem, init, passes, lambda: from_data(problem).start)
+            problem, q = given_start(problem, init, row_map, lambda: from_data(problem).start)
         elif isinstance(init, str) and init == "prior":
             q = drawn_start(problem, rng) if settings.restart else prior_start(problem)
         elif isinstance(init, str) and init == "auto":
@@ -455,7 +455,7 @@ class Model:
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
-        return ascend(schedule, Beginning(problem, q, passes, rng, given, raced), settings)
+        return ascend(schedule, Beginning(problem, q, row_map, rng, given, raced), settings)
 
 
 @dataclass(frozen=True)
@@ -469,7 +469,7 @@ class _Evaluator:
     prior: Beliefs | None = None
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
-        """Return the problem for other data, and its passes."""
+        """Return the problem for other data, and the map over its rows."""
         bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
@@ -477,7 +477,7 @@ class _Evaluator:
         return problem, RowMap(problem.rows, rows_of(problem.bound), Threads())
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
-        """Return the problem for data with every global a point mass, and its passes."""
+        """Return the problem for data with every global a point mass, and the map over its rows."""
         names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
         return replace(self, point=tuple(names)).bind(data, sample_weight)
 
@@ -515,8 +515,8 @@ def _bound(
     )
 
 
-def _sample(passes: RowMap) -> Sample:
-    return sample_of(passes.source) if passes.source.n_rows else Sample({}, np.empty(0))
+def _sample(row_map: RowMap) -> Sample:
+    return sample_of(row_map.source) if row_map.source.n_rows else Sample({}, np.empty(0))
 
 
 def rows_of(bound: BoundModel) -> ArrayRows:

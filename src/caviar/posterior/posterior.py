@@ -70,11 +70,11 @@ class Binds(Protocol):
         ...
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
-        """Return the problem for other data, and its passes."""
+        """Return the problem for other data, and the map over its rows."""
         ...
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
-        """Return the problem for data with every global a point mass, and its passes."""
+        """Return the problem for data with every global a point mass, and the map over its rows."""
         ...
 
     def above(self, leaves: Sequence[Variable]) -> Binds:
@@ -307,8 +307,8 @@ class Posterior:
         dict
             Name -> distribution with the rows as first batch axis.
         """
-        problem, passes = self._evaluator.bind(data)
-        return local_distributions(problem, self._factors, passes, anew=anew)
+        problem, row_map = self._evaluator.bind(data)
+        return local_distributions(problem, self._factors, row_map, anew=anew)
 
     def _local_of_complete(
         self, columns: Mapping[str, Array], example: Callable[[], Mapping[str, Any]]
@@ -399,8 +399,8 @@ class Posterior:
         if evaluator.data_plate is None:
             return {}
         names = [node.name for node in nodes_above(leaves)]
-        problem, passes = evaluator.bind({name: value for name, value in data.items() if name in names})
-        return local_distributions(problem, self._factors, passes)
+        problem, row_map = evaluator.bind({name: value for name, value in data.items() if name in names})
+        return local_distributions(problem, self._factors, row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
         """Return draws of all global variables.
@@ -540,8 +540,8 @@ class Posterior:
         >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
         array([-2.   , -1.307, -1.307])
         """
-        problem, passes = self._evaluator.bind(data)
-        return predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, passes)
+        problem, row_map = self._evaluator.bind(data)
+        return predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
 
     def diagnose(
         self,
@@ -604,7 +604,7 @@ class Posterior:
         poor -6.9 -7.0
         """
         _check_count("n_draws", n_draws)
-        problem, passes = self._evaluator.at_points(data, sample_weight)
+        problem, row_map = self._evaluator.at_points(data, sample_weight)
         refuse_what_has_no_weights(self._factors, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
         if not self._is_own_elbo(elbo):
@@ -613,7 +613,7 @@ class Posterior:
                 f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
                 f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
             )
-        return diagnosis_of(self._factors, problem, passes, elbo, n_draws, generator(seed))
+        return diagnosis_of(self._factors, problem, row_map, elbo, n_draws, generator(seed))
 
     def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
         """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.
@@ -673,10 +673,10 @@ class Posterior:
         >>> posterior.share_seen({"x": [0.4, 0.3, 5.0, 6.0]})
         0.5
         """
-        _, passes = self._evaluator.bind(data, sample_weight)
+        _, row_map = self._evaluator.bind(data, sample_weight)
         if self.row_marks is None:
             return float("nan")
-        return share_seen(self.row_marks, self.model._row_names, passes.source)
+        return share_seen(self.row_marks, self.model._row_names, row_map.source)
 
     def cross_validate(
         self,
@@ -748,9 +748,9 @@ class Posterior:
                 "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
                 "data (and sample_weight=) of the fit; rows that the fit has not seen are a test as they are"
             )
-        problem, passes = self._evaluator.bind(data, sample_weight)
+        problem, row_map = self._evaluator.bind(data, sample_weight)
         weights = (
-            np.ones(passes.source.n_rows) if sample_weight is None else np.array(sample_weight, dtype=float)
+            np.ones(row_map.source.n_rows) if sample_weight is None else np.array(sample_weight, dtype=float)
         )
 
         def bind(weights: Array) -> tuple[Problem, RowMap]:
@@ -917,8 +917,8 @@ class Posterior:
         """
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
-        problem, passes = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, {**self._factors, **factors}, passes)
+        problem, row_map = self._evaluator.bind(data, sample_weight)
+        return objective_at(problem, {**self._factors, **factors}, row_map)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]

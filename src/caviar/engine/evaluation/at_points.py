@@ -44,7 +44,7 @@ def why_no_rows(problem: Problem) -> str:
     return why_inexact(problem)
 
 
-def log_joint_at(problem: Problem, values: Mapping[str, Any], passes: RowMap) -> float:
+def log_joint_at(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> float:
     """Return log p(x, globals) in nats with the local variables integrated out.
 
     Parameters
@@ -54,11 +54,11 @@ def log_joint_at(problem: Problem, values: Mapping[str, Any], passes: RowMap) ->
     values
         Name of each global -> its value; a pair (mean, precision) of a joint factor.
     """
-    with passes.executor.session():
-        return begin(problem, _points(problem, values), passes).elbo
+    with row_map.executor.session():
+        return begin(problem, _points(problem, values), row_map).elbo
 
 
-def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], passes: RowMap) -> Array:
+def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> Array:
     """Return log p(x_n | globals) of each row in nats, its local variables integrated out, shape (rows,).
 
     Raises
@@ -72,7 +72,7 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], passes: Row
     q = _points(problem, values)
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q))
     static = problem.rows.static_coefficients(_static_coefficients(problem, arrays))
-    scratch, source = Workspace(), passes.source
+    scratch, source = Workspace(), row_map.source
     zeros = known_zeros(problem)
     found = []
     for bounds in blocks_of(problem.rows, source):

@@ -85,7 +85,7 @@ def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
 
 
 def local_distributions(
-    problem: Problem, factors: Mapping[str, Any], passes: RowMap, *, anew: bool = True
+    problem: Problem, factors: Mapping[str, Any], row_map: RowMap, *, anew: bool = True
 ) -> dict[str, Any]:
     """Return the local factors of all rows by name, the globals given.
 
@@ -100,11 +100,11 @@ def local_distributions(
     found_anew: dict[str, Any] = {}
     if outer:
         problem = problem.updating(outer)
-        beginning = Beginning(problem, {**q, **prior_start(problem, q)}, passes)
+        beginning = Beginning(problem, {**q, **prior_start(problem, q)}, row_map)
         result = ascend(Batch(None), beginning, _ANEW)
         problem, q = result.problem, dict(result.q)
         found_anew = factors_at(problem, {variable: q[variable] for variable in outer})
-    by_row = GivenGlobals(problem, q).local(passes.source, passes.executor)
+    by_row = GivenGlobals(problem, q).local(row_map.source, row_map.executor)
     return {**found_anew, **kind_of(problem).for_each_datum(by_row)}
 
 
@@ -183,7 +183,7 @@ def _check_sizes(problem: Problem, factors: Mapping[str, Any]) -> None:
             )
 
 
-def predictive_densities(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -> Array:
+def predictive_densities(problem: Problem, factors: Mapping[str, Any], row_map: RowMap) -> Array:
     """Return the log density under the global factors of each row of the problem's data, shape (rows,).
 
     Raises
@@ -191,7 +191,7 @@ def predictive_densities(problem: Problem, factors: Mapping[str, Any], passes: R
     ModelError
         If it has no closed form.
     """
-    own = kind_of(problem).densities(factors, lambda: local_distributions(problem, factors, passes))
+    own = kind_of(problem).densities(factors, lambda: local_distributions(problem, factors, row_map))
     if own is not None:
         return own
     _check_sizes(problem, factors)
@@ -261,7 +261,7 @@ def _translated(problem: Problem, variable: Variable, distribution: Any) -> Any:
     return distribution if reference is None else distribution.translate(reference)
 
 
-def objective_at(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -> float:
+def objective_at(problem: Problem, factors: Mapping[str, Any], row_map: RowMap) -> float:
     """Return the objective of given factors; local factors that are not given are at their optimum.
 
     Raises
@@ -284,13 +284,13 @@ def objective_at(problem: Problem, factors: Mapping[str, Any], passes: RowMap) -
         refuse_other_factor(problem, variable, _factor_of(factors, variable))
     q = in_frame(problem, factors)
     given = {name: local[name] for name in factors if name in local}
-    with passes.executor.session():
+    with row_map.executor.session():
         if not given:
-            return begin(problem, q, passes).elbo
-        own = kind_of(problem).objective(problem, q, {name: factors[name] for name in given}, passes)
+            return begin(problem, q, row_map).elbo
+        own = kind_of(problem).objective(problem, q, {name: factors[name] for name in given}, row_map)
         if own is not None:
             return own
-        return _with_given_locals(problem, q, factors, given, passes)
+        return _with_given_locals(problem, q, factors, given, row_map)
 
 
 def _with_given_locals(
@@ -298,7 +298,7 @@ def _with_given_locals(
     q: Mapping[Variable, Any],
     factors: Mapping[str, Any],
     given: Mapping[str, LocalFactor],
-    passes: RowMap,
+    row_map: RowMap,
 ) -> float:
     if (
         problem.chain is not None
@@ -313,7 +313,7 @@ def _with_given_locals(
     for name, factor in given.items():
         distribution = factors[name]
         shape = factor.shapes[StatisticKey(factor.variables[0].name, "x")]
-        refuse_other_labels(name, distribution, (passes.source.n_rows, *shape))
+        refuse_other_labels(name, distribution, (row_map.source.n_rows, *shape))
         probabilities = np.asarray(distribution.probabilities)
         expected[factor.key] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(
             factor.n_rows, -1
@@ -326,7 +326,7 @@ def _with_given_locals(
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
         by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
         entropies[factor.key] = float(by_row.sum() if weights is None else weights @ by_row)
-    summary = passes.at(problem.rows).sum_given(
+    summary = row_map.at(problem.rows).sum_given(
         lambda rows: {f: v[:, rows.where].copy() for f, v in expected.items()},
         coefficients,
     )

@@ -47,7 +47,7 @@ _STRAYS = 0.2
 
 
 def chance_start(
-    problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator, number: int
+    problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, number: int
 ) -> Begun:
     """Return global factors from labels that chance has a part in, of rows of a subsample and of everything else.
 
@@ -56,16 +56,16 @@ def chance_start(
     number
         Of the restart, from 1: ways to guess take turns.
     """
-    own = kind_of(problem).own_start(problem, sample, passes, rng)
+    own = kind_of(problem).own_start(problem, sample, row_map, rng)
     if own is not None:
         return Begun(own)
-    basis = basis_of(problem, sample, passes, rng)
+    basis = basis_of(problem, sample, row_map, rng)
     if not (problem.factors or basis.gates):
         return Begun((problem, dict(basis.q)))
     guesses = _guesses(basis, number)
     if outer_variables(problem.bound.nodes, problem.order):
-        return Begun(settled(*start_from(basis, guesses[-1]), passes))
-    return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.passes)
+        return Begun(settled(*start_from(basis, guesses[-1]), row_map))
+    return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.row_map)
 
 
 def drawn_start(problem: Problem, rng: np.random.Generator) -> dict[Variable, Any]:

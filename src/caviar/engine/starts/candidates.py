@@ -18,15 +18,15 @@ from .guesses.sequences import in_order
 __all__ = ["basis_of", "start_from"]
 
 
-def basis_of(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Basis:
+def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
     gates = gates_of(problem)
     if problem.chain is not None and any(gate.factor is problem.chain for gate in gates):
-        sample = in_order(passes.source, problem.chain.starts)
+        sample = in_order(row_map.source, problem.chain.starts)
     q = prior_start(problem)
     for variable in _multiplied(problem):
         q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
-    host = RowMap(problem.rows, sample, passes.executor.host)
+    host = RowMap(problem.rows, sample, row_map.executor.host)
     return Basis(problem, gates, sample, host, q, rng)
 
 

@@ -59,7 +59,7 @@ def exchanged(basis: Basis, begun: Begun) -> Begun:
 def best_with(basis: Basis, begun: Begun, guesses: Sequence[Guess]) -> Begun:
     """Return the winner of a race between where a fit begins and further labels, taken as they are."""
     others = [partial(_begun, basis, guess) for guess in guesses]
-    return best_of([partial(_kept, begun.start), *others], basis.sample, basis.passes)
+    return best_of([partial(_kept, begun.start), *others], basis.sample, basis.row_map)
 
 
 def _kept(start: Start) -> Start:
@@ -74,7 +74,7 @@ def _begun(basis: Basis, guess: Guess) -> Start:
 def labels_of(basis: Basis, start: Start) -> Guess:
     """Return the most probable label of each repetition of each gate with a plate, given global factors."""
     problem, q = start
-    local = local_distributions(problem, factors_at(problem, q), basis.passes, anew=False)
+    local = local_distributions(problem, factors_at(problem, q), basis.row_map, anew=False)
     found = {}
     for gate in basis.gates:
         if not gate.variable.plates:

@@ -48,23 +48,23 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 """What guesses the labels of a start."""
 
 
-def data_start(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Begun:
+def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
-    own = kind_of(problem).own_start(problem, sample, passes, rng)
+    own = kind_of(problem).own_start(problem, sample, row_map, rng)
     if own is not None:
         return Begun(own)
-    basis = basis_of(problem, sample, passes, rng)
+    basis = basis_of(problem, sample, row_map, rng)
     starts = _candidates(basis)
     if problem.chain is not None and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
         return Begun(next(starts)())
     if outer_variables(problem.bound.nodes, problem.order):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
-        nested = [settled(*start(), passes) for start in (next(starts), partial(start_from, basis, {}))]
-        return Begun(max(nested, key=lambda start: begin(*start, passes).elbo))
+        nested = [settled(*start(), row_map) for start in (next(starts), partial(start_from, basis, {}))]
+        return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
-    best = best_of(list(starts), basis.sample, basis.passes, behind)
+    best = best_of(list(starts), basis.sample, basis.row_map, behind)
     return regroup(basis, exchanged(basis, best))
 
 

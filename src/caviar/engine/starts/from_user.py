@@ -75,7 +75,7 @@ def _chosen_together(problem: Problem, names: Collection[str]) -> Iterator[tuple
 
 
 def given_start(
-    problem: Problem, init: Mapping[str, Any], passes: RowMap, others: Callable[[], Start] | None = None
+    problem: Problem, init: Mapping[str, Any], row_map: RowMap, others: Callable[[], Start] | None = None
 ) -> Start:
     """Return global factors from given values: of globals, as points or factors; of local variables, for all rows.
 
@@ -85,7 +85,7 @@ def given_start(
         The model with its data.
     init
         Name -> value.
-    passes
+    row_map
         Over all rows.
     others
         A start from the data, where those globals begin that would begin alike at their priors. Without it all that
@@ -106,13 +106,13 @@ def given_start(
     q = prior_start(problem, {**at_data, **fixed})
     labelled = {v: value for v, value in given.items() if v not in problem.order}
     if not labelled:
-        return brought_near(problem, q, fixed, passes)
+        return brought_near(problem, q, fixed, row_map)
     give = kind_of(problem).given_locals(problem, labelled, fixed)
     if give is not None:
-        return globals_from(problem, q, give, passes.source, passes, frozenset(fixed))
+        return globals_from(problem, q, give, row_map.source, row_map, frozenset(fixed))
     for _ in range(_ROUNDS):
-        locals_ = GivenLocals(problem, q, labelled, passes)
-        problem, q = globals_from(problem, q, locals_, passes.source, passes, frozenset(fixed))
+        locals_ = GivenLocals(problem, q, labelled, row_map)
+        problem, q = globals_from(problem, q, locals_, row_map.source, row_map, frozenset(fixed))
         if locals_.are_all:
             break
     return problem, q
@@ -128,15 +128,15 @@ def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, An
 
 
 def brought_near(
-    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], passes: RowMap
+    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], row_map: RowMap
 ) -> Start:
     """Return global factors after first sweeps over everything but the fixed ones; as they are where that is no fit."""
     others = [variable for variable in problem.order if variable not in fixed]
     if not others or not fixed:
         return problem, q
     try:
-        beginning = Beginning(problem.updating(others), q, passes)
-        found = ascend(as_exact_as(passes, Batch(None)), beginning, _FIRST_SWEEPS)
+        beginning = Beginning(problem.updating(others), q, row_map)
+        found = ascend(as_exact_as(row_map, Batch(None)), beginning, _FIRST_SWEEPS)
     except ImproperError:
         return problem, q
     if found.status is Status.INTERRUPTED:

@@ -94,7 +94,7 @@ _TO_THE_END = Settings(max_iter=200, tol=1e-4)
 
 
 def best_of(
-    starts: Sequence[Callable[[], Start]], sample: Sample, passes: RowMap, behind: float = np.inf
+    starts: Sequence[Callable[[], Start]], sample: Sample, row_map: RowMap, behind: float = np.inf
 ) -> Begun:
     """Return the start that leads to the highest objective within a race over the sample.
 
@@ -106,7 +106,7 @@ def best_of(
     ----------
     starts
         What returns a start, one for each.
-    passes
+    row_map
         Passes over the sample: it is too small to be worth a device.
     behind
         Nats a value by which a start may be behind the best before the first iteration; nats a row where passes are
@@ -114,7 +114,7 @@ def best_of(
     """
     if len(starts) == 1 and not sample.is_part:
         return Begun(starts[0]())
-    race = Race(passes, sample, behind)
+    race = Race(row_map, sample, behind)
     start, reached = race.winner(_possible(starts))
     if reached is not None and sample.is_part and start[0].factors:
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
@@ -163,7 +163,7 @@ class Race:
     (AISTATS 2016), for halving with equal rounds.
     """
 
-    passes: RowMap
+    row_map: RowMap
     sample: Sample
     behind: float
 
@@ -205,7 +205,7 @@ class Race:
         found: list[tuple[float, Runner]] = []
         for start in starts:
             try:
-                state = _CLIMB.init(Beginning(*start, self.passes))
+                state = _CLIMB.init(Beginning(*start, self.row_map))
                 elbo = self._rounded(state)
             except ImproperError as error:
                 log.info("start left out: %s", error)
@@ -260,7 +260,7 @@ class Race:
 
     @property
     def _weight(self) -> float:
-        return max(self.passes.source.total_weight, 1.0)
+        return max(self.row_map.source.total_weight, 1.0)
 
     @property
     def _n_values(self) -> float:

@@ -22,7 +22,7 @@ _ROUNDS = Settings(max_iter=20, tol=0.0)
 
 
 def settled(
-    problem: Problem, q: Mapping[Variable, Any], passes: RowMap
+    problem: Problem, q: Mapping[Variable, Any], row_map: RowMap
 ) -> tuple[Problem, dict[Variable, Any]]:
     """Return global factors after the first rounds; as they are, where no plates are nested."""
     outer = outer_variables(problem.bound.nodes, problem.order)
@@ -31,7 +31,7 @@ def settled(
         return problem, dict(q)
     of_outer, of_others = problem.updating(outer), problem.updating(others)
     rounds = Alternating(of_outer, of_others, lambda kept: {**kept, **prior_start(of_outer, kept)})
-    state = iterate(rounds, rounds.init(Beginning(problem, q, passes)), _ROUNDS)
+    state = iterate(rounds, rounds.init(Beginning(problem, q, row_map)), _ROUNDS)
     if state.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return problem, dict(state.q)

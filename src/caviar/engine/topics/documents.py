@@ -41,10 +41,10 @@ class Documents(KindOfRows):
     has_own_start = True
 
     def own_start(
-        self, problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator
+        self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator
     ) -> tuple[Problem, dict[Variable, Any]]:
         """Return topics from chance, after a few rounds over a sample of the documents."""
-        return drawn_topics(problem, sample, passes, rng)
+        return drawn_topics(problem, sample, row_map, rng)
 
     def given_locals(
         self, problem: Problem, values: Mapping[Variable, Any], fixed: Mapping[Variable, Any]
@@ -60,6 +60,6 @@ class Documents(KindOfRows):
         """Return the log probability of each token."""
         return densities_of_words(self.bound, {**factors, **local()})
 
-    def objective(self, problem: Problem, q: Factors, given: Mapping[str, Any], passes: RowMap) -> float:
+    def objective(self, problem: Problem, q: Factors, given: Mapping[str, Any], row_map: RowMap) -> float:
         """Return the objective of factors of the topics, with given ones of the proportions or tokens, or of both."""
-        return objective_of_documents(problem, self.bound, self.rows, q, given, passes)
+        return objective_of_documents(problem, self.bound, self.rows, q, given, row_map)

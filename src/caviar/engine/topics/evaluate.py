@@ -55,7 +55,7 @@ def objective_of_documents(
     rows: TopicRows,
     q: Factors,
     given: Mapping[str, Any],
-    passes: RowMap,
+    row_map: RowMap,
 ) -> float:
     """Return the objective of factors of the topics, with given ones of the proportions or tokens, or of both.
 
@@ -89,7 +89,7 @@ def objective_of_documents(
         inside[rows.where] = True
         return {tokens.key: probabilities[inside[owners]]}
 
-    summary = passes.at(rows).sum_given(give, coefficients)
+    summary = row_map.at(rows).sum_given(give, coefficients)
     arrays.update(summary.parts)
     return Objective(problem).set_all(q, arrays, Summary(summary.parts, entropies))
 

@@ -27,7 +27,7 @@ class KindOfRows:
     """Whether fits begin where :meth:`own_start` says, and not from guesses."""
 
     def own_start(
-        self, problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator
+        self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator
     ) -> tuple[Problem, dict[Variable, Any]] | None:
         """Return global factors to begin with, from a sample of the rows and chance."""
         return None
@@ -63,7 +63,7 @@ class KindOfRows:
         return None
 
     def objective(
-        self, problem: Problem, q: Factors, given: Mapping[str, Any], passes: RowMap
+        self, problem: Problem, q: Factors, given: Mapping[str, Any], row_map: RowMap
     ) -> float | None:
         """Return the objective of global factors and some local ones, by name; the others are at their optimum."""
         return None

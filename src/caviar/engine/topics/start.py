@@ -38,7 +38,7 @@ _NEARNESS = 100.0
 """Shape of the Gamma that topics are drawn from, of mean 1: all near each other and near the even one."""
 
 
-def drawn_topics(problem: Problem, sample: Sample, passes: RowMap, rng: np.random.Generator) -> Start:
+def drawn_topics(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Start:
     """Return topics from chance, after rounds over a sample of documents that begin each from the topics alone.
 
     The sample is cut into batches. After each of these, topics are updated from the last sums of all batches that were
@@ -56,7 +56,7 @@ def drawn_topics(problem: Problem, sample: Sample, passes: RowMap, rng: np.rando
     else:
         factor = topics.family.from_natural((drawn,))
     q: dict[Variable, Any] = {topics: problem.with_known(topics, factor)}
-    rounds = RowMap(problem.rows, _shuffled(sample, rng), passes.executor)
+    rounds = RowMap(problem.rows, _shuffled(sample, rng), row_map.executor)
     for arrays in _steps(problem, q, rounds, drawn.size):
         q[topics] = problem.update(topics, arrays)
     return problem, q

@@ -52,7 +52,7 @@ def results_without(
     Parameters
     ----------
     bind
-        Returns the problem for rows of these weights, and its passes. A row of weight zero is not there.
+        Returns the problem for rows of these weights, and the map over its rows. A row of weight zero is not there.
     problem
         For all rows.
     factors
@@ -78,9 +78,9 @@ def results_without(
     for rows in _folds_of(len(weights), n_folds, rng):
         others = weights.copy()
         others[rows] = 0.0
-        own, passes = bind(others)
-        with passes.executor.session():
-            result = ascend(Batch(), Beginning(own, in_frame(own, factors), passes), settings)
+        own, row_map = bind(others)
+        with row_map.executor.session():
+            result = ascend(Batch(), Beginning(own, in_frame(own, factors), row_map), settings)
         yield Left(rows, result)
 
 

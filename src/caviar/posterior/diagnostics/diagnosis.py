@@ -104,7 +104,7 @@ class Diagnosis:
 def diagnosis_of(
     factors: Mapping[str, Any],
     problem: Problem,
-    passes: RowMap,
+    row_map: RowMap,
     elbo: float,
     n_draws: int,
     rng: np.random.Generator,
@@ -117,7 +117,7 @@ def diagnosis_of(
         If the weights cannot be computed: the message says why.
     """
     draws = draws_of(factors, n_draws, rng)
-    log_joint = draws.log_joint(problem, passes)
+    log_joint = draws.log_joint(problem, row_map)
     log_weights = log_joint - draws.log_q
     size = np.maximum(1.0, np.max(np.abs(log_joint)) + np.max(np.abs(draws.log_q)))
     if np.ptp(log_weights) <= _ROUNDING * size:

@@ -36,9 +36,9 @@ class Draws:
         for number in range(len(self.log_q)):
             yield {name: _nth(value, number) for name, value in self.values.items()}
 
-    def log_joint(self, problem: Problem, passes: RowMap) -> Array:
+    def log_joint(self, problem: Problem, row_map: RowMap) -> Array:
         """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
-        return np.array([log_joint_at(problem, values, passes) for values in self])
+        return np.array([log_joint_at(problem, values, row_map) for values in self])
 
 
 def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Draws:

@@ -43,7 +43,7 @@ def inference_data(
     factors
         Of all globals by name.
     bound
-        Data, and the problem with every global a point mass, and its passes; None without data.
+        Data, and the problem with every global a point mass, and the map over its rows; None without data.
     coords
         Name of an axis -> its labels.
     is_fit
@@ -92,7 +92,7 @@ def _groups_of_data(
     draws: Draws,
     data: Mapping[str, Any],
     problem: Problem,
-    passes: RowMap,
+    row_map: RowMap,
     rng: np.random.Generator,
     *,
     is_fit: bool,
@@ -105,7 +105,7 @@ def _groups_of_data(
     if reason:
         left_out["log weights"] = reason
     else:
-        log_joint = draws.log_joint(problem, passes)
+        log_joint = draws.log_joint(problem, row_map)
         groups["sample_stats"] = {"lp": log_joint[None], "log_weight": (log_joint - draws.log_q)[None]}
     reason = why_no_rows(problem) or unseen
     if reason:
@@ -113,7 +113,7 @@ def _groups_of_data(
     else:
         (leaf, *others) = model.leaves
         name = "rows" if others or leaf.plates[0] is not problem.bound.data_plate else leaf.name
-        rows = np.stack([row_log_likelihoods(problem, values, passes) for values in draws])
+        rows = np.stack([row_log_likelihoods(problem, values, row_map) for values in draws])
         groups["log_likelihood"] = {name: rows[None]}
     if nested_plates(model.nodes):
         left_out["observed_data"] = left_out["posterior_predictive"] = "the rows lie within others"

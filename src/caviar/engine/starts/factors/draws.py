@@ -28,13 +28,13 @@ _NESTED_CONCENTRATION = 30.0
 
 
 def drawn(
-    problem: Problem, q: Mapping[Variable, Any], sample: Sample, passes: RowMap, rng: np.random.Generator
+    problem: Problem, q: Mapping[Variable, Any], sample: Sample, row_map: RowMap, rng: np.random.Generator
 ) -> LocalState:
     """Return local factors that are points, drawn from what they are given globals at their priors."""
     state: LocalState = {}
     coefficients = problem.rows.coefficients(statistics_of(problem, q))
     nested = bool(nested_plates(problem.bound.nodes))
-    blocks = list(passes.at(problem.rows).natural_parameters(coefficients))
+    blocks = list(row_map.at(problem.rows).natural_parameters(coefficients))
     for factor in problem.factors:
         if nested and isinstance(factor, CategoricalFactor):
             state[factor.key] = _near_each_other(factor, sample.n_rows, rng)

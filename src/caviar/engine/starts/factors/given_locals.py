@@ -31,7 +31,7 @@ class GivenLocals:
         The globals, and the problem they are measured by.
     values
         Variable -> labels (N,), probabilities (N, K), or values (N, ...) of all rows.
-    passes
+    row_map
         Passes over the rows.
 
     Raises
@@ -41,12 +41,12 @@ class GivenLocals:
     """
 
     def __init__(
-        self, problem: Problem, q: Mapping[Variable, Any], values: Mapping[Variable, Any], passes: RowMap
+        self, problem: Problem, q: Mapping[Variable, Any], values: Mapping[Variable, Any], row_map: RowMap
     ) -> None:
         self._problem = problem
-        self._passes = passes
+        self._row_map = row_map
         self._coefficients = problem.rows.coefficients(statistics_of(problem, q))
-        self._values = {v: _checked(problem, v, value, passes.source.n_rows) for v, value in values.items()}
+        self._values = {v: _checked(problem, v, value, row_map.source.n_rows) for v, value in values.items()}
         self.are_all = all(any(v in self._values for v in factor.variables) for factor in problem.factors)
         """Whether every local factor has a given value."""
 
@@ -58,7 +58,7 @@ class GivenLocals:
             given[factor.key] = _expected(self._problem, factor, variable, values[rows.where], rows)
         if self.are_all:
             return given
-        found = self._passes.at(self._problem.rows).natural_of(rows, self._coefficients, given)
+        found = self._row_map.at(self._problem.rows).natural_of(rows, self._coefficients, given)
         for factor in self._problem.factors:
             if factor.key not in given:
                 factor.infer(found[factor.key])

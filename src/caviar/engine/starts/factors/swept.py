@@ -43,11 +43,11 @@ def globals_from(
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
-    passes: RowMap,
+    row_map: RowMap,
     fixed: frozenset[Variable],
 ) -> Start:
     """Return the globals that follow from local factors by their own updates, locations first."""
-    problem, q, _ = swept(problem, q, give, source, passes, fixed)
+    problem, q, _ = swept(problem, q, give, source, row_map, fixed)
     return problem, q
 
 
@@ -56,16 +56,16 @@ def swept(
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
-    passes: RowMap,
+    row_map: RowMap,
     fixed: frozenset[Variable],
 ) -> Swept:
     """Return the same as :func:`globals_from`, with the sums over rows and the statistics of the globals."""
-    problem, q, arrays = _sums(problem, q, give, source, passes)
+    problem, q, arrays = _sums(problem, q, give, source, row_map)
     if _sweep(problem, q, arrays, fixed):
         return problem, q, arrays
     # a component under a flat prior has too few rows for its update: let each have a share of all rows
     problem, q, arrays = _sums(
-        problem, q, lambda rows: _softened(problem.factors, give(rows)), source, passes
+        problem, q, lambda rows: _softened(problem.factors, give(rows)), source, row_map
     )
     _sweep(problem, q, arrays, fixed)
     return problem, q, arrays
@@ -76,15 +76,15 @@ def _sums(
     q: dict[Variable, Any],
     give: Callable[[Rows], LocalState],
     source: RowSource,
-    passes: RowMap,
+    row_map: RowMap,
 ) -> tuple[Problem, dict[Variable, Any], dict[Hashable, Array]]:
     """Return expected statistics and sums over rows, measured from each component's own mean where that is far out."""
     arrays = statistics_of(problem, q)
-    summary = passes.at(problem.rows).sum_given(give, problem.rows.starting_coefficients(arrays))
+    summary = row_map.at(problem.rows).sum_given(give, problem.rows.starting_coefficients(arrays))
     moved, q = problem.centred_on(summary.parts, q)
     if moved is not problem:
         problem, arrays = moved, statistics_of(moved, q)
-        summary = passes.at(problem.rows).sum_given(give, problem.rows.starting_coefficients(arrays))
+        summary = row_map.at(problem.rows).sum_given(give, problem.rows.starting_coefficients(arrays))
     arrays.update(summary.parts)
     return problem, q, arrays
 

@@ -40,7 +40,7 @@ class Basis:
         Its latent labels.
     sample
         Rows in the place of all.
-    passes
+    row_map
         Passes over the sample.
     q
         Globals at their priors; of those that multiply each other, at draws.
@@ -51,7 +51,7 @@ class Basis:
     problem: Problem
     gates: tuple[Gate, ...]
     sample: Sample
-    passes: RowMap
+    row_map: RowMap
     q: Mapping[Variable, Any]
     rng: np.random.Generator
 
@@ -61,7 +61,7 @@ class Basis:
 
     def _hidden(self, gate: Gate) -> list[Cloud]:
         draws = self.draws if self.problem.factors else {}
-        points = hidden_points(self.problem, gate, self.q, draws, self.sample, self.passes)
+        points = hidden_points(self.problem, gate, self.q, draws, self.sample, self.row_map)
         return [] if points is None else [Cloud(points, self.weights(gate))]
 
     def clouds(self, gate: Gate) -> list[Cloud]:
@@ -121,4 +121,4 @@ class Basis:
     @cached_property
     def draws(self) -> LocalState:
         """Local factors at random: of those that are guessed nothing about."""
-        return drawn(self.problem, self.q, self.sample, self.passes, self.rng)
+        return drawn(self.problem, self.q, self.sample, self.row_map, self.rng)

@@ -43,4 +43,4 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
         return {key: values[:, rows.where].copy() for key, values in state.items()}
 
     q: dict[Variable, Any] = {**basis.q, **fixed}
-    return swept(problem, q, give, sample, basis.passes, frozenset(fixed))
+    return swept(problem, q, give, sample, basis.row_map, frozenset(fixed))

@@ -31,7 +31,7 @@ def hidden_points(
     q: Mapping[Variable, Any],
     draws: LocalState,
     sample: Sample,
-    passes: RowMap,
+    row_map: RowMap,
 ) -> Array | None:
     """Return the places (groups, d) of the hidden values whose parents a label of groups chooses, if there are such.
 
@@ -43,7 +43,7 @@ def hidden_points(
         Globals at their priors.
     draws
         Local factors at random.
-    sample, passes
+    sample, row_map
         Rows in the place of all, and passes over them.
     """
     variables = [variable for variable in problem.order if _has_chosen_parent(variable, gate)]
@@ -53,7 +53,7 @@ def hidden_points(
     def give(rows: Rows) -> LocalState:
         return {key: values[:, rows.where].copy() for key, values in draws.items()}
 
-    problem, _, arrays = swept(problem, dict(q), give, sample, passes, frozenset())
+    problem, _, arrays = swept(problem, dict(q), give, sample, row_map, frozenset())
     columns = []
     for variable in variables:
         factor = alone(problem, variable, arrays)
