@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from string import ascii_letters
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ...language import Axis
 from ...numerics.cached import cached_property
 
 __all__ = ["Contraction", "Factor", "Gather"]
+
+
+_Evaluation: TypeAlias = Callable[[Sequence[Array]], Array]
 
 
 class Factor(NamedTuple):
@@ -126,12 +129,12 @@ class Contraction:
         self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
-        self._is_plain = not self.constant_axes and float(self.constant) == 1.0
+        self._evaluations: dict[str, _Evaluation] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """Return its state with the sizes of its axes, in the place of a function that may hold all the data."""
         sizes = {axis: self.size(axis) for factor in self.factors for axis in factor.axes}
-        return {**vars(self), "size": sizes.__getitem__}
+        return {**vars(self), "size": sizes.__getitem__, "_evaluations": {}}
 
     @cached_property
     def _letter(self) -> dict[Axis, str]:
@@ -180,15 +183,11 @@ class Contraction:
         return product
 
     def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
-        if self.constant_axes:
-            return np.einsum(spec, *arrays, self.constant)
-        if not arrays:
-            return self.constant
-        product = np.einsum(spec, *arrays)
-        if self._is_plain and len(arrays) > 1:
-            # one array alone may come back as it is, or as a view of it
-            return product
-        return self.constant * product
+        evaluation = self._evaluations.get(spec)
+        if evaluation is None:
+            evaluation = _evaluation(spec, len(arrays), self.constant, self.constant_axes)
+            self._evaluations[spec] = evaluation
+        return evaluation(arrays)
 
     def value(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the contraction over all axes."""
@@ -211,8 +210,7 @@ class Contraction:
     def absolute(self) -> Contraction:
         """The same contraction with the sizes of its constants."""
         other = copy(self)
-        other.constant = np.abs(self.constant)
-        other._is_plain = not other.constant_axes and float(other.constant) == 1.0
+        other.constant, other._evaluations = np.abs(self.constant), {}
         return other
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
@@ -281,3 +279,44 @@ class Derivative:
         size = self._repeats
         diagonal = np.eye(size).reshape(size, size, *(1,) * (result.ndim - self._repeated - 1))
         return np.expand_dims(result, self._repeated + 1) * diagonal
+
+
+_FEW = 4_096
+"""Numbers of an inner product that BLAS takes in one thread."""
+
+
+def _evaluation(spec: str, n_arrays: int, constant: Array, constant_axes: Sequence[Axis]) -> _Evaluation:
+    """Return what evaluates a contraction of so many arrays that is spelled like this, from these.
+
+    Of few numbers most of the time goes into reading what the sum is; so sums over all entries, inner products, and
+    multiples of an array are no ``einsum``. Arrays that are stretched along an axis of length one always are.
+    """
+    operands, _, out = spec.partition("->")
+    letters = operands.split(",")
+    if constant_axes:
+        if out == "" and len(letters) == 2 and _is_inner(*letters):
+            return lambda arrays: _inner(spec, arrays[0], constant)
+        return lambda arrays: np.einsum(spec, *arrays, constant)
+    if not n_arrays:
+        return lambda arrays: constant
+    scale = constant.item()
+    if letters == [out]:
+        return lambda arrays: scale * arrays[0]
+    if out == "" and len(letters) == 1 and len(set(letters[0])) == len(letters[0]):
+        return lambda arrays: scale * np.add.reduce(arrays[0], axis=None)
+    if out == "" and len(letters) == 2 and _is_inner(*letters):
+        return lambda arrays: scale * _inner(spec, arrays[0], arrays[1])
+    if scale == 1.0 and len(letters) > 1:
+        # of one array alone it may be a view
+        return lambda arrays: np.einsum(spec, *arrays)
+    return lambda arrays: scale * np.einsum(spec, *arrays)
+
+
+def _is_inner(one: str, other: str) -> bool:
+    return one == other and len(set(one)) == len(one)
+
+
+def _inner(spec: str, one: Array, other: Array) -> Array:
+    if one.shape == other.shape and one.size < _FEW:
+        return np.vdot(one, other)
+    return np.einsum(spec, one, other)

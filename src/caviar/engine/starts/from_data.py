@@ -48,6 +48,7 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 """What guesses the labels of a start."""
 
 
+@np.errstate(all="ignore")
 def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
     own = kind_of(problem).own_start(problem, sample, row_map, rng)
