@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._typing import Array
+from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Derivative
@@ -117,7 +118,7 @@ class IndependentRows:
         """Whether local factors meet the rows in matrix products alone."""
         return not self._contracted
 
-    @property
+    @cached_property
     def block_rows(self) -> int:
         """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
         tables = self.compiled.tables.items()
