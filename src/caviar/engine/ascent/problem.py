@@ -116,7 +116,7 @@ class Problem:
         self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
-                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' stands in a term with another local "
+                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' shares a term with another local "
                 f"variable; only observed and "
                 f"global variables may depend on its states"
             )
@@ -326,7 +326,7 @@ def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
 
 def _why_no_mode(variable: Variable, reason: str) -> str:
     return (
-        f"the point mass of '{variable.name}' has nowhere to stand: {reason} Leave '{variable.name}' out of point=, "
+        f"the point mass of '{variable.name}' has no place: {reason} Leave '{variable.name}' out of point=, "
         f"so that it has a distribution, or give it a prior whose density vanishes at the edge of its domain"
     )
 

@@ -174,7 +174,7 @@ class IndependentRows:
         )
 
     def why_not_on_a_device(self) -> str:
-        """Return what stands against passes on a device, which are matrix products; nothing if they can be made."""
+        """Return why no passes can be made on a device, which are matrix products; nothing if they can."""
         if not self.factors:
             return "this model has no local variable, so that a fit passes over the rows once"
         if self.keeps_locals:

@@ -158,7 +158,7 @@ class Recentring:
         matrix = coefficients.matrices[self.factor.key]
         for feature, columns in self._squares:
             if feature.is_packed:
-                # the diagonal stands first
+                # the diagonal comes first
                 full = matrix[:, columns.start : columns.start + like[0].size].reshape(like.shape)
             else:
                 full = _entries(feature, matrix[:, columns].reshape(-1, *feature.shape))
@@ -192,7 +192,7 @@ class Recentring:
         return self._turned(self._known, slot.node.plates, slot.expression.plate) - moved[0]
 
     def _order(self, plates: Sequence[Plate], chosen: Plate) -> list[int]:
-        """Return where the chosen plate, and those of the reference point in their order, stand among plates."""
+        """Return where the chosen plate, and those of the reference point in their order, are among plates."""
         return [plates.index(chosen), *(list(map(Axis, plates)).index(axis) for axis in self._axes)]
 
     def _turned(self, array: AnyArray, plates: Sequence[Plate], chosen: Plate) -> AnyArray:

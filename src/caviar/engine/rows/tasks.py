@@ -90,7 +90,7 @@ class Work(Protocol):
         ...
 
     def spread(self, over: Over) -> Work:
-        """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
+        """Return the same work, the parts of a block done with the help of others: for a chunk without another."""
         ...
 
     def task(self) -> Callable[[RowModel, Workspace], Work]:

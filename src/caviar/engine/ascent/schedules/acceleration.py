@@ -53,7 +53,7 @@ _LONGEST_PAUSE = 16
 
 @dataclass(frozen=True)
 class Place:
-    """Where the global factors stand: all natural parameters and all expected statistics, (P,) each."""
+    """Where the global factors are: all natural parameters and all expected statistics, (P,) each."""
 
     natural: Array
     expected: Array

@@ -1,4 +1,4 @@
-"""Priors as factors: where the globals stand before any data are seen."""
+"""Priors as factors: where the globals are before any data are seen."""
 
 from __future__ import annotations
 
