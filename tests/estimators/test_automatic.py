@@ -74,7 +74,9 @@ def test_data_have_as_many_components_as_restarts_find(X, numbers, scale):
     assert mixture.n_components_ in numbers
     assert mixture.n_components_ == len(mixture.weights_) == len(mixture.means_)
     # restarts begin elsewhere each time, and one may end a little higher than the moves do: 0.01 nats a row
-    assert mixture.elbo_ >= best_of_restarts(X, range(1, 7), amount(1, 4), covariance_prior=prior) - 0.01 * len(X)
+    assert mixture.elbo_ >= best_of_restarts(
+        X, range(1, 7), amount(1, 4), covariance_prior=prior
+    ) - 0.01 * len(X)
 
 
 @pytest.mark.parametrize(
