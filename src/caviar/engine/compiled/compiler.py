@@ -148,7 +148,7 @@ class _Compiler:
             return None
         assert self.data_axis is not None
         gather = Gather(Axis(joined.combinations), chosen)
-        return [*rest, Operand(joined, "one_hot", (self.data_axis, gather.axis))], gather
+        return [*rest, Operand(joined.node, "one_hot", (self.data_axis, gather.axis))], gather
 
     def _seen_global(self, owner: Variable) -> tuple[Array, tuple[Axis, ...]] | None:
         """Return 1 for each repetition of a global variable that counts and 0 for the others; None if all do."""

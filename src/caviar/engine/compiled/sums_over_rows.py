@@ -57,6 +57,7 @@ class SumsOverRows:
         self._factor_of: dict[Node, LocalFactor] = {
             variable: factor for factor in factors for variable in factor.variables
         }
+        self._joined = {joined.node: joined for joined in bound.joined.values()}
         self._features: dict[FeatureKey, Feature] = {}
         self._used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}
 
@@ -94,7 +95,7 @@ class SumsOverRows:
                 row_axis, seen = self._row_axis(node), active.shape
                 shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
                 return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
-            if isinstance(node, JoinedLabels):
+            if node in self._joined:
                 return self.sources.setdefault(node, Source(node, (), None))
             values, row_axis = self.bound.values_of(node), self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
