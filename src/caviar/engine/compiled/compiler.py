@@ -203,11 +203,12 @@ def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence
         term for node in bound.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
     )
     sums = compiler.sums
+    parts, tables = sums.finished()
     return Compiled(
         terms,
-        sums.parts,
-        tuple(sums.local_terms),
-        sums.tables,
+        parts,
+        sums.local_terms,
+        tables,
         {node: source for node, source in sums.sources.items() if bound.is_known(node)},
         sums.users,
         zero_terms,
