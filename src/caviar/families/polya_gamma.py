@@ -69,13 +69,16 @@ class PolyaGamma(ExponentialFamily):
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameter (-tilt^2 / 2,)."""
         (half_square,) = natural
-        good = (half_square <= _ROUNDING) & (half_square > -np.inf)
-        if not np.logical_and.reduce(good, axis=None):
+        largest, smallest = half_square.max(initial=-1.0), half_square.min(initial=0.0)
+        if not (largest <= _ROUNDING and smallest > -np.inf):
+            good = (half_square <= _ROUNDING) & (half_square > -np.inf)
             refuse_improper(
                 "PolyaGamma", good, "minus half the square of the tilt must be finite and at most 0"
             )
-        half_square = np.minimum(half_square, 0.0)
-        return cls._trusted(tilt=np.sqrt(-2.0 * half_square), natural=(half_square,))
+        if largest > 0.0:
+            half_square = np.minimum(half_square, 0.0)
+        half = np.sqrt(-0.5 * half_square)
+        return cls._trusted(tilt=2.0 * half, natural=(half_square,), _half=half)
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
@@ -98,23 +101,34 @@ class PolyaGamma(ExponentialFamily):
         return (self.mean,)
 
     @cached_property
-    def _square(self) -> Array:
-        """Square of sinh(tilt / 4), from which cosh and tanh of half the tilt follow; of a tilt up to ``_FAR``."""
-        root = np.sinh(0.5 * np.minimum(self._half, _FAR))
-        return root * root
+    def _is_far(self) -> bool:
+        """Whether some tilt is so large that its hyperbolic cosine is no number."""
+        return bool(self._half.max(initial=0.0) >= _FAR)
+
+    @cached_property
+    def _excess_and_tanh(self) -> tuple[Array, Array]:
+        """Excess cosh u - 1, and tanh u, where u is half the tilt, up to ``_FAR``; to all digits however small u is."""
+        growth = np.expm1(np.minimum(self._half, _FAR) if self._is_far else self._half)
+        decay = growth / (1.0 + growth)
+        # e^u - 1 and 1 - e^-u: their product is 2 cosh u - 2, and their sum 2 sinh u
+        product = growth * decay
+        growth += decay
+        growth /= 2.0 + product
+        product *= 0.5
+        return product, growth
 
     @cached_property
     def log_partition(self) -> Array:
         """Minus log cosh(tilt / 2)."""
-        # cosh u - 1 = 2 sinh^2(u / 2)
-        near = -np.log1p(2.0 * self._square)
-        return near if self._half.max(initial=0.0) < _FAR else np.minimum(near, np.log(2.0) - self._half)
+        near = -np.log1p(self._excess_and_tanh[0])
+        return np.minimum(near, np.log(2.0) - self._half) if self._is_far else near
 
     @cached_property
     def mean(self) -> Array:
         """Ratio tanh(tilt / 2) / (2 tilt); 1/4 at tilt 0."""
-        square = self._square
-        tanh = 2.0 * np.sqrt(square * (1.0 + square)) / (1.0 + 2.0 * square)
+        tanh = self._excess_and_tanh[1]
+        if self.tilt.min(initial=1.0) > _TINY:
+            return tanh / (2.0 * self.tilt)
         return np.divide(tanh, 2.0 * self.tilt, out=np.full_like(tanh, 0.25), where=self.tilt > _TINY)
 
     @property

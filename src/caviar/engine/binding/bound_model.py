@@ -72,7 +72,7 @@ class BoundModel:
     def columns(self) -> list[tuple[Node, str, Any]]:
         """Return what there is for each row: node, kind of column, and the array over the plates of the node."""
         own = [(node, *column) for node, own in self.evidence.items() for column in own.columns().items()]
-        own += [(node, "value", node.positions) for node in self.joined.values()]
+        own += [(own.node, "value", own.positions) for own in self.joined.values()]
         return [(node, kind, column) for node, kind, column in own if self.data_plate in node.plates]
 
     @property

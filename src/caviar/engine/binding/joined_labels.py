@@ -6,7 +6,7 @@ for each pair (i, j) that occurs: as many as there are rows at the most, where a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,33 +23,26 @@ __all__ = ["JoinedLabels", "joined_labels"]
 _READ_ROWS = 1 << 20
 
 
-class JoinedLabels(Data):
+@dataclass(frozen=True, eq=False)
+class JoinedLabels:
     """Which combination of several known labels each row has.
-
-    Parameters
-    ----------
-    nodes
-        The labels.
-    plate
-        The plate of the rows.
-    labels
-        Of each combination, the labels, in the order of the nodes: (C,) each.
-    positions
-        Of each row, the combination that it has, (N,).
 
     Attributes
     ----------
+    node
+        In the place of the labels, one that chooses from the combinations.
     combinations
         The plate of the combinations.
+    labels
+        Label -> its value in each combination, (C,).
+    positions
+        Of each row, the combination that it has, (N,).
     """
 
-    def __init__(
-        self, nodes: Sequence[Node], plate: Plate, labels: Sequence[AnyArray], positions: Any
-    ) -> None:
-        super().__init__(" and ".join(node.name for node in nodes), plates=plate)
-        self.labels = dict(zip(nodes, labels, strict=True))
-        self.positions = positions
-        self.combinations = Plate(self.name, len(labels[0]))
+    node: Data
+    combinations: Plate
+    labels: Mapping[Node, AnyArray]
+    positions: Any
 
 
 def joined_labels(sizes: Mapping[Node, int], values: Mapping[Node, Any], plate: Plate) -> JoinedLabels:
@@ -68,7 +61,9 @@ def joined_labels(sizes: Mapping[Node, int], values: Mapping[Node, Any], plate: 
     codes = of_blocks(_Codes(shape), given, (), np.int64)
     occur = np.unique(np.concatenate([own for _, own in map_blocks(np.unique, codes, size=_READ_ROWS)]))
     positions = of_blocks(_Positions(occur), [codes], (), np.intp)
-    return JoinedLabels(list(sizes), plate, np.unravel_index(occur, shape), positions)
+    name = " and ".join(node.name for node in sizes)
+    labels = dict(zip(sizes, np.unravel_index(occur, shape), strict=True))
+    return JoinedLabels(Data(name, plates=plate), Plate(name, len(occur)), labels, positions)
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class _Compiler:
             return None
         assert self.data_axis is not None
         gather = Gather(Axis(joined.combinations), chosen)
-        return [*rest, Operand(joined, "one_hot", (self.data_axis, gather.axis))], gather
+        return [*rest, Operand(joined.node, "one_hot", (self.data_axis, gather.axis))], gather
 
     def _seen_global(self, owner: Variable) -> tuple[Array, tuple[Axis, ...]] | None:
         """Return 1 for each repetition of a global variable that counts and 0 for the others; None if all do."""
@@ -203,11 +203,12 @@ def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence
         term for node in bound.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
     )
     sums = compiler.sums
+    parts, tables = sums.finished()
     return Compiled(
         terms,
-        sums.parts,
-        tuple(sums.local_terms),
-        sums.tables,
+        parts,
+        sums.local_terms,
+        tables,
         {node: source for node, source in sums.sources.items() if bound.is_known(node)},
         sums.users,
         zero_terms,

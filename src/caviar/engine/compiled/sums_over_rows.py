@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import issparse
 
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
-from ..binding.joined_labels import JoinedLabels
 from ..binding.known_statistics import role_of
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
@@ -36,10 +36,6 @@ class SumsOverRows:
 
     Attributes
     ----------
-    parts
-        The sums by key.
-    local_terms
-        Those that are contracted on their own.
     sources
         The known arrays along the data plate.
     users
@@ -50,20 +46,57 @@ class SumsOverRows:
         self.bound = bound
         self.coordinates = coordinates
         self.data_axis = None if bound.data_plate is None else Axis(bound.data_plate)
-        self.parts: dict[Hashable, Part] = {}
-        self.local_terms: list[LocalTerm] = []
         self.sources: dict[Node, Source] = {}
         self.users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]] = {}
         self._factor_of: dict[Node, LocalFactor] = {
             variable: factor for factor in factors for variable in factor.variables
         }
+        self._joined = {joined.node: joined for joined in bound.joined.values()}
         self._features: dict[FeatureKey, Feature] = {}
-        self._used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}
+        self._parts: dict[Hashable, Part] = {}
+        self._local_terms: dict[Hashable, LocalTerm] = {}
 
     @property
-    def tables(self) -> dict[LocalFactor | None, FeatureTable]:
-        """Local factor -> features of its matrix product; None -> those of the sums without local variables."""
-        return {factor: FeatureTable(_ordered(used)) for factor, used in self._used.items()}
+    def local_terms(self) -> tuple[LocalTerm, ...]:
+        """The local sides that are contracted on their own."""
+        return tuple(self._local_terms.values())
+
+    def finished(self) -> tuple[dict[Hashable, Part], dict[LocalFactor | None, FeatureTable]]:
+        """Return the sums by key, and local factor (None: without local variables) -> features of its matrix product.
+
+        Sums by a label follow from those by the combinations that it stands in, where some term needs these.
+        """
+        used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}
+        for part in self._parts.values():
+            if part.feature is not None:
+                used.setdefault(part.factor, {})[part.feature.key] = part.feature
+        parts = {key: self._by_combination(part, used) for key, part in self._parts.items()}
+        for own in parts.values():
+            if own.labels is not None:
+                used[own.factor].pop(self._parts[own.key].feature.key, None)
+        return parts, {factor: FeatureTable(_ordered(own)) for factor, own in used.items()}
+
+    def _by_combination(
+        self, part: Part, used: Mapping[LocalFactor | None, Mapping[FeatureKey, Feature]]
+    ) -> Part:
+        """Return a sum by a label as one by the fewest combinations that its factor meets; another sum as it is."""
+        if part.feature is None or part.feature.source is None:
+            return part
+        label = part.feature.source.node
+        finer = [
+            (own, labels[label])
+            for own in used[part.factor].values()
+            if label in (labels := self._labels_of(own))
+        ]
+        if not finer:
+            return part
+        feature, labels = min(finer, key=lambda own: len(own[1]))
+        return replace(part, feature=feature, labels=labels)
+
+    def _labels_of(self, feature: Feature) -> Mapping[Node, AnyArray]:
+        """Return the labels that each combination consists of, if a feature says which one a row has."""
+        joined = None if feature.source is None else self._joined.get(feature.source.node)
+        return {} if joined is None else joined.labels
 
     def part(
         self,
@@ -94,7 +127,7 @@ class SumsOverRows:
                 row_axis, seen = self._row_axis(node), active.shape
                 shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
                 return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
-            if isinstance(node, JoinedLabels):
+            if node in self._joined:
                 return self.sources.setdefault(node, Source(node, (), None))
             values, row_axis = self.bound.values_of(node), self._row_axis(node)
             shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
@@ -189,12 +222,10 @@ class SumsOverRows:
         feature = self._feature(term.owner, row, summed)
         self.users.setdefault((factor, feature.key), set()).add(term.owner)
         key = SumKey(() if stat is None else (stat,), feature.key)
-        part = self.parts.get(key)
-        if part is None:
-            self._used.setdefault(factor, {})[feature.key] = feature
+        if key not in self._parts:
             own = () if factor is None or stat is None else factor.shapes[stat]
-            part = self.parts[key] = Part(key, own + feature.shape, factor, stat, feature)
-        return Factor(part.key, axes)
+            self._parts[key] = Part(key, own + feature.shape, factor, stat, feature)
+        return Factor(key, axes)
 
     def _unfused(
         self,
@@ -217,20 +248,25 @@ class SumsOverRows:
         inside = dict.fromkeys(axis for factor in factors for axis in factor.axes)
         kept = tuple(axis for axis in inside if axis in elsewhere)
         # as many as there are already, so that no other sum has this number
-        key = SumKey(tuple(stat for _, stat, _ in local), None, 1 + len(self.local_terms))
+        key = SumKey(tuple(stat for _, stat, _ in local), None, 1 + len(self._parts))
         part = Part(key, tuple(self.bound.size(axis) for axis in kept), None, None, None)
-        self.parts[key] = part
+        self._parts[key] = part
         whole = Factor(key, kept)
         if looked_up is None:
             contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.bound.size)
-            self.local_terms.append(LocalTerm(part, contraction, tuple(by_key.values()), not local))
+            self._local_terms[key] = LocalTerm(contraction, tuple(by_key.values()), (part,))
             return whole
-        of_rows = Factor(key, (*kept[:-1], self.data_axis))
-        summed = [axis for axis in inside if axis != kept[-1]]
-        contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.bound.size)
-        inside_keys = {factor.key for factor in factors[:-1]}
-        others = tuple(feature for key, feature in by_key.items() if key in inside_keys)
-        self.local_terms.append(LocalTerm(part, contraction, others, not local, by_key[looked_up.key]))
+        alike = (*factors[:-1], *kept[:-1])
+        known = self._local_terms.get(alike)
+        if known is None:
+            of_rows = Factor(key, (*kept[:-1], self.data_axis))
+            summed = [axis for axis in inside if axis != kept[-1]]
+            contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.bound.size)
+            others = {factor.key for factor in factors[:-1]}
+            features = tuple(feature for key, feature in by_key.items() if key in others)
+            known = LocalTerm(contraction, features, ())
+        parts, look_ups = (*known.parts, part), (*known.look_ups, by_key[looked_up.key])
+        self._local_terms[alike] = replace(known, parts=parts, look_ups=look_ups)
         return whole
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...language import Axis
 from ...numerics.cached import cached_property
+from ...numerics.sums_by_label import sums_by_label
 
 __all__ = ["Contraction", "Factor", "Gather"]
 
@@ -72,10 +73,7 @@ class Gather:
         shape = tuple(size(axis) for axis in own)
         labels = [self.labels[axis] for axis in own]
         where = labels[0] if len(labels) == 1 else np.ravel_multi_index(labels, shape)
-        rows = looked_up.reshape(-1, looked_up.shape[-1])
-        total = np.empty((len(rows), math.prod(shape)))
-        for row, values in enumerate(rows):
-            total[row] = np.bincount(where, values, minlength=total.shape[1])
+        total = sums_by_label(looked_up.reshape(-1, looked_up.shape[-1]), where, math.prod(shape))
         return np.moveaxis(total.reshape(*looked_up.shape[:-1], *shape), range(-len(places), 0), places)
 
 

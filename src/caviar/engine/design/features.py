@@ -24,7 +24,16 @@ from ..binding.missing.values import OBSERVED
 from ..design.keys import ColumnKey, FeatureKey
 from .scratch import Scratch
 
-__all__ = ["CONSTANT", "Feature", "FeatureTable", "Source", "known_values", "packed_square"]
+__all__ = [
+    "CONSTANT",
+    "Feature",
+    "FeatureTable",
+    "Source",
+    "feature_major",
+    "known_values",
+    "packed_square",
+    "row_major",
+]
 
 
 _FEWEST_CATEGORIES = 16
@@ -83,12 +92,12 @@ class Source:
         """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
         if self.has_gaps and ndim > 1:
             return block[self.key.entries].T
-        mask = np.moveaxis(block[self.mask_key], 0, -1)
+        mask = feature_major(block[self.mask_key])
         return mask.reshape(mask.shape[:-1] + (1,) * (ndim - mask.ndim) + mask.shape[-1:])
 
     def values(self, block: Mapping[ColumnKey, AnyArray]) -> AnyArray:
         """Return a block's values feature-major, shape (``shape``..., B), in float64 if they are locations."""
-        turned = _feature_major(block[self.key])
+        turned = feature_major(block[self.key])
         if self.reference is None:
             return np.asarray(turned, dtype=np.float64)
         return np.subtract(turned, self.subtracted(block, self.reference), dtype=np.float64)
@@ -97,7 +106,7 @@ class Source:
         """Return what values are measured from, feature-major: the ``reference``, or a point for each row."""
         if self.origin is None:
             return reference[..., None]
-        return _feature_major(self.origin.of(lambda node: block[ColumnKey(node.name)]))
+        return feature_major(self.origin.of(lambda node: block[ColumnKey(node.name)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +247,7 @@ class Feature:
             computed = self.source.node.statistic(self.statistic, rows)
         else:
             computed = self.role.of_known(self.statistic, np.asarray(rows, dtype=np.float64))
-        return _feature_major(computed)
+        return feature_major(computed)
 
     def written(self, block: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
         """Return the rows of T that it fills, of a block of rows of data: (``n_rows``, B)."""
@@ -307,9 +316,14 @@ def known_values(source: Source | None, block: Mapping[ColumnKey, AnyArray]) -> 
     return values * source.observed(block, values.ndim) if source.has_missing else values
 
 
-def _feature_major(rows: AnyArray) -> AnyArray:
+def feature_major(rows: AnyArray) -> AnyArray:
     """Return an array with its first axis, the rows, as the last."""
-    return rows if rows.ndim == 1 else np.moveaxis(rows, 0, -1)
+    return rows.transpose(*range(1, rows.ndim), 0)
+
+
+def row_major(features: AnyArray) -> AnyArray:
+    """Return an array with its last axis, the rows, as the first."""
+    return features.transpose(-1, *range(features.ndim - 1))
 
 
 CONSTANT = Feature(None)
@@ -359,10 +373,13 @@ class FeatureTable:
             if source is None:
                 out.fill(1.0)
             elif source.reference is not None and feature.statistic == "x" and not feature.summed:
-                rows_of = block[source.key]
-                turned = rows_of.T if rows_of.ndim <= 2 else np.moveaxis(rows_of, 0, -1)
                 shaped = out.reshape(*source.shape, -1)
-                np.subtract(turned, source.subtracted(block, source.reference), out=shaped, dtype=np.float64)
+                np.subtract(
+                    feature_major(block[source.key]),
+                    source.subtracted(block, source.reference),
+                    out=shaped,
+                    dtype=np.float64,
+                )
                 if source.has_missing:
                     shaped *= source.observed(block, shaped.ndim)
                 done[source.key] = shaped

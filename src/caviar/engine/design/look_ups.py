@@ -19,6 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ...numerics.sums_by_label import sums_by_label
 from ..design.keys import ColumnKey
 from .features import Feature, Source
 from .scratch import Scratch
@@ -64,9 +65,8 @@ class _Labels(LookUp):
         labels, observed = self._labels(columns)
         n_labels = self.feature.n_labels or 0
         for group, own in enumerate(self._groups):
-            for statistic, values in enumerate(expected):
-                weights = values if observed is None else values * observed[group]
-                out[statistic, own] = np.bincount(labels[group], weights, minlength=n_labels)
+            values = expected if observed is None else expected * observed[group]
+            sums_by_label(values, labels[group], n_labels, out[:, own])
 
     @property
     def _groups(self) -> list[slice]:

@@ -12,6 +12,7 @@ from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
 from ..design.backend import Inferred
+from ..design.features import row_major
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes
 
@@ -71,4 +72,4 @@ class CategoricalFactor(LocalFactor):
         expected = natural.copy()
         self.infer(expected)
         (variable,), (key,) = self.variables, self.rows
-        return {variable: families.Categorical(np.moveaxis(self.view(expected, key), -1, 0))}
+        return {variable: families.Categorical(row_major(self.view(expected, key)))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,15 @@ from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
 from ..design.backend import Inferred
+from ..design.features import feature_major, row_major
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes, symmetric
 
 __all__ = ["FamilyFactor"]
+
+
+_ROWS_AT_ONCE = 8256
+"""Of a longer block: what a family makes for so many rows stays in the cache."""
 
 
 class FamilyFactor(LocalFactor):
@@ -37,15 +42,22 @@ class FamilyFactor(LocalFactor):
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""
+        starts = range(0, max(natural.shape[-1], 1), _ROWS_AT_ONCE)
+        found = [self._inferred(natural[:, start : start + _ROWS_AT_ONCE]) for start in starts]
+        log_partition, entropy = zip(*found, strict=True)
+        return Inferred(_joined(log_partition), _joined(entropy))
+
+    def _inferred(self, natural: Array) -> tuple[Array, Array]:
+        """Overwrite natural parameters, and return log-partitions and entropies: (plates..., B) each."""
         (variable,) = self.variables
         arrays = (self._once(natural, variable, s) for s in variable.family.statistics)
-        distribution = variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))
+        distribution = variable.family.from_natural(tuple(map(row_major, arrays)))
         # before the natural parameters, which the distribution reads where they lie, are overwritten
         log_partition, entropy = distribution.log_partition, self.entropy(variable, distribution)
         expected = distribution.expected_statistics
         for statistic, value in zip(variable.family.statistics, expected, strict=True):
-            self.view(natural, StatisticKey(variable.name, statistic))[...] = np.moveaxis(value, 0, -1)
-        return Inferred(np.moveaxis(log_partition, 0, -1), np.moveaxis(entropy, 0, -1))
+            self.view(natural, StatisticKey(variable.name, statistic))[...] = feature_major(value)
+        return feature_major(log_partition), feature_major(entropy)
 
     def _once(self, natural: Array, variable: Variable, statistic: str) -> Array:
         """Return one natural parameter, (shape..., B), or (shape..., 1) of a matrix that is the same for every row."""
@@ -81,17 +93,21 @@ class FamilyFactor(LocalFactor):
             (own if is_own else shared).append(statistic)
             values = values.reshape(*self.shapes[key], -1)
             is_matrix = len(variable.letters[statistic]) == 2
-            natural.append(np.moveaxis(symmetric(values) if is_matrix else values, -1, 0))
+            natural.append(row_major(symmetric(values) if is_matrix else values))
         distribution = variable.family.from_natural(tuple(natural))
         entropy = distribution.entropy_about_base().reshape(leading.shape[1], -1).sum(axis=1)
         sums = [distribution.summed_statistic(statistic, weights).ravel() for statistic in shared]
         for statistic in own:
             expected = distribution.expected_statistic(statistic)
-            self.view(leading, StatisticKey(variable.name, statistic))[...] = np.moveaxis(expected, 0, -1)
+            self.view(leading, StatisticKey(variable.name, statistic))[...] = feature_major(expected)
         return entropy, np.concatenate(sums)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the family member of each row, batch (B, plates...)."""
         (variable,) = self.variables
         arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
-        return {variable: variable.family.from_natural(tuple(np.moveaxis(array, -1, 0) for array in arrays))}
+        return {variable: variable.family.from_natural(tuple(map(row_major, arrays)))}
+
+
+def _joined(strips: Sequence[Array]) -> Array:
+    return strips[0] if len(strips) == 1 else np.concatenate(strips, axis=-1)

@@ -15,6 +15,7 @@ from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
 from ..design.backend import Inferred
+from ..design.features import row_major
 from ..design.keys import StatisticKey
 from .categorical import softmax_inplace
 from .local_factor import LocalFactor, own_axes
@@ -117,6 +118,6 @@ class SwitchedFactor(LocalFactor):
         found: dict[Variable, Any] = {self.gate: families.Categorical(probabilities)}
         for variable in self.variables[1:]:
             arrays = (self.own(natural, variable, s) for s in variable.family.statistics)
-            by_row = variable.family.from_natural(tuple(np.moveaxis(a, -1, 0) for a in arrays))
+            by_row = variable.family.from_natural(tuple(map(row_major, arrays)))
             found[variable] = Switched(probabilities, by_row)
         return found

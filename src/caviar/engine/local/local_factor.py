@@ -18,6 +18,7 @@ from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
 from ..design.backend import Inferred
+from ..design.features import feature_major
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 
 __all__ = ["LocalFactor", "excluded_labels", "own_axes", "symmetric"]
@@ -133,7 +134,7 @@ class LocalFactor(ABC):
         """Return which repetitions of a block count, (plates..., B), or None if all do."""
         if not self.has_unseen:
             return None
-        return np.moveaxis(columns[ColumnKey(self.variables[0].name).observed], 0, -1)
+        return feature_major(columns[ColumnKey(self.variables[0].name).observed])
 
     def counted(self, expected: Array, columns: Mapping[ColumnKey, AnyArray]) -> Array:
         """Return expected statistics (E, B) with zeros where a repetition does not count."""
@@ -189,7 +190,7 @@ def excluded_labels(shape: tuple[int, ...], labels: AnyArray | None, zeros: Arra
     """
     excluded = np.zeros(shape, dtype=bool)
     if labels is not None:
-        known = np.moveaxis(labels, 0, -1)[..., None, :]
+        known = feature_major(labels)[..., None, :]
         excluded |= (known >= 0) & (known != np.arange(shape[-2])[:, None])
     if zeros is not None:
         fewest = np.where(excluded, np.inf, zeros).min(axis=-2, keepdims=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._typing import AnyArray
 from ..design.contraction import Contraction
 from ..design.features import Feature
 from ..design.keys import StatisticKey, SumKey
@@ -28,6 +29,9 @@ class Part:
         The statistic of that factor, as its key.
     feature
         The feature that the statistic is multiplied with; None if the part is not fused.
+    labels
+        Where the feature says which combination of labels a row has: the label of each combination that it is summed
+        by. Else None.
     """
 
     key: SumKey
@@ -35,6 +39,7 @@ class Part:
     factor: LocalFactor | None
     stat: StatisticKey | None
     feature: Feature | None
+    labels: AnyArray | None = None
 
     @property
     def rows(self) -> slice:
@@ -46,25 +51,22 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class LocalTerm:
-    """The local side of a term that is not fused: sums over rows and messages to local factors.
+    """The local side of terms that are not fused: sums over rows and messages to local factors.
 
     Attributes
     ----------
-    part
-        Its sum.
     contraction
-        Coefficient of the part x local statistics x data, over all axes with the data plate.
+        Coefficient of the first part x local statistics x data, over all axes with the data plate.
     features
         The known values among its operands, as features.
-    is_static
-        Whether no local variable takes part, so that the sum never changes.
-    look_up
-        A wide feature that is left out of the contraction, which then has the rows in the place of the last axis of the
-        part; or None.
+    parts
+        Its sum. Of terms that differ in what is looked up alone, as x a[i] + x b[j], the sum of each.
+    look_ups
+        For each part a wide feature that is left out of the contraction, which then has the rows in the place of the
+        last axis of the part; none where the contraction is the whole.
     """
 
-    part: Part
     contraction: Contraction
     features: tuple[Feature, ...]
-    is_static: bool
-    look_up: Feature | None = None
+    parts: tuple[Part, ...]
+    look_ups: tuple[Feature, ...] = ()

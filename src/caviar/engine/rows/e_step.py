@@ -111,7 +111,7 @@ class IndependentRows:
     @property
     def parts_of_messages(self) -> set[Hashable]:
         """The keys of the coefficients that a block of rows needs besides the matrices."""
-        return {term.key for term in self._contracted} | self._summed
+        return self._summed.union(*(term.keys for term in self._contracted))
 
     @property
     def is_fused(self) -> bool:

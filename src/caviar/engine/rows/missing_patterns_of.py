@@ -42,7 +42,7 @@ def missing_patterns_of(
         unfused = any(
             feature.source is not None and feature.source.node is leaf
             for term in compiled.local_terms
-            for feature in (*term.features, *([] if term.look_up is None else [term.look_up]))
+            for feature in (*term.features, *term.look_ups)
         )
         factor, stat = next(iter(stats), (None, None))
         if len(stats) != 1 or unfused or factor is None or stat is None or not _is_choice(factor, stat, leaf):

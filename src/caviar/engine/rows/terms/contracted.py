@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -28,21 +29,25 @@ class _Message(NamedTuple):
 
 
 class ContractedTerm(RowTerm):
-    """One term of the rows, contracted by itself: its coefficient times local statistics times known values.
+    """Terms of the rows that are contracted by themselves: a coefficient times local statistics times known values.
+
+    Where there are several, which differ in what is looked up, the coefficients of a row are added up before they meet
+    the rest.
 
     Parameters
     ----------
     local
-        The term.
+        The terms.
     factor_of
         Local statistic -> whose it is.
     """
 
     def __init__(self, local: LocalTerm, factor_of: Mapping[StatisticKey, LocalFactor]) -> None:
         self._local = local
-        self.key = local.part.key
-        self._operands = tuple((factor_of[own], own) for own in self.key.local)
-        self._look_up = None if local.look_up is None else look_up_of(local.look_up)
+        self._look_ups = tuple(map(look_up_of, local.look_ups))
+        first = local.parts[0].key
+        self.keys = {part.key for part in local.parts}
+        self._operands = tuple((factor_of[own], own) for own in first.local)
         self._sum = local.contraction.derivative(0)
         self._messages: dict[FactorKey, list[_Message]] = {}
         for position, own in enumerate(local.contraction.keys):
@@ -50,7 +55,7 @@ class ContractedTerm(RowTerm):
                 others = tuple((factor, key) for factor, key in self._operands if key != own)
                 message = _Message(own, local.contraction.derivative(position), others)
                 self._messages.setdefault(factor_of[own].key, []).append(message)
-        self._views = dict(zip(self.key.local, (factor for factor, _ in self._operands), strict=True))
+        self._views = {own: factor for factor, own in self._operands}
 
     @property
     def targets(self) -> tuple[FactorKey, ...]:
@@ -63,41 +68,46 @@ class ContractedTerm(RowTerm):
 
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
         """Add what the term says, once the others that it has are inferred."""
-        coefficient = coefficients.parts.get(self.key)
-        if coefficient is None:
+        if coefficients.parts.keys().isdisjoint(self.keys):
             return
         if not self._messages:
-            natural[0] += self._of_each_row(coefficient, work)
+            natural[0] += self._of_each_row(coefficients, work)
             return
         arrays: Arrays = {}
         for message in self._messages[target]:
             if any(factor.key not in work.state for factor, _ in message.others):
                 continue
             if not arrays:
-                arrays = {**work.known(self._local.features), self.key: self._chosen(coefficient, work)}
+                arrays = self._known(coefficients, work)
             for factor, key in message.others:
                 arrays[key] = factor.view(work.state[factor.key], key)
             self._views[message.key].view(natural, message.key)[...] += message.derivative(arrays)
 
-    def _chosen(self, coefficient: Array, work: BlockWork) -> Array:
-        """Return the coefficient, by row where its last axis is looked up."""
-        if self._look_up is None:
-            return coefficient
-        full = np.broadcast_to(coefficient, self._local.part.shape)
-        flat = full.reshape(-1, full.shape[-1])
-        chosen = np.zeros((len(flat), work.rows.n_rows))
-        self._look_up.add_product(flat, work.rows.columns, chosen, work.scratch)
-        return chosen.reshape(*full.shape[:-1], work.rows.n_rows)
+    def _known(self, coefficients: Coefficients, work: BlockWork) -> Arrays:
+        """Return the known values and the coefficient, by row where it is looked up."""
+        parts, n_rows = self._local.parts, work.rows.n_rows
+        if not self._look_ups:
+            coefficient = coefficients.parts[parts[0].key]
+        else:
+            chosen = work.scratch.array((self, "chosen"), (math.prod(parts[0].shape[:-1]), n_rows))
+            chosen.fill(0.0)
+            for part, look_up in zip(parts, self._look_ups, strict=True):
+                if part.key in coefficients.parts:
+                    full = np.broadcast_to(coefficients.parts[part.key], part.shape)
+                    matrix = full.reshape(-1, part.shape[-1])
+                    look_up.add_product(matrix, work.rows.columns, chosen, work.scratch)
+            coefficient = chosen.reshape(*parts[0].shape[:-1], n_rows)
+        return {**work.known(self._local.features), parts[0].key: coefficient}
 
-    def _of_each_row(self, coefficient: Array, work: BlockWork) -> Array:
+    def _of_each_row(self, coefficients: Coefficients, work: BlockWork) -> Array:
         """Return the term of each row, which no local variable enters, shape (B,)."""
-        contraction, known = self._local.contraction, work.known(self._local.features)
-        if self._look_up is not None:
-            chosen = self._chosen(coefficient, work)
+        known = self._known(coefficients, work)
+        if self._look_ups:
+            chosen = known[self._local.parts[0].key]
             each = np.broadcast_to(self._sum(known), chosen.shape) * chosen
         else:
-            first = contraction.keys[1]
-            each = contraction.derivative(1)({**known, self.key: coefficient}) * known[first]
+            contraction = self._local.contraction
+            each = contraction.derivative(1)(known) * known[contraction.keys[1]]
         return each.reshape(-1, work.rows.n_rows).sum(axis=0)
 
     def backward(self, work: BlockWork, sums: Sums) -> None:
@@ -107,11 +117,11 @@ class ContractedTerm(RowTerm):
         if work.rows.weights is not None:
             first = self._local.contraction.keys[1]
             arrays[first] = arrays[first] * work.rows.weights
-        value, shape = self._sum(arrays), self._local.part.shape
-        if self._look_up is None:
-            sums.parts[self.key] = np.array(np.broadcast_to(value, shape), dtype=np.float64)
-            return
-        each = np.broadcast_to(value, (*shape[:-1], work.rows.n_rows)).reshape(-1, work.rows.n_rows)
-        total = np.empty((len(each), shape[-1]))
-        self._look_up.sums(each, work.rows.columns, total)
-        sums.parts[self.key] = total.reshape(shape)
+        value, parts, n_rows = self._sum(arrays), self._local.parts, work.rows.n_rows
+        if not self._look_ups:
+            sums.parts[parts[0].key] = np.array(np.broadcast_to(value, parts[0].shape), dtype=np.float64)
+        for part, look_up in zip(parts, self._look_ups, strict=False):
+            each = np.broadcast_to(value, (*part.shape[:-1], n_rows)).reshape(-1, n_rows)
+            total = np.empty((len(each), part.shape[-1]))
+            look_up.sums(each, work.rows.columns, total)
+            sums.parts[part.key] = total.reshape(part.shape)

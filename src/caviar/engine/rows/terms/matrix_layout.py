@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 import numpy as np
 
 from ...._typing import Array
+from ....numerics.sums_by_label import sums_by_label
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor
@@ -71,12 +72,20 @@ class MatrixLayout:
             value = coefficients.get(part.key)
             if value is not None:
                 full = value if value.shape == part.shape else np.broadcast_to(value, part.shape)
-                matrix[part.rows, columns] = feature.pack(full.reshape(-1, *feature.shape))
+                if part.labels is None:
+                    matrix[part.rows, columns] += feature.pack(full.reshape(-1, *feature.shape))
+                else:
+                    matrix[part.rows, columns] += full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
         return matrix
 
     def unpacked(self, sums: Array) -> Arrays:
         """Return the sums of such a matrix by key, each in its own shape."""
-        return {
-            part.key: feature.unpack(sums[part.rows, columns]).reshape(part.shape)
-            for part, feature, columns in self._entries
-        }
+        found: Arrays = {}
+        for part, feature, columns in self._entries:
+            own = sums[part.rows, columns]
+            if part.labels is None:
+                total = feature.unpack(own)
+            else:
+                total = sums_by_label(own, part.labels, part.shape[-1])
+            found[part.key] = total.reshape(part.shape)
+        return found
