@@ -35,6 +35,7 @@ FAST = (
     "known weights of five counts",
     "rates multiplied",
     "one mean, widths 0.1, 1 and 10",
+    "widths in widths",
     "two pairs of states in turn",
     "ten states for three",
     "four columns",
