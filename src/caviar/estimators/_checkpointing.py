@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._errors import ParameterError
-from ..fitting.checkpointing import SeveralFits, check_seconds
+from ..fitting.checkpointing import FitsFile, check_seconds
 from ..fitting.termination import terminating
 
 __all__ = ["Checkpointing", "NextFit"]
@@ -56,7 +56,7 @@ class Checkpointing:
             yield self.path
         else:
             with terminating(self.path):
-                several = SeveralFits(self.path, self.every)
+                several = FitsFile(self.path, self.every)
                 try:
                     yield several.next
                 finally:
