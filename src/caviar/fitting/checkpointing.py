@@ -29,7 +29,7 @@ from ..numerics.blas import arithmetic
 from ..storage import read_checkpoint, write_checkpoint
 from ..storage.checkpoint import REMEDY
 
-__all__ = ["FitsFile", "Keeper", "Place", "check_seconds", "fingerprints", "flushing", "keeper_of"]
+__all__ = ["FitsFile", "Keeper", "PlaceOfFit", "check_seconds", "fingerprints", "flushing", "keeper_of"]
 
 log = logging.getLogger("caviar.checkpoint")
 
@@ -136,10 +136,10 @@ class FitsFile:
             )
         return found
 
-    def next(self) -> Place:
+    def next(self) -> PlaceOfFit:
         """Return the place of the next fit."""
         self._n_begun += 1
-        return Place(self, self._n_begun - 1)
+        return PlaceOfFit(self, self._n_begun - 1)
 
     def read(self, number: int) -> dict[str, Any] | None:
         """Return what an earlier call has kept of a fit."""
@@ -204,7 +204,7 @@ class FitsFile:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlaceOfFit:
     """Where one of the fits of a file is kept."""
 
     file: FitsFile
@@ -233,7 +233,7 @@ class FileKeeper:
         If it cannot be written.
     """
 
-    def __init__(self, place: Place, belongs: Mapping[str, Any], states: States, seed: Any) -> None:
+    def __init__(self, place: PlaceOfFit, belongs: Mapping[str, Any], states: States, seed: Any) -> None:
         self._file, self._number, self._path = place.file, place.number, place.file.path
         self._belongs, self._states = dict(belongs), states
         self.ends = Ends()
@@ -360,7 +360,7 @@ class FileKeeper:
 
 
 def keeper_of(
-    path: str | os.PathLike[str] | Place | None,
+    path: str | os.PathLike[str] | PlaceOfFit | None,
     every: float,
     belongs: Mapping[str, Any],
     states: States,
@@ -378,7 +378,7 @@ def keeper_of(
     check_seconds(every)
     if path is None:
         return NoKeeper(seed)
-    place = path if isinstance(path, Place) else FitsFile(path, every, of_one=True).next()
+    place = path if isinstance(path, PlaceOfFit) else FitsFile(path, every, of_one=True).next()
     return FileKeeper(place, belongs, states, seed)
 
 
