@@ -38,7 +38,7 @@ FOLDERS_OF_LIKE_MODULES = {
 }
 
 LONG_FILES = {
-    "fitting/model.py": 377,
+    "fitting/model.py": 376,
 }
 
 LONG_FUNCTIONS = {

@@ -16,8 +16,6 @@ from .kinds import Covariance, ModelName
 from .non_numeric import NonNumeric
 from .options import column_names_of, option, require_rows, taught
 
-__all__ = ["app"]
-
 _STANDARD_OUTPUT = Path("-")
 
 

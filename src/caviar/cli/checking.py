@@ -17,8 +17,6 @@ from .results import print_document
 from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
 from .tables import input_file
 
-__all__ = ["check_model"]
-
 _MOST_ROWS = 300
 _WORDS = {
     "ascent": "Every iteration raised the objective, as exact coordinate ascent must",

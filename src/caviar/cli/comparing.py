@@ -21,8 +21,6 @@ from .rows import rows_of_table
 from .speaking import gathered_warnings, plain, say, standard_error, standard_output
 from .tables import input_file, source_name
 
-__all__ = ["ComparisonRequest", "compare", "numbers_of_components"]
-
 
 @dataclass(frozen=True)
 class ComparisonRequest:

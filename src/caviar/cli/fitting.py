@@ -21,8 +21,6 @@ from .rows import RowsOfTable, complain_of_columns, rows_of_table
 from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
 from .tables import input_file, source_name
 
-__all__ = ["fit_to_table", "fitted"]
-
 
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""

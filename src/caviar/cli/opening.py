@@ -17,8 +17,6 @@ from .stated import PosteriorOfFile, print_statement, statement_document
 from .tables import STANDARD, input_file, require_table, source_name, write_result
 from .topics import TopicsOfFile
 
-__all__ = ["opened", "opened_mixture", "predict_table", "show_model", "write_report", "write_sample"]
-
 _TOLD = ("verdict", "findings", "entries", "rows", "outliers", "quality", "versions")
 """What programs are told of a page, as far as it has it."""
 

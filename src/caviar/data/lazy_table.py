@@ -27,8 +27,6 @@ from .table_files import ParquetFiles, find_files, refuse_twins
 from .table_numbers import chosen, not_numeric_message
 from .tables import tables_extra
 
-__all__ = ["LazyTable", "scan"]
-
 _LARGEST_PIECE = 32 * 2**20
 """Bytes of a row group beyond which the table is copied rather than that a thread holds one."""
 _SHARE_OF_DISK = 0.25

@@ -19,8 +19,6 @@ from .table_files import TableFiles, as_number, identifier
 from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message
 from .tables import connected, reading, relation_of, tables_extra, what_went_wrong
 
-__all__ = ["QueryStream"]
-
 _BATCH_ROWS = 65_536
 
 

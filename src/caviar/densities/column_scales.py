@@ -9,8 +9,6 @@ import numpy as np
 from .._typing import AnyArray, Array
 from .scales import Scales
 
-__all__ = ["DiagonalScales", "SphericalScales"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnScales(Scales):

@@ -16,8 +16,6 @@ from .full_scales import FullScales
 from .mixture import MixtureDensity
 from .scales import Scales
 
-__all__ = ["EllipticalMixture"]
-
 _STRUCTURES: dict[int, type[Scales]] = {1: SphericalScales, 2: DiagonalScales, 3: FullScales}
 """The structure of the scales by the number of axes of their whitening."""
 

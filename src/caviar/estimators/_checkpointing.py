@@ -12,8 +12,6 @@ from .._errors import ParameterError
 from ..fitting.checkpointing import FitsFile, check_seconds
 from ..fitting.termination import terminating
 
-__all__ = ["Checkpointing", "NextFit"]
-
 NextFit = Callable[[], Any]
 """Gives the next of several fits the ``checkpoint=`` that it goes on from; None where nothing is kept."""
 

@@ -7,8 +7,6 @@ from typing import TypeVar, dataclass_transform
 
 from ._paragraphs import documented
 
-__all__ = ["estimator"]
-
 T = TypeVar("T", bound=type)
 
 

@@ -36,8 +36,6 @@ from ._structure import ComponentPrior, Components, CovarianceStructure, Form
 from ._weights import WeightPrior
 from .structures import STRUCTURES
 
-__all__ = ["GaussianEstimator", "state"]
-
 
 def state(
     weights: WeightPrior,

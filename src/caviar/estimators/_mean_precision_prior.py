@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from ..language import Gamma
 from ..posterior.posterior import Posterior
 
-__all__ = ["GivenMeanPrecision", "LearntMeanPrecision", "MeanPrecisionPrior", "learnt_mean_precision"]
-
 _NAME = "mean_precision"
 
 

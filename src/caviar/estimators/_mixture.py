@@ -33,8 +33,6 @@ from ._lazy_rows import checked_rows, checked_weights, lazy_rows
 from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
 
-__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among", "quiet", "refuse_equal_names"]
-
 REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
     "holds some of them in a fit"

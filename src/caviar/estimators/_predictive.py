@@ -22,8 +22,6 @@ from ._mixture import REMEDY, MixtureEstimator
 from ._structure import Form
 from ._uncertainty import mean_marginal, weight_interval
 
-__all__ = ["CredibleIntervals", "ParameterDraws", "PredictiveMethods"]
-
 
 @dataclass(frozen=True, eq=False)
 class ParameterDraws:

@@ -22,8 +22,6 @@ from ..storage import write_saved
 from ._declared import estimator
 from ._fitted import Fitted, keep
 
-__all__ = ["Saveable"]
-
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 
 

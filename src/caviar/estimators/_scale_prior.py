@@ -9,16 +9,6 @@ from .._typing import Array
 from ..language import Constant, Gamma, Plate, diagonal
 from ..posterior.posterior import Posterior
 
-__all__ = [
-    "EMPIRICAL",
-    "LEARNT",
-    "GivenScale",
-    "LearntScale",
-    "ScalePrior",
-    "is_learnt",
-    "learnt_scale",
-]
-
 LEARNT, EMPIRICAL = "auto", "empirical"
 """The words of ``covariance_prior``."""
 

@@ -14,8 +14,6 @@ from ..language.nodes import Expression
 from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, require_choice, require_number
 
-__all__ = ["WeightPrior", "weight_prior"]
-
 
 @dataclass(frozen=True)
 class DirichletWeights:

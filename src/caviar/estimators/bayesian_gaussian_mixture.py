@@ -35,8 +35,6 @@ from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Found, Move, Problem, search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
-__all__ = ["BayesianGaussianMixture"]
-
 
 @estimator
 class BayesianGaussianMixture(GaussianEstimator):

@@ -35,8 +35,6 @@ from ._mixture import RowsToFit, Statement
 from ._structure import Form
 from ._weights import DirichletWeights, KnownWeights, WeightPrior
 
-__all__ = ["GaussianMixture"]
-
 _RELATIVE_FLOOR = 1e-6
 
 

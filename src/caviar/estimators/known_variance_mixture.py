@@ -21,8 +21,6 @@ from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
 
-__all__ = ["KnownVarianceMixture"]
-
 
 @estimator
 class KnownVarianceMixture(MixtureEstimator):

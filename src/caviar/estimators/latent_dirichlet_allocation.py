@@ -35,8 +35,6 @@ from ._mixture import UnsettledWarning
 from ._perplexity import PerplexityWatch
 from ._saveable import Saveable
 
-__all__ = ["LatentDirichletAllocation"]
-
 _REMEDY = "Fit again, or add documents by partial_fit"
 _ENTRIES = 8_192
 """Counts above zero whose probabilities are found at once."""

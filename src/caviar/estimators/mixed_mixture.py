@@ -28,8 +28,6 @@ from ._lazy_rows import checked_rows, lazy_rows
 from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns, RawTable, as_objects, is_coded, kinds_by_name
 from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
 
-__all__ = ["MixedMixture"]
-
 _PARAMETERS = {NUMBER: "theta", CATEGORY: "probabilities", COUNT: "rate"}
 """Kind of a column -> how the name of the parameters of its components ends."""
 _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}

@@ -29,8 +29,6 @@ from ..numerics.blas import arithmetic
 from ..storage import read_checkpoint, write_checkpoint
 from ..storage.checkpoint import REMEDY
 
-__all__ = ["FitsFile", "Keeper", "PlaceOfFit", "check_seconds", "fingerprints", "flushing", "keeper_of"]
-
 log = logging.getLogger("caviar.checkpoint")
 
 _LARGEST_SHARE = 0.05

@@ -20,8 +20,6 @@ from typing import Any, TypeVar
 
 from .._errors import ClusterError, ClusterWarning
 
-__all__ = ["Patience", "Watch"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("caviar")

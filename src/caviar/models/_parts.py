@@ -7,16 +7,6 @@ from numpy.typing import ArrayLike
 
 from ..language import Categorical, Dirichlet, MultivariateNormal, NormalWishart, Plate, Wishart
 
-__all__ = [
-    "as_column",
-    "as_matrix",
-    "as_vector",
-    "hidden_labels",
-    "means_and_precisions",
-    "normal_vector",
-    "precision_matrix",
-]
-
 
 def as_vector(value: ArrayLike, size: int) -> ArrayLike:
     """Return a number as a vector of ``size`` of them, anything else as it is.

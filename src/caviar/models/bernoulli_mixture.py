@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Bernoulli, Beta, Plate
 from ._parts import hidden_labels
 
-__all__ = ["bernoulli_mixture"]
-
 
 def bernoulli_mixture(
     n_features: int,

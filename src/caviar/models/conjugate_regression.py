@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Data, Normal, NormalGamma, Plate, dot
 from ._parts import as_matrix, as_vector
 
-__all__ = ["conjugate_regression"]
-
 
 def conjugate_regression(
     n_features: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
 from ._parts import as_vector
 
-__all__ = ["dirichlet_categorical"]
-
 
 def dirichlet_categorical(n_categories: int, *, concentration: ArrayLike = 1.0) -> Model:
     r"""Return the model of rows that fall into K categories with unknown probabilities.

@@ -9,8 +9,6 @@ from ..language import Categorical, MultivariateNormal, Plate, StickBreaking
 from ..language.nodes import Expression
 from ._parts import means_and_precisions
 
-__all__ = ["dirichlet_process_mixture"]
-
 
 def dirichlet_process_mixture(
     n_features: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import MultivariateNormal, Plate
 from ._parts import hidden_labels, normal_vector, precision_matrix
 
-__all__ = ["gaussian_mixture"]
-
 
 def gaussian_mixture(
     n_features: int,

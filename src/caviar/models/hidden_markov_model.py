@@ -17,12 +17,6 @@ from ..language import (
 )
 from ._parts import as_vector, normal_vector, precision_matrix
 
-__all__ = [
-    "categorical_hidden_markov_model",
-    "gaussian_hidden_markov_model",
-    "poisson_hidden_markov_model",
-]
-
 
 def _chain(
     n_states: int, initial: ArrayLike, transition: ArrayLike, time: Plate, state: Plate, with_starts: bool

@@ -12,8 +12,6 @@ from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
 from ._parts import hidden_labels
 
-__all__ = ["latent_class_analysis"]
-
 
 def latent_class_analysis(
     n_categories: Mapping[str, int],

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
 from ._parts import as_vector
 
-__all__ = ["latent_dirichlet_allocation"]
-
 
 def latent_dirichlet_allocation(
     n_topics: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Data, Gamma, Normal, Plate, dot
 from ._parts import normal_vector
 
-__all__ = ["linear_regression"]
-
 
 def linear_regression(
     n_features: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Bernoulli, Data, Plate, dot, logistic
 from ._parts import normal_vector
 
-__all__ = ["logistic_regression"]
-
 
 def logistic_regression(
     n_features: int, *, prior_mean: ArrayLike = 0.0, prior_precision: ArrayLike = 0.1

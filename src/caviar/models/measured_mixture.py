@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Data, MultivariateNormal, Plate, diagonal
 from ._parts import hidden_labels, means_and_precisions
 
-__all__ = ["measured_mixture"]
-
 
 def measured_mixture(
     n_features: int,

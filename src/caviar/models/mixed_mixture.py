@@ -13,8 +13,6 @@ from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Gamma, Normal, NormalGamma, Plate, Poisson, Variable
 from ._parts import hidden_labels
 
-__all__ = ["mixed_mixture"]
-
 NumberPrior = tuple[float, float, float, float]
 CountPrior = tuple[float, float]
 

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import MultivariateNormal, Plate
 from ._parts import hidden_labels, means_and_precisions
 
-__all__ = ["normal_wishart_mixture"]
-
 
 def normal_wishart_mixture(
     n_features: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Gamma, Plate, Poisson
 from ._parts import hidden_labels
 
-__all__ = ["poisson_mixture"]
-
 
 def poisson_mixture(
     n_features: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Bernoulli, Data, Plate, dot, probit
 from ._parts import normal_vector
 
-__all__ = ["probit_regression"]
-
 
 def probit_regression(
     n_features: int, *, prior_mean: ArrayLike = 0.0, prior_precision: ArrayLike = 0.25

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Gamma, MultivariateNormal, Plate
 from ._parts import hidden_labels, normal_vector, precision_matrix
 
-__all__ = ["robust_mixture"]
-
 
 def robust_mixture(
     n_features: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Gamma, Normal, NormalGamma, Plate
 from ._parts import as_column, hidden_labels
 
-__all__ = ["spherical_mixture", "spherical_mixture_independent"]
-
 
 def spherical_mixture(
     n_features: int,

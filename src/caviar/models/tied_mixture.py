@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import MultivariateNormal, Plate
 from ._parts import hidden_labels, means_and_precisions, normal_vector, precision_matrix
 
-__all__ = ["tied_mixture", "tied_mixture_independent"]
-
 
 def tied_mixture(
     n_features: int,

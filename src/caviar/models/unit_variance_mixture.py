@@ -10,8 +10,6 @@ from ..fitting.model import Model
 from ..language import Normal, Plate
 from ._parts import as_column, hidden_labels
 
-__all__ = ["unit_variance_mixture"]
-
 
 def unit_variance_mixture(
     n_features: int,

@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Constant, Data, Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
 from ._parts import as_matrix, as_vector
 
-__all__ = ["varying_coefficients"]
-
 
 def varying_coefficients(
     n_features: int,
