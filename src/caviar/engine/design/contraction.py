@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from string import ascii_letters
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -314,7 +314,7 @@ def _is_inner(one: str, other: str) -> bool:
     return one == other and len(set(one)) == len(one)
 
 
-def _inner(spec: str, one: Array, other: Array) -> Array:
+def _inner(spec: str, one: Array, other: Array) -> Any:
     if one.shape == other.shape and one.size < _FEW:
         return np.vdot(one, other)
     return np.einsum(spec, one, other)
