@@ -74,8 +74,8 @@ endif
 step = @echo "==> $(1)"; $(2) || { echo "make $@: failed at: $(1)" >&2; exit 1; }
 
 # Files stay whole, since fixtures are shared within them, and keep their order: the many small ones of src/ come last,
-# so that no process waits for a long one of another.
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 $(PYTEST_ARGS)
+# so that no process waits for a long one of another. What is compiled is kept, for the programs that tests start.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 $(PYTEST_ARGS)
 
 demo: $(VENV)/.installed-cli
 	$(call step,caviar demo,$(BIN)/caviar demo --output-dir demo-output)
@@ -83,7 +83,7 @@ demo: $(VENV)/.installed-cli
 lint: $(VENV)/.installed-test
 	$(call step,ruff check,$(BIN)/ruff check .)
 	$(call step,ruff format --check,$(BIN)/ruff format --check .)
-	$(call step,pyright,$(BIN)/pyright)
+	$(call step,pyright,$(BIN)/pyright --threads $(WORKERS))
 	$(call step,lint-imports,$(BIN)/lint-imports --no-logo)
 
 test: lint

@@ -17,7 +17,13 @@ collect_ignore_glob = ["golden/*"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note whether the slow tests are run, before test files are imported."""
+    """Note whether the slow tests are run, and give each process one core, before test files are imported.
+
+    Where k-means and solvers of several processes have as many threads as there are cores, these wait for each other at
+    half as much processor time again. What is claimed of more threads asks for them.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+        os.environ.setdefault(name, "1")
     thinning.is_whole = "not slow" not in config.option.markexpr
     # the collection only adds objects, thousands of them
     gc.disable()

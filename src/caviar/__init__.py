@@ -90,57 +90,7 @@ if TYPE_CHECKING:
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
 
-_ERRORS = (
-    "CaviarError",
-    "CaviarWarning",
-    "CheckpointError",
-    "CheckpointWarning",
-    "ClusterError",
-    "ClusterWarning",
-    "CollapseWarning",
-    "ConjugacyError",
-    "ConvergenceWarning",
-    "DataError",
-    "FallingElboWarning",
-    "FittedAttributeError",
-    "ImproperError",
-    "LostDigitsWarning",
-    "ModelError",
-    "ParameterError",
-    "PlateError",
-    "PrecisionWarning",
-    "VerificationError",
-)
-_LANGUAGE = (
-    "Bernoulli",
-    "Beta",
-    "Categorical",
-    "Constant",
-    "Data",
-    "Dirichlet",
-    "Gamma",
-    "LinearGaussianChain",
-    "MarkovChain",
-    "Multinomial",
-    "MultivariateNormal",
-    "MultivariateNormalGamma",
-    "Normal",
-    "NormalGamma",
-    "NormalWishart",
-    "Plate",
-    "Poisson",
-    "StickBreaking",
-    "TiedNormalGamma",
-    "TiedNormalWishart",
-    "Wishart",
-    "diagonal",
-    "dot",
-    "logistic",
-    "probit",
-)
 _HOME = {
-    **dict.fromkeys(_ERRORS, "._errors"),
-    **dict.fromkeys(_LANGUAGE, ".language"),
     **dict.fromkeys(
         (
             "BayesianGaussianMixture",
@@ -157,15 +107,15 @@ _HOME = {
     ),
     **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
     **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
+    **dict.fromkeys(("LazyTable", "scan"), ".data"),
     "Incremental": ".engine.ascent.schedules.incremental",
     "Stochastic": ".engine.ascent.schedules.stochastic",
     "Model": ".fitting.model",
-    "LazyTable": ".data",
     "Diagnosis": ".posterior.diagnostics",
     "Posterior": ".posterior.posterior",
     "Prediction": ".posterior.prediction",
-    "scan": ".data",
 }
+"""Where a name is, except errors and warnings, and the language, which has all others."""
 _MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 
 __all__ = [
@@ -241,12 +191,13 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name, or a public module, when it is first asked for."""
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name], __name__), name)
-        globals()[name] = value
-        return value
     if name in _MODULES:
         return import_module(f".{name}", __name__)
+    if name in __all__:
+        home = "._errors" if name.endswith(("Error", "Warning")) else _HOME.get(name, ".language")
+        value = getattr(import_module(home, __name__), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

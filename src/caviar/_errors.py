@@ -24,28 +24,6 @@
     └── PrecisionWarning                 float32 is too coarse for these data: float64 was used instead
 """
 
-__all__ = [
-    "CaviarError",
-    "CaviarWarning",
-    "CheckpointError",
-    "CheckpointWarning",
-    "ClusterError",
-    "ClusterWarning",
-    "CollapseWarning",
-    "ConjugacyError",
-    "ConvergenceWarning",
-    "DataError",
-    "FallingElboWarning",
-    "FittedAttributeError",
-    "ImproperError",
-    "LostDigitsWarning",
-    "ModelError",
-    "ParameterError",
-    "PlateError",
-    "PrecisionWarning",
-    "VerificationError",
-]
-
 
 class CaviarError(Exception):
     """Base of every error that caviar raises on purpose."""

@@ -38,11 +38,11 @@ FOLDERS_OF_LIKE_MODULES = {
 }
 
 LONG_FILES = {
-    "fitting/model.py": 377,
+    "fitting/model.py": 376,
 }
 
 LONG_FUNCTIONS = {
-    "estimators/bayesian_gaussian_mixture.py:__init__": (46, "a line for each parameter, and one to keep it"),
+    "cli/app.py:fit": (57, "a line for each option, and one to hand it on"),
     "fitting/model.py:fit": (66, "a line for each argument; what checks and orders them is not apart yet"),
 }
 

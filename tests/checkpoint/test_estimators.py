@@ -37,6 +37,7 @@ def fitted(estimator, path=None, every=0.0, X=X, callback=False):
     return own.fit(X, checkpoint=path, checkpoint_every=every)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_mixture_goes_on_to_the_same_bits(estimator, tmp_path):
     undisturbed = fitted(estimator)
@@ -84,7 +85,7 @@ def assert_same_search(one, other):
     np.testing.assert_array_equal(one.sample(5)[0], other.sample(5)[0])
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", list(SEARCHES))
 def test_a_search_for_the_number_of_components_goes_on_to_the_same_bits(name, tmp_path, caplog):
     """It is broken off after more and more iterations, and ends with the same moves."""

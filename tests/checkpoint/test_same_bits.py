@@ -47,7 +47,7 @@ def check(fit: Callable[..., cv.Posterior], path: Any, breaks: list[dict[str, An
     assert_same_bits(found, fit())
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("name", "schedule"), EACH)
 def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -66,7 +66,7 @@ def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(3)}])
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("name", "schedule"), SEVERAL)
 def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_path):
     case = CASES[name]

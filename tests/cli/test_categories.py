@@ -219,13 +219,51 @@ def test_what_it_does_not_have_is_refused(run, fit_command, options, message):
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_a_comparison_and_a_check_refuse_it(run, penguins, saved):
+def test_a_comparison_of_new_fits_refuses_it(run, penguins):
     result = run("compare", penguins, "--non-numeric", "categorical")
     assert result.exit_code == 2
     assert "belongs to caviar fit" in result.stderr
-    result = run("check", saved, penguins)
-    assert result.exit_code == 2
-    assert "holds a MixedMixture; this command takes mixtures of Gaussians" in result.stderr
+
+
+def test_saved_ones_are_compared_as_their_estimators_say(run, penguins, saved, fit_command, tmp_path):
+    assert run(*fit_command, "-k", 2, "-q", "-o", tmp_path / "2.caviar").exit_code == 0
+    plain = ["fit", penguins, "--non-numeric", "drop", "-q", "-o", tmp_path / "g.caviar"]
+    assert run(*plain).exit_code == 0
+    found = json.loads(
+        run("compare", penguins, "--model", saved, "--model", tmp_path / "2.caviar", "--json").stdout
+    )
+    mixture = cv.load(saved)
+    assert found["best"] == 0
+    assert found["rows"][0]["elbo"] == mixture.elbo_
+    table = {name: ARRAYS[name] for name in mixture.feature_names_in_}
+    assert found["rows"][0]["held_out"] == pytest.approx(
+        mixture.posterior_.log_predictive(table).mean(), rel=1e-12
+    )
+    # fitted to as many rows, and to other columns
+    other = run("compare", "--model", saved, "--model", tmp_path / "g.caviar")
+    assert "cannot be compared" in other.stdout
+
+
+def test_a_check_fits_the_same_kinds_of_columns(run, penguins, saved, monkeypatch):
+    seen = {}
+
+    def check_model(model, data, **keywords):
+        seen.update(model=model, data=data)
+        return cv.testing.VerificationReport(())
+
+    monkeypatch.setattr(cv.testing, "check_model", check_model)
+    result = run("check", saved, penguins, "--rows", 60)
+    assert "checking on 60 of 344 rows; 11 rows with missing entries are left out" in result.stderr
+    own = {name: type(v).__name__ for name, v in cv.load(saved).posterior_.model.variables.items()}
+    assert {name: type(v).__name__ for name, v in seen["model"].variables.items()} == own
+    complete = ~np.isnan(np.stack(list(ARRAYS.values()))).any(axis=0)
+    rows = set(zip(*(ARRAYS[name][complete] for name in seen["data"]), strict=True))
+    assert set(zip(*seen["data"].values(), strict=True)) <= rows
+
+
+@pytest.mark.slow
+def test_a_check_of_the_whole_passes(run, penguins, saved):
+    assert run("check", saved, penguins, "--rows", 60).exit_code == 0
 
 
 def test_names_of_the_model_are_refused_with_a_remedy_that_works(run):

@@ -1,6 +1,7 @@
 """Bad input gets an error of the library's own tree that names the variable, says what came, and leaks no warning."""
 
 import datetime
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -64,11 +65,15 @@ def test_bad_rows_are_refused_with_the_name_of_the_variable(case):
     assert isinstance(caught.value, cv.CaviarError)
 
 
+@cache
+def fitted():
+    return stated.independent(2, 2).fit({"x": X}, seed=0, max_iter=3)
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_rows_are_refused_by_the_posterior_too(case):
-    posterior = stated.independent(2, 2).fit({"x": X}, seed=0, max_iter=3)
     with pytest.raises(ValueError, match="'x'") as caught:
-        posterior.local({"x": BAD[case]})
+        fitted().local({"x": BAD[case]})
     assert isinstance(caught.value, cv.CaviarError)
 
 

@@ -45,7 +45,7 @@ CASES = {
 }
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("case", CASES)
 def test_a_proper_prior_makes_every_fit_finite_and_rising(state, case):

@@ -118,6 +118,7 @@ def test_a_weight_of_two_is_the_row_twice(structure):
     np.testing.assert_allclose(weighted.covariance_prior_, repeated.covariance_prior_, rtol=1e-5)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_rows_that_are_all_equal_in_a_direction_have_a_finite_density(structure):
     """A column that is constant in one cluster, one that is constant altogether, and rows that are all equal."""
@@ -202,6 +203,7 @@ def test_known_parameters_and_errors_of_measurement_go_with_a_learnt_scale():
     assert np.diff(noisy.elbo_trace_).min() > -1e-8
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_narrow_clusters_do_not_pay_for_the_prior_of_their_means(structure):
     """Held out, a mean precision that is learnt is far above one row's worth, and near what EM reaches."""

@@ -22,7 +22,7 @@ def known(value, fixed):
     return value[~np.isnan(fixed)]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("structure", ALL)
 @pytest.mark.parametrize("what", ["weights", "means", "covariances", "all"])
 @pytest.mark.parametrize("bayesian", [False, True])

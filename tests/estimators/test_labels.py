@@ -13,6 +13,7 @@ SOME = np.where(np.arange(len(FAITHFUL)) % 10 == 0, LONG, -1)
 ESTIMATORS = [cv.GaussianMixture, cv.BayesianGaussianMixture]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_known_labels_name_the_components(estimator, structure):
@@ -103,6 +104,7 @@ def test_a_warm_start_with_other_columns_is_refused():
         mixture.fit(FAITHFUL[:, :1])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["kmeans", "k-means++", "random", "random_from_data"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_starts_as_in_scikit_learn(estimator, kind):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(8)
 # incremental updates depend on which documents are together in a batch, so weights are not repetitions before the end
 @parametrize_with_checks(
     [

@@ -127,6 +127,7 @@ def test_a_known_label_holds_however_far_its_row_is(structure):
     np.testing.assert_allclose(mixture.elbo_, exact, rtol=1e-9)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("estimator", [cv.GaussianMixture, cv.BayesianGaussianMixture])
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical"])
 def test_rows_with_errors_are_added(estimator, structure):

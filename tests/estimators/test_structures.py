@@ -109,6 +109,7 @@ def test_densities_integrate_to_one_in_two_dimensions(structure, family):
     assert abs(total - 1) < 1e-6
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("estimator", [cv.GaussianMixture, cv.BayesianGaussianMixture])
 def test_covariances_have_the_shape_of_their_structure(structure, estimator):
@@ -247,7 +248,7 @@ def test_published_likelihood_of_one_shared_covariance():
     np.testing.assert_allclose(mixture.elbo_, -1126.31593, atol=6e-6)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 @pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])

@@ -33,7 +33,7 @@ def test_scikit_learns_check_of_weights_passes_from_every_start(estimator, start
     check_sample_weight_equivalence_on_dense_data(estimator.__name__, mixture)
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize("start", NAMED_STARTS)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("estimator", ESTIMATORS)

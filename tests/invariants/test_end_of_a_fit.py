@@ -16,7 +16,7 @@ CASE = CASES["independent"]
 DATA = CASE.draw(np.random.default_rng(0), 60)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", CASES)
 def test_no_iteration_gives_the_start(name):
     """With max_iter=0 the posterior is the start: one entry in the trace, its ELBO finite, nothing converged."""

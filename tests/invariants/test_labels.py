@@ -50,7 +50,7 @@ def data_of(names: list[str], *, with_missing: bool) -> dict[str, np.ndarray]:
     return {name: data[name] for name in names}
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("state", [groups_and_words, one_factor])
 @pytest.mark.parametrize("with_missing", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -35,7 +35,7 @@ def set_by_others(n_threads: int) -> None:
         getattr(own, "clear_controlling_thread", lambda **_: None)(force=True)
 
 
-def model_and_rows(n_rows=6_000, size=12, n_components=4):
+def model_and_rows(n_rows=2_500, size=12, n_components=4):
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(n_rows, size)) + 2.0 * rng.integers(3, size=(n_rows, 1))
     return cv.models.gaussian_mixture(size, n_components), rows
@@ -46,7 +46,7 @@ def test_a_long_fit_under_which_short_ones_begin_and_end(executor):
     """Short fits run whole, and end, between the iterations of a long one, and one that began before it ends there."""
     model, rows = model_and_rows()
     small = cv.models.gaussian_mixture(2, 2)
-    alone = model.fit({"x": rows}, seed=0, max_iter=12, tol=0.0, executor=executor)
+    alone = model.fit({"x": rows}, seed=0, max_iter=6, tol=0.0, executor=executor)
     before, seen, opened, ended = threadpool_info(), [], threading.Event(), threading.Event()
 
     def short(progress=None):
@@ -67,8 +67,8 @@ def test_a_long_fit_under_which_short_ones_begin_and_end(executor):
                 first.result(20)
             seen.append(blas_threads())
 
-        overlapped = model.fit({"x": rows}, seed=0, max_iter=12, tol=0.0, executor=executor, progress=watch)
-    assert seen == [{1}] * 12
+        overlapped = model.fit({"x": rows}, seed=0, max_iter=6, tol=0.0, executor=executor, progress=watch)
+    assert seen == [{1}] * 6
     np.testing.assert_array_equal(overlapped.elbo_trace, alone.elbo_trace)
     np.testing.assert_array_equal(overlapped["mean"].mean, alone["mean"].mean)
     assert threadpool_info() == before

@@ -81,7 +81,7 @@ def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
         np.testing.assert_allclose(other[name].mean, one[name].mean, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gaps", ["", "steps", "entries"])
@@ -94,7 +94,7 @@ def test_any_blocks_give_the_sums_of_one(fit, kind, gaps, monkeypatch):
         assert_same(whole, fit(data, executor=2))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
@@ -160,7 +160,7 @@ def _coefficients(problem: Any) -> Any:
     return problem.rows.coefficients(statistics_of(problem, q))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("size", [1, 100, 5_000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_are_whole_sequences(kind, size, monkeypatch):

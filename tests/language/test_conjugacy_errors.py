@@ -175,7 +175,7 @@ def test_variable_in_several_terms_is_fine():
 
 
 def test_variable_twice_in_a_term_is_refused():
-    """A variable that stands twice in one product leaves its family: the message names it, the term and the owner.
+    """A variable that appears twice in one product leaves its family: the message names it, the term and the owner.
 
     No two slots of a distribution take the same family today, so the statement is made by hand.
     """
@@ -183,7 +183,11 @@ def test_variable_twice_in_a_term_is_refused():
     x.slots["mean"] = dataclasses.replace(x.slots["mean"], expression=x)
     with pytest.raises(cv.ConjugacyError) as caught:
         prove_conjugate([x])
-    for fact in ("'x' stands twice in the term 1", "of Normal 'x'", "Use two variables, or one joint factor"):
+    for fact in (
+        "'x' appears twice in the term 1",
+        "of Normal 'x'",
+        "Use two variables, or one joint factor",
+    ):
         assert fact in str(caught.value)
 
 

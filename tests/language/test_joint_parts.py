@@ -1,4 +1,4 @@
-"""The parts of a joint factor stand together or are refused; the message says what stands where, and what would do."""
+"""The parts of a joint factor are used together or refused; the message says what is where, and what would do."""
 
 import pickle
 
@@ -76,7 +76,7 @@ REFUSED = {
         "theta.mean and phi.precision, parts of different joint factors",
     ),
     "two choices": (_over_two_choices, r"theta\[z\].mean and theta\[v\].precision.*different repetitions"),
-    "a square": (_square, "'theta' stands twice in one product"),
+    "a square": (_square, "'theta' appears twice in one product"),
     "precision as a mean": (
         lambda: _y(_number().precision, 1.0),
         "'mean' of Normal 'y' cannot hold theta.precision",
@@ -99,7 +99,7 @@ REFUSED = {
     ),
     "the mean of a matrix": (
         lambda: _y(_dot(_wishart()), 1.0),
-        r"cannot hold theta.mean.*MultivariateNormal\('x', theta.mean, theta.precision\), nowhere else",
+        r"cannot hold theta.mean.*MultivariateNormal\('x', theta.mean, theta.precision\), and nowhere else",
     ),
     "a matrix with another mean": (
         lambda: cv.MultivariateNormal("x", np.zeros(2), _wishart().precision),
@@ -107,7 +107,7 @@ REFUSED = {
     ),
     "a product with a matrix": (
         lambda: cv.MultivariateNormal("x", (t := _wishart()).mean, 2.0 * t.precision),
-        "'mean' of MultivariateNormal 'x' cannot be theta.mean.*stand together",
+        "'mean' of MultivariateNormal 'x' cannot be theta.mean.*together",
     ),
     "a vector of a joint factor as the mean of a vector": (
         lambda: cv.MultivariateNormal("x", _coefficients().mean, np.eye(2)),

@@ -104,7 +104,7 @@ def test_a_local_variable_that_meets_the_states():
     u = cv.Gamma("u", 2.0, 2.0, plates=TIME)
     x = cv.Normal("x", cv.dot([1.0, 0.0], chain()), u, plates=TIME)
     with pytest.raises(
-        cv.ModelError, match="LinearGaussianChain 's' stands in a term with another local variable"
+        cv.ModelError, match="LinearGaussianChain 's' shares a term with another local variable"
     ):
         cv.Model(x).fit({"x": [0.0, 1.0]}, seed=0)
 
@@ -126,7 +126,7 @@ def test_a_local_variable_that_chooses_what_the_states_are_seen_through():
     w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), plates=component)
     x = cv.Normal("x", cv.dot(w[z], chain()), 1.0, plates=TIME)
     with pytest.raises(
-        cv.ModelError, match="LinearGaussianChain 's' stands in a term with another local variable"
+        cv.ModelError, match="LinearGaussianChain 's' shares a term with another local variable"
     ):
         cv.Model(x).fit({"x": [0.0, 1.0]}, seed=0)
 

@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "of a square": (
         lambda: _y(cv.probit(A * A)),
-        "'a' stands twice in one product of 'probability' of 'y', whose square would need its fourth moment. Use two "
+        "'a' appears twice in one product of 'probability' of 'y', whose square would need its fourth moment. Use two "
         "variables, or square a known column beforehand.",
     ),
     "of a plate that is not chosen from": (

@@ -62,12 +62,12 @@ def _many_dots() -> Any:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a variable twice in a product": (
         _square,
-        "'a' stands twice in one product of 'mean' of 'y', whose square would need its fourth moment. Use two "
+        "'a' appears twice in one product of 'mean' of 'y', whose square would need its fourth moment. Use two "
         "variables, or square a known column beforehand.",
     ),
     "one variable with two indices": (
         _two_indices,
-        "'a' stands in 'mean' of 'y' with two indices; its elements would be coupled, and no update of all of them at "
+        "'a' is used in 'mean' of 'y' with two indices; its elements would be coupled, and no update of all of them at "
         "once exists. Use two variables, or one MultivariateNormal in a dot product.",
     ),
     "a dot product with a plate of numbers": (
@@ -188,7 +188,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a variable twice in a precision": (
         _twice_in_a_precision,
-        "'tau' stands twice in the product in 'precision' of Normal 'y'; use two variables",
+        "'tau' appears twice in the product in 'precision' of Normal 'y'; use two variables",
     ),
     "a matrix precision without a matrix": (
         lambda: _x(_gamma("u") * _gamma("v")),

@@ -55,7 +55,8 @@ class PolyaGammaDensity:
         return self.expect(lambda x: x)
 
     def var(self):
-        return self.expect(lambda x: (x - self.mean()) ** 2)
+        mean = self.mean()
+        return self.expect(lambda x: (x - mean) ** 2)
 
 
 def in_scipy(q):

@@ -43,6 +43,7 @@ def test_rows_without_noise_get_the_labels_that_they_are_made_with():
     assert residuals.sum() == pytest.approx(0.0, abs=1e-20)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_sums_of_one_mean_for_each_label_are_found_from_means_of_clusters(seed):
     """With as many tight clusters as sums, some of the draws are the true means, and these come first."""

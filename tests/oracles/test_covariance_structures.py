@@ -16,6 +16,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet, gamma, multivariate_normal, multivariate_t, norm, wishart
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+from thinning import amount
 
 import caviar as cv
 from caviar import families, models
@@ -172,7 +173,7 @@ def divergence(structure, x, k, posterior, data, every, log_joint):
     return total
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_of_two_components_the_elbo_is_below_the_evidence_by_the_divergence(structure, seed):
@@ -381,6 +382,7 @@ def test_covariances_of_marginals_are_those_of_the_blocks():
     np.testing.assert_allclose(block_diag(*q.covariance), given * ratio, rtol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["tied", "spherical"])
 def test_the_kit_finds_nothing_wrong(structure):
     report = check_model(state(structure, 2), {"x": rows(25)}, n_draws=300, replications=2)
@@ -413,8 +415,8 @@ def test_the_log_joint_of_drawn_values_is_the_sum_of_densities(structure):
 def test_predicted_moments_are_those_of_draws(structure):
     posterior = state(structure, 2).fit({"x": rows(40)}, seed=0)
     found = posterior.predict({})["x"]
-    draws = posterior.predictive({"obs": 1}, n_draws=4000, seed=0)["x"][:, 0]
-    error = draws.std(axis=0) / np.sqrt(4000)
+    draws = posterior.predictive({"obs": 1}, n_draws=amount(1000, 4000), seed=0)["x"][:, 0]
+    error = draws.std(axis=0) / np.sqrt(len(draws))
     assert np.all(np.abs(found.mean[0] - draws.mean(axis=0)) < 5 * error)
     np.testing.assert_allclose(found.standard_deviation[0], draws.std(axis=0), rtol=0.1)
 

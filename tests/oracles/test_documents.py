@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import digamma, gammaln, logsumexp
+from thinning import amount
 
 import caviar as cv
 import caviar.models
@@ -209,7 +210,7 @@ def test_given_factors_that_are_no_optimum_have_the_bound_of_the_formula() -> No
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(3)])
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_the_bound_never_falls(schedule: object, accelerate: bool) -> None:
-    for seed in range(3):
+    for seed in range(amount(1, 3)):
         data = {"word": sparse.csr_array(counts_of(seed, documents=60))}
         fit = model().fit(data, seed=seed, max_iter=60, tol=0, accelerate=accelerate, schedule=schedule)
         assert np.diff(fit.elbo_trace).min() > -1e-9 * abs(fit.elbo)

@@ -81,6 +81,7 @@ def _assert_same(actual, expected, rtol=1e-9):
         np.testing.assert_allclose(getattr(actual, name), value, rtol=rtol, atol=1e-10 * scale, err_msg=name)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("seed", "d", "k"), CASES)
 def test_independent_form_elbo_is_the_literal_formula_and_that_of_bayespy(seed, d, k):
     """For the same factors the ELBO is that of section 5 summed in loops, and BayesPy's bound, at any stage."""
@@ -197,6 +198,7 @@ def _joint_factors(posterior, x):
     )
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("seed", "d", "k"), CASES)
 def test_joint_form_elbo_is_bishops(seed, d, k):
     """The ELBO with Normal-Wishart factors is Bishop's 10.70 with its constants, at any stage of a fit."""

@@ -24,7 +24,12 @@ def _overlapping(seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("table", "n_components", "n_init"), [(_heavy_tailed, 4, 1), (_overlapping, 7, 1), (_overlapping, 7, 3)]
+    ("table", "n_components", "n_init"),
+    [
+        (_heavy_tailed, 4, 1),
+        (_overlapping, 7, 1),
+        pytest.param(_overlapping, 7, 3, marks=pytest.mark.slow),
+    ],
 )
 def test_fits_are_seldom_below_those_of_scikit_learn(table, n_components, n_init):
     """On tables whose likelihood has many optima, at the same tolerance."""

@@ -12,7 +12,7 @@ import caviar as cv
 from plot.gallery import GALLERY
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", GALLERY)
 def test_given_axes_are_drawn_into_and_given_back(name):
     picture = GALLERY[name]
@@ -39,7 +39,7 @@ def test_settings_are_left_as_they_were(name):
     assert dict(mpl.rcParams) == before
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", GALLERY)
 def test_every_label_lies_inside_the_picture_and_axes_are_labelled(name):
     drawn = GALLERY[name].draw()

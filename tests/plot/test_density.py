@@ -26,7 +26,7 @@ def band_of(ax):
     return x, lower, upper
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "mixture",
     [

@@ -11,7 +11,7 @@ N_DRAWS = 300
 REFUSED = {"measured", "measured-apart", "deconvolved"}
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in REFUSED])
 def test_the_mean_is_that_of_draws(name):
     data = CASES[name].draw(np.random.default_rng(1), 60)

@@ -6,7 +6,7 @@ import pytest
 import caviar as cv
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("n_states", "columns"), [(2, [0, 1]), (2, [1]), (3, [0]), (3, [0, 1])])
 def test_every_seed_ends_at_the_best_of_many_random_starts(n_states, columns):
     """The starts that it is compared with are random states of the rows, and owe nothing to the race of starts."""

@@ -35,6 +35,7 @@ FAST = (
     "known weights of five counts",
     "rates multiplied",
     "one mean, widths 0.1, 1 and 10",
+    "widths in widths",
     "two pairs of states in turn",
     "ten states for three",
     "four columns",
@@ -53,7 +54,7 @@ NOT_REACHED = {
 """Models that fewer than nine seeds in ten reach, and how they end."""
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", FAST)
 def test_a_default_fit_ends_where_the_truth_leads(name):
     assert max(CASES[name].shortfalls(2)) <= TOLERANCE

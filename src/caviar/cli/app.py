@@ -1,4 +1,4 @@
-"""The commands: what they take, and what ``--help`` says. What they do stands in modules of their own."""
+"""The commands: what they take, and what ``--help`` says. Modules of their own do the work."""
 
 from __future__ import annotations
 
@@ -10,45 +10,14 @@ import typer
 
 import caviar as cv
 
-from .commands import add_commands
-from .kinds import Covariance, MeanPrecision, ModelName
-from .mixture_options import (
-    Checkpoint,
-    Columns,
-    Components,
-    CovarianceType,
-    FitSeed,
-    MaxIter,
-    MeanPrecisionForm,
-    Mixture,
-    Picture,
-    PriorMean,
-    PriorVariance,
-    Restarts,
-    SaveModel,
-    Threads,
-    Tolerance,
-    Variance,
-)
+from . import options
+from .files import require_writable
+from .kinds import Covariance, ModelName
 from .non_numeric import NonNumeric
-from .options import (
-    AsJson,
-    Data,
-    Model,
-    OtherColumns,
-    Query,
-    Quiet,
-    column_names_of,
-    option,
-    require_rows,
-    taught,
-)
-from .speaking import errors_in_words
+from .options import column_names_of, option, require_rows, taught
 
-__all__ = ["app"]
+_STANDARD_OUTPUT = Path("-")
 
-_ORDER = ("demo", "fit", "compare", "show", "report", "predict", "sample", "check")
-"""Of the commands in the help text: as they are used, one after the other."""
 
 app = typer.Typer(
     add_completion=True,
@@ -93,6 +62,29 @@ def caviar(
 
 @taught(
     app,
+    "caviar demo --output-dir demo-output",
+)
+def demo(
+    output_dir: Annotated[
+        Path,
+        option(
+            metavar="FOLDER",
+            help="Where to write the picture, the model and the data.",
+            default="demo-output",
+        ),
+    ] = Path("demo-output"),
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Take a tour: fit the eruptions of Old Faithful, and draw a picture of them."""
+    # Imported here, as in all commands: --help need not wait for NumPy and what they need besides.
+    from .demo import run_demo
+
+    run_demo(output_dir, as_json=as_json, quiet=quiet or as_json)
+
+
+@taught(
+    app,
     "caviar fit eruptions.csv --components 3 -o m.caviar",
     "caviar fit 'trips/*.parquet' --columns distance,duration --restarts 5",
     "caviar fit a.csv --sql 'SELECT ln(b) AS b FROM data WHERE c > 2' --seed 1",
@@ -102,51 +94,165 @@ def caviar(
     "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )
 def fit(
-    data: Data = None,
-    columns: Columns = None,
-    sql: Query = None,
-    non_numeric: OtherColumns = NonNumeric.ERROR,
-    model: Mixture = ModelName.BAYESIAN,
-    components: Components = "2",
-    covariance: CovarianceType = None,
-    mean_precision: MeanPrecisionForm = None,
-    variance: Variance = None,
-    prior_mean: PriorMean = None,
-    prior_variance: PriorVariance = None,
-    restarts: Restarts = 1,
-    max_iter: MaxIter = 500,
-    tol: Tolerance = 1e-6,
-    seed: FitSeed = None,
-    threads: Threads = None,
-    output: SaveModel = None,
-    picture: Picture = None,
-    checkpoint: Checkpoint = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    data: options.Data = None,
+    columns: options.Columns = None,
+    sql: options.Query = None,
+    non_numeric: options.OtherColumns = NonNumeric.ERROR,
+    model: options.Mixture = ModelName.BAYESIAN,
+    components: options.Components = "2",
+    covariance: options.CovarianceType = None,
+    mean_precision: options.MeanPrecisionForm = None,
+    variance: options.Variance = None,
+    prior_mean: options.PriorMean = None,
+    prior_variance: options.PriorVariance = None,
+    restarts: options.Restarts = 1,
+    max_iter: options.MaxIter = 500,
+    tol: options.Tolerance = 1e-6,
+    seed: options.FitSeed = None,
+    threads: options.Threads = None,
+    output: options.SaveModel = None,
+    picture: options.Picture = None,
+    checkpoint: options.Checkpoint = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Fit a mixture of Gaussians to the columns of a table."""
-    # Imported here: --help need not wait for NumPy and what the commands need besides.
     from .fit_request import FitRequest
     from .fitting import fit_to_table
 
     require_rows(data, sql)
-    with errors_in_words():
-        fit_to_table(
-            FitRequest(
-                data=data,
-                sql=sql,
-                columns=column_names_of(columns),
-                model=model,
-                options=_own_options(covariance, mean_precision, variance, prior_mean, prior_variance),
-                arguments=_arguments(components, restarts, max_iter, tol, _seed(seed, checkpoint), threads),
-                output=output,
-                picture=picture,
-                checkpoint=checkpoint,
-                non_numeric=non_numeric,
-                as_json=as_json,
-                quiet=quiet,
-            )
+    if seed is None:
+        # with a checkpoint the same command must begin the same again
+        seed = secrets.randbelow(2**31) if checkpoint is None else 0
+    fit_to_table(
+        FitRequest(
+            data=data,
+            sql=sql,
+            columns=column_names_of(columns),
+            model=model,
+            options={
+                "--covariance": covariance and covariance.value,
+                "--mean-precision": mean_precision and mean_precision.value,
+                "--variance": variance,
+                "--prior-mean": prior_mean,
+                "--prior-variance": prior_variance,
+            },
+            arguments={
+                "n_components": _number_or_auto(components),
+                "n_init": restarts,
+                "max_iter": max_iter,
+                "tol": tol,
+                "random_state": seed,
+                "n_jobs": threads,
+            },
+            output=output,
+            picture=picture,
+            checkpoint=checkpoint,
+            non_numeric=non_numeric,
+            as_json=as_json,
+            quiet=quiet,
         )
+    )
+
+
+@taught(
+    app,
+    "caviar compare eruptions.csv --components 1-6",
+    "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
+    "caviar compare new.csv --model a.caviar --model b.caviar --json",
+)
+def compare(
+    data: options.Data = None,
+    columns: options.Columns = None,
+    sql: options.Query = None,
+    non_numeric: options.OtherColumns = NonNumeric.ERROR,
+    model: options.Models = None,
+    components: options.Numbers = "1-6",
+    covariance: options.CovarianceList = "full",
+    held_out: options.HeldOut = None,
+    restarts: options.RestartsEach = 3,
+    seed: options.FixedSeed = 0,
+    output: options.SaveBest = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare mixtures of several sizes and covariances by their ELBO, a lower bound on the log evidence.
+
+    ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds one.
+    """
+    if non_numeric is NonNumeric.CATEGORICAL:
+        raise typer.BadParameter(
+            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose drop, or "
+            "one-hot, or compare the ELBOs of caviar fit --components 2, 3, ..."
+        )
+    from .comparing import ComparisonRequest
+    from .comparing import compare as compare_mixtures
+
+    if not model:
+        require_rows(data, sql)
+    if model and output is not None:
+        raise typer.BadParameter("--output saves a new fit; with --model there is none")
+    numbers, covariances = _numbers(components), _covariances(covariance)
+    require_writable(output, ".caviar", inputs=(data,))
+    compare_mixtures(
+        ComparisonRequest(
+            data=data,
+            sql=sql,
+            columns=column_names_of(columns),
+            models=tuple(model or ()),
+            components=numbers,
+            covariances=covariances,
+            held_out=held_out,
+            non_numeric=non_numeric,
+            restarts=restarts,
+            seed=seed,
+            output=output,
+            as_json=as_json,
+            quiet=quiet,
+        )
+    )
+
+
+@taught(
+    app,
+    "caviar show m.caviar",
+    "caviar show m.caviar --json | jq .components",
+)
+def show(model: options.Model, as_json: options.AsJson = False) -> None:
+    """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
+    from .opening import show_model
+
+    show_model(model, as_json=as_json)
+
+
+@taught(
+    app,
+    "caviar report m.caviar eruptions.csv -o report.html",
+    "caviar report m.caviar -o report.html",
+    "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
+    "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
+    "caviar report regression.caviar arrays.npz -o regression.html",
+)
+def report(
+    model: options.Model,
+    output: Annotated[Path, option("--output", "-o", metavar="FILE", help="Page to write: report.html.")],
+    data: options.Data = None,
+    sql: options.Query = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a page of HTML about a model: whether to trust it, what was found, pictures, data quality.
+
+    Of a mixture it shows components and outliers; of topics their words; of the posterior of a model stated in Python,
+    saved by posterior.save, its statement, every variable with its interval, hidden states and predictions.
+
+    DATA may be the rows that the model was fitted to, or new ones; without them less is shown. A stated model takes a
+    table with columns like its arrays (y, X_0, X_1), or a NumPy file .npz with an array for each. The page needs no
+    network, and nothing else, to be read.
+    """
+    from .opening import write_report
+
+    write_report(model, data, sql, output, as_json=as_json, quiet=quiet)
 
 
 @taught(
@@ -157,7 +263,7 @@ def fit(
     "caviar predict regression.caviar new.csv -o predictions.csv",
 )
 def predict(
-    model: Model,
+    model: options.Model,
     output: Annotated[
         Path,
         option(
@@ -167,10 +273,10 @@ def predict(
             help="Table to write: labels.csv, labels.parquet; - is standard output.",
         ),
     ],
-    data: Data = None,
-    sql: Query = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    data: options.Data = None,
+    sql: options.Query = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write what a model says of each row of a table.
 
@@ -180,79 +286,109 @@ def predict(
     The rows are those of DATA in their order. The columns that the model was fitted to are found by their names; a
     stated model also takes a NumPy file .npz with an array for each name.
     """
-    from .predicting import predict_table
+    from .opening import predict_table
 
     require_rows(data, sql)
-    with errors_in_words():
-        predict_table(model, data, sql, output, as_json=as_json, quiet=quiet)
+    predict_table(model, data, sql, output, as_json=as_json, quiet=quiet)
 
 
-@taught(app, "caviar show m.caviar", "caviar show m.caviar --json | jq .components")
-def show(model: Model, as_json: AsJson = False) -> None:
-    """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
-    from .opening import show_model
-
-    with errors_in_words():
-        show_model(model, as_json=as_json)
-
-
-@taught(app, "caviar demo --output-dir demo-output")
-def demo(
-    output_dir: Annotated[
+@taught(
+    app,
+    "caviar sample m.caviar -n 1000 -o new.csv",
+    "caviar sample m.caviar -n 5 --seed 1 --with-component",
+    "caviar sample m.caviar -n 100 | caviar predict m.caviar - -o labels.csv",
+    "caviar sample regression.caviar known-columns.csv -o new.csv",
+)
+def sample(
+    model: options.Model,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            help="Known columns of the new rows, where a stated model has some, as a regression: a table, or .npz.",
+            show_default=False,
+        ),
+    ] = None,
+    n: Annotated[
+        int | None, option("--number", "-n", metavar="N", min=1, help="How many rows.", default="1")
+    ] = None,
+    output: Annotated[
         Path,
         option(
-            metavar="FOLDER",
-            help="Where to write the picture, the model and the data.",
-            default="demo-output",
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Table to write: new.csv, new.parquet.",
+            default="-, standard output",
         ),
-    ] = Path("demo-output"),
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    ] = _STANDARD_OUTPUT,
+    seed: Annotated[
+        int | None,
+        option(metavar="S", min=0, help="The same gives the same rows.", default="that of the model"),
+    ] = None,
+    with_component: Annotated[
+        bool,
+        option("--with-component", help="Of a mixture: add the column component, where each row comes from."),
+    ] = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Take a tour: fit the eruptions of Old Faithful, and draw a picture of them."""
-    from .demo import run_demo
+    """Draw new rows from a model; their columns have the names of those it was fitted to.
 
-    with errors_in_words():
-        run_demo(output_dir, as_json=as_json, quiet=quiet or as_json)
+    From topics: documents as counts of words, each of the average length of those of the fit. From the posterior of a
+    stated model: the rows of one new data set.
+    """
+    from .opening import write_sample
 
-
-def _own_options(
-    covariance: Covariance | None,
-    mean_precision: MeanPrecision | None,
-    variance: float | None,
-    prior_mean: float | None,
-    prior_variance: float | None,
-) -> dict[str, str | float | None]:
-    """Return what was given of the options that only some mixtures have."""
-    return {
-        "--covariance": None if covariance is None else covariance.value,
-        "--mean-precision": None if mean_precision is None else mean_precision.value,
-        "--variance": variance,
-        "--prior-mean": prior_mean,
-        "--prior-variance": prior_variance,
-    }
+    if as_json and output == _STANDARD_OUTPUT:
+        raise typer.BadParameter(
+            "--json tells what was written to a file; say which by -o", param_hint="--json"
+        )
+    write_sample(
+        model, data, n, output, seed=seed, with_component=with_component, as_json=as_json, quiet=quiet
+    )
 
 
-def _arguments(
-    components: str, restarts: int, max_iter: int, tol: float, seed: int, threads: int | None
-) -> dict[str, int | float | str | None]:
-    """Return the arguments that every mixture takes."""
-    return {
-        "n_components": _number_or_auto(components),
-        "n_init": restarts,
-        "max_iter": max_iter,
-        "tol": tol,
-        "random_state": seed,
-        "n_jobs": threads,
-    }
+@taught(
+    app,
+    "caviar check m.caviar eruptions.csv",
+    "caviar check m.caviar eruptions.csv --rows 100 --json",
+)
+def check(
+    model: options.Model,
+    data: options.Data = None,
+    sql: options.Query = None,
+    rows: Annotated[
+        int, option(metavar="N", min=2, help="Check on so many rows, chosen at random.", default="300")
+    ] = 300,
+    seed: Annotated[int, option(metavar="S", min=0, help="Of the fit and of all draws.", default="0")] = 0,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Check that what a fit reports is true: fit the model of MODEL to DATA again, and verify the result.
+
+    The objective must rise at every iteration, be stationary at the end, and agree with an estimate from draws. The
+    exit status is 1 if a check fails.
+    """
+    from .checking import check_model
+
+    require_rows(data, sql)
+    check_model(model, data, sql, seed=seed, n_rows=rows, as_json=as_json, quiet=quiet)
 
 
-def _seed(seed: int | None, checkpoint: Path | None) -> int:
-    """Return the seed: with a checkpoint the same command must begin the same again."""
-    if seed is not None:
-        return seed
-    return secrets.randbelow(2**31) if checkpoint is None else 0
+def _numbers(text: str) -> tuple[int | str, ...]:
+    from .comparing import numbers_of_components
+
+    try:
+        return numbers_of_components(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--components") from error
 
 
-add_commands(app)
-app.registered_commands.sort(key=lambda command: _ORDER.index(getattr(command.callback, "__name__", "")))
+def _covariances(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in {kind.value for kind in Covariance}:
+            kinds = ", ".join(kind.value for kind in Covariance)
+            raise typer.BadParameter(f"{name!r} is not one of {kinds}", param_hint="--covariance")
+    return names

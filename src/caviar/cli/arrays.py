@@ -16,8 +16,6 @@ from caviar.files.naming import listed
 from .speaking import complain, counted
 from .tables import read_for
 
-__all__ = ["arrays_for", "categories_of", "columns_of", "counts_for", "is_numpy_file", "wanted_arrays"]
-
 _NPZ = ".npz"
 
 

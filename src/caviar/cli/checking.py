@@ -12,12 +12,10 @@ import typer
 
 import caviar as cv
 
-from .opening import load_mixture
+from .opening import opened_mixture
 from .results import print_document
 from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
-from .tables import input_file, read_for
-
-__all__ = ["check_model"]
+from .tables import input_file
 
 _MOST_ROWS = 300
 _WORDS = {
@@ -33,20 +31,26 @@ def check_model(
     model: Path, data: str | None, sql: str | None, *, seed: int, n_rows: int, as_json: bool, quiet: bool
 ) -> None:
     """Do what ``caviar check`` does."""
-    estimator = load_mixture(model)
+    saved = opened_mixture(model)
     with input_file(data) as file:
-        table = read_for(estimator, model, file, sql)
-    complete = table.values[~np.isnan(table.values).any(axis=1)]
+        read = saved.data(file, sql)
+    table = read if isinstance(read, cv.data.Table) else None
+    values: Any = read if table is None else saved.fitted._validated(table, reset=False)
+    complete = np.flatnonzero(~np.isnan(values).any(axis=1))
     if not len(complete):
         raise cv.DataError("every row has a missing entry, and the check takes whole rows")
     generator = np.random.default_rng(seed)
-    chosen = np.sort(generator.choice(len(complete), min(n_rows, len(complete)), replace=False))
+    chosen = complete[np.sort(generator.choice(len(complete), min(n_rows, len(complete)), replace=False))]
     if not quiet:
-        left = len(table.values) - len(complete)
+        left = len(values) - len(complete)
         told = f"; {left:,} rows with missing entries are left out" if left else ""
-        say(standard_error(), f"checking on {len(chosen):,} of {len(table.values):,} rows{told}")
+        say(standard_error(), f"checking on {len(chosen):,} of {len(values):,} rows{told}")
+    rows = values[chosen]
+    if table is not None:
+        # each category by its place among those of the mixture
+        rows = cv.data.Table(rows, table.columns, saved.fitted.categories_)
     with gathered_warnings():
-        found = _verified(estimator, complete[chosen], seed)
+        found = _verified(saved.fitted, rows, seed)
     if as_json:
         print_document(
             {"passed": found.passed, "rows": len(chosen), "checks": [asdict(check) for check in found.checks]}
@@ -68,12 +72,13 @@ def _verified(estimator: Any, rows: Any, seed: int) -> Any:
         "n_init": 1,
         "random_state": seed,
         "verbose": False,
+        **({"kinds": estimator.kinds_} if isinstance(estimator, cv.MixedMixture) else {}),
     }
-    posterior = type(estimator)(**arguments).fit(rows).posterior_
+    fitted = type(estimator)(**arguments).fit(rows)
     # maximum likelihood: all that is learnt is points
-    point = tuple(posterior.keys()) if isinstance(estimator, cv.GaussianMixture) else ()
-    values = rows[:, 0] if isinstance(estimator, cv.KnownVarianceMixture) else rows
-    return cv.testing.check_model(posterior.model, {"x": values}, seed=seed, point=point)
+    point = tuple(fitted.posterior_.keys()) if isinstance(estimator, cv.GaussianMixture) else ()
+    data = fitted._data(fitted._rows_to_predict(rows))
+    return cv.testing.check_model(fitted.posterior_.model, data, seed=seed, point=point)
 
 
 def _print(found: Any) -> None:

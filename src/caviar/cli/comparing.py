@@ -14,14 +14,12 @@ import caviar as cv
 
 from .kinds import kind_of
 from .non_numeric import NonNumeric, numbers_only, other_choice_told
-from .opening import load_mixture
+from .opening import opened_mixture
 from .progress import watching
 from .results import columns_table, print_document
 from .rows import rows_of_table
 from .speaking import gathered_warnings, plain, say, standard_error, standard_output
-from .tables import input_file, read_for, source_name
-
-__all__ = ["ComparisonRequest", "compare", "numbers_of_components"]
+from .tables import input_file, source_name
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,17 @@ def compare(request: ComparisonRequest) -> None:
 
 def _comparable(rows: Sequence[dict[str, Any]]) -> bool:
     """Whether the objectives mean the same, and are of equally many rows."""
-    meanings = {(row.get("objective"), row.get("fitted_rows")) for row in rows}
+    meanings = {
+        (row.get("objective"), row.get("fitted_rows"), tuple(sorted(row.get("columns") or ())))
+        for row in rows
+    }
     return len(meanings) == 1
 
 
 def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
-    estimator = load_mixture(path)
+    saved = opened_mixture(path)
+    estimator = saved.fitted
+    about = getattr(estimator, "about_", {})
     row = {
         "model": str(path),
         "kind": kind_of(estimator).words,
@@ -121,11 +124,12 @@ def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
         "elbo": float(estimator.elbo_),
         "corrected": _corrected(estimator),
         "converged": bool(estimator.converged_),
-        "fitted_rows": getattr(estimator, "about_", {}).get("rows"),
+        "fitted_rows": about.get("rows"),
+        "columns": about.get("columns"),
     }
     if data is not None or sql is not None:
         with gathered_warnings():
-            row["held_out"] = float(estimator.score(read_for(estimator, path, data, sql).values))
+            row["held_out"] = float(estimator.score(saved.data(data, sql)))
     return row
 
 
@@ -196,7 +200,7 @@ def _print(console: Console, rows: Sequence[dict[str, Any]], best: int | None) -
     if best is None:
         say(
             console,
-            "These models were fitted to different numbers of rows, or by different objectives: their ELBOs cannot be "
+            "These models were fitted to different rows or columns, or by different objectives: their ELBOs cannot be "
             "compared. Compare the density of the same DATA instead.",
         )
 

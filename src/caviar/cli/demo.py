@@ -18,8 +18,6 @@ from .mixtures import print_results
 from .results import columns_table, print_document
 from .speaking import say, standard_error, standard_output
 
-__all__ = ["run_demo"]
-
 _NUMBERS = (1, 2, 3, 4, 5)
 _ARGUMENTS = {"random_state": 0, "n_init": 5}
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import caviar as cv
 
-__all__ = ["require_folder", "require_writable"]
-
 
 def require_writable(path: Path | None, *suffixes: str, inputs: tuple[str | Path | None, ...] = ()) -> None:
     """Refuse a file that could not be written, or that is read.

@@ -10,8 +10,6 @@ from typing import Any
 from .kinds import KINDS, MIXED, Kind, ModelName
 from .non_numeric import NonNumeric
 
-__all__ = ["FitRequest", "command_of"]
-
 
 @dataclass(frozen=True)
 class FitRequest:

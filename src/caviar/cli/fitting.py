@@ -10,7 +10,6 @@ import typer
 import caviar as cv
 from caviar.files.naming import listed
 
-from .ending import end_told
 from .files import require_writable
 from .fit_request import FitRequest, command_of
 from .kinds import KINDS, Kind, ModelName
@@ -19,10 +18,8 @@ from .non_numeric import NumericTable, numbers_only, other_choice_told, renaming
 from .progress import resumptions_told, watching
 from .results import print_document
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
-from .speaking import gathered_warnings, say, standard_error, standard_output
+from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
 from .tables import input_file, source_name
-
-__all__ = ["fit_to_table", "fitted"]
 
 
 def fit_to_table(request: FitRequest) -> None:
@@ -57,8 +54,7 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
         cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
     _print(request, estimator)
     complain_of_columns(table.summary)
-    status = estimator.posterior_.status
-    end_told(status, estimator.n_iter_, output=request.output, checkpoint=request.checkpoint)
+    _tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
 
 
 def fitted(
@@ -140,3 +136,23 @@ def _print(request: FitRequest, estimator: Any) -> None:
         say(console, f"saved in {saved}")
     if request.picture is not None:
         say(console, f"picture in {request.picture}")
+
+
+def _tell_end(request: FitRequest, status: str, n_iter: int) -> None:
+    """Say that a fit has not settled, or was stopped.
+
+    Raises
+    ------
+    Exit
+        If it was stopped.
+    """
+    if status == "max_iter":
+        advice = "raise --max-iter, or --tol, or begin elsewhere with --seed"
+        complain("warning", f"the fit has not settled after {counted(n_iter, 'iteration')}: {advice}")
+    if status == "interrupted":
+        kept = "" if request.output is None else f", and is saved in {request.output}"
+        again = "" if request.checkpoint is None else "; the same command again goes on from the checkpoint"
+        complain(
+            "interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}{again}"
+        )
+        raise typer.Exit(FAILURE)

@@ -9,8 +9,6 @@ from typing import Any
 
 import caviar as cv
 
-__all__ = ["KINDS", "MIXED", "Covariance", "Kind", "MeanPrecision", "ModelName", "kind_of"]
-
 
 class ModelName(StrEnum):
     """What ``--model`` takes."""

@@ -19,8 +19,6 @@ from .speaking import counted, plain, say, standard_error
 from .stated import columns_of_prediction, posterior_document
 from .tables import read_for, rows_for_prediction
 
-__all__ = ["GaussianMixtureOfFile", "MixedMixtureOfFile", "document_of", "print_results"]
-
 _MOST_LINES = 200
 """Lines of a table on a terminal; JSON holds them all."""
 _MOST_VALUES = 3

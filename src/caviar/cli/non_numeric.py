@@ -13,8 +13,6 @@ from caviar.files.naming import listed
 
 from .speaking import say, standard_error
 
-__all__ = ["NonNumeric", "NumericTable", "numbers_only", "other_choice_told", "renaming_told", "same_numbers"]
-
 
 class NonNumeric(StrEnum):
     """What ``--non-numeric`` takes."""

@@ -1,20 +1,24 @@
-"""A saved model from a file, as the class that the commands know it by; and ``caviar show``."""
+"""What is done with a saved model: ``caviar show``, ``report``, ``predict`` and ``sample``."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import caviar as cv
 
+from .files import require_writable
 from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
 from .results import print_document
 from .saved import Saved
-from .speaking import standard_output
+from .speaking import counted, say, standard_output
 from .stated import PosteriorOfFile, print_statement, statement_document
+from .tables import STANDARD, input_file, require_table, source_name, write_result
 from .topics import TopicsOfFile
 
-__all__ = ["load_mixture", "opened", "show_model"]
+_TOLD = ("verdict", "findings", "entries", "rows", "outliers", "quality", "versions")
+"""What programs are told of a page, as far as it has it."""
 
 
 def opened(path: Path) -> Saved:
@@ -34,23 +38,23 @@ def opened(path: Path) -> Saved:
     return _as_saved(found, path)
 
 
-def load_mixture(path: Path) -> Any:
-    """Return a saved mixture of Gaussians.
+def opened_mixture(path: Path) -> Saved:
+    """Return a saved mixture.
 
     Raises
     ------
     DataError
         If the file holds something else.
     """
-    estimator = opened(path).fitted
-    if not hasattr(estimator, "means_"):
-        is_stated = isinstance(estimator, cv.Posterior)
-        held = "the posterior of a stated model" if is_stated else f"a {type(estimator).__name__}"
+    saved = opened(path)
+    if not saved.has_components:
+        is_stated = isinstance(saved.fitted, cv.Posterior)
+        held = "the posterior of a stated model" if is_stated else f"a {type(saved.fitted).__name__}"
         raise cv.DataError(
-            f"{path} holds {held}; this command takes mixtures of Gaussians, as caviar fit saves them. caviar show, "
-            f"report, predict and sample take it"
+            f"{path} holds {held}; this command takes mixtures, as caviar fit saves them. caviar show, report, predict "
+            f"and sample take it"
         )
-    return estimator
+    return saved
 
 
 def _as_saved(found: Any, path: Path) -> Saved:
@@ -77,3 +81,73 @@ def show_model(path: Path, *, as_json: bool) -> None:
         print_document(_as_saved(found, path).document())
     else:
         _as_saved(found, path).print(console)
+
+
+def write_report(
+    model: Path, data: str | None, sql: str | None, output: Path, *, as_json: bool, quiet: bool
+) -> None:
+    """Do what ``caviar report`` does."""
+    require_writable(output, ".html", ".htm", inputs=(data, model))
+    saved = opened(model)
+    with input_file(data) as file:
+        rows = None
+        if file is not None or sql is not None:
+            rows = saved.data(file, sql)
+        told = _written(saved.fitted, output, rows, source_name(data), as_json=as_json)
+    if as_json:
+        print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
+        return
+    if not quiet:
+        less = "" if rows is not None else "; without DATA it shows no rows, predictions or outliers"
+        say(standard_output(), f"report in {output}{less}")
+
+
+def _written(fitted: Any, output: Path, rows: Any, source: str | None, *, as_json: bool) -> dict[str, Any]:
+    """Write the page; return what it shows, if programs are to be told."""
+    with warnings.catch_warnings():
+        # The columns were chosen by their names, which an array does not carry.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        cv.report.write(fitted, output, rows, source=source)
+        return cv.report.gather(fitted, rows, source=source) if as_json else {}
+
+
+def predict_table(
+    model: Path, data: str | None, sql: str | None, output: Path, *, as_json: bool, quiet: bool
+) -> None:
+    """Do what ``caviar predict`` does."""
+    require_table(output, data, model)
+    with input_file(data) as file:
+        columns = opened(model).predictions(file, sql, quiet=quiet)
+    _write_rows(output, columns, as_json=as_json, quiet=quiet)
+
+
+def write_sample(
+    model: Path,
+    data: str | None,
+    n: int | None,
+    output: Path,
+    *,
+    seed: int | None,
+    with_component: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Do what ``caviar sample`` does."""
+    require_table(output, data, model)
+    saved = opened(model)
+    if with_component and not saved.has_components:
+        raise cv.DataError("--with-component belongs to mixtures, as caviar fit saves them")
+    columns = saved.draws(data, n, seed, with_component=with_component)
+    _write_rows(output, columns, as_json=as_json, quiet=quiet, seed=seed)
+
+
+def _write_rows(output: Path, columns: dict[str, Any], *, as_json: bool, quiet: bool, **more: Any) -> None:
+    """Write a table, and say so where it went to a file."""
+    write_result(output, columns)
+    n_rows = len(next(iter(columns.values())))
+    if str(output) == STANDARD:
+        return
+    if as_json:
+        print_document({"output": str(output), "rows": n_rows, "columns": list(columns), **more})
+    elif not quiet:
+        say(standard_output(), f"{counted(n_rows, 'row')} in {output}")

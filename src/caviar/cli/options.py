@@ -1,4 +1,4 @@
-"""Options and arguments that several commands take, and how they are told in a help text."""
+"""Options and arguments of the commands, and how the help text shows them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
+from .kinds import Covariance, MeanPrecision, ModelName
 from .non_numeric import NonNumeric
-
-__all__ = [
-    "AsJson",
-    "Data",
-    "Model",
-    "OtherColumns",
-    "Query",
-    "Quiet",
-    "column_names_of",
-    "option",
-    "require_rows",
-    "taught",
-]
-
-
-def _examples(*lines: str) -> str:
-    """Return the end of a help text; paragraphs, for lines of one paragraph are joined."""
-    return "\n\n".join(["Examples:", *lines])
+from .speaking import errors_in_words
 
 
 def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return what makes a function a command of ``app``: its docstring is the help text, which ends with examples."""
+    """Return what makes a function a command of ``app``, whose errors are told in words.
+
+    Its docstring is the help text, which ends with examples, a paragraph each: lines of one paragraph would be joined.
+    """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         paragraphs = cleandoc(function.__doc__ or "").split("\n\n")
         # each in one line, to be folded anew where it is shown
         told = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        return app.command(help=told, epilog=_examples(*lines))(function)
+        return app.command(help=told, epilog="\n\n".join(["Examples:", *lines]))(errors_in_words()(function))
 
     return add
 
@@ -78,6 +65,72 @@ OtherColumns = Annotated[
     ),
 ]
 Quiet = Annotated[bool, option("--quiet", "-q", help="Show no progress.")]
+Columns = Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")]
+Mixture = Annotated[
+    ModelName,
+    option(metavar="NAME", help="bayesian, em (maximum likelihood) or known-variance.", default="bayesian"),
+]
+Components = Annotated[
+    str, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
+]
+Numbers = Annotated[
+    str, option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6")
+]
+CovarianceType = Annotated[
+    Covariance | None,
+    option(metavar="TYPE", help="full, tied, diag, spherical or unit covariances.", default="full"),
+]
+CovarianceList = Annotated[
+    str, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
+]
+MeanPrecisionForm = Annotated[
+    MeanPrecision | None,
+    option(metavar="FORM", help="If bayesian: posterior joint or independent.", default="joint"),
+]
+Variance = Annotated[
+    float | None, option(metavar="V", help="If known-variance: that of each component.", default="1")
+]
+PriorMean = Annotated[
+    float | None, option(metavar="M", help="If known-variance: prior mean of the means.", default="0")
+]
+PriorVariance = Annotated[
+    float | None, option(metavar="V", help="If known-variance: prior variance of the means.", default="100")
+]
+Restarts = Annotated[int, option(metavar="R", min=1, help="Starts; the best end is kept.", default="1")]
+RestartsEach = Annotated[
+    int, option(metavar="R", min=1, help="Starts of each fit; the best end is kept.", default="3")
+]
+MaxIter = Annotated[int, option(metavar="N", min=0, help="Most iterations of each start.", default="500")]
+Tolerance = Annotated[
+    float, option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
+]
+FitSeed = Annotated[
+    int | None,
+    option(
+        metavar="S", min=0, help="The same gives the same result.", default="a new one; 0 with --checkpoint"
+    ),
+]
+FixedSeed = Annotated[int, option(metavar="S", min=0, help="The same gives the same result.", default="0")]
+Threads = Annotated[
+    int | None, option(metavar="N", min=1, help="They do not change the result.", default="one a core")
+]
+HeldOut = Annotated[
+    float | None,
+    option(metavar="SHARE", help="Share of rows to hold out and judge by, such as 0.25.", default="none"),
+]
+Models = Annotated[
+    list[Path] | None,
+    option(metavar="FILE", help="A saved model, instead of new fits; several times for several."),
+]
+SaveModel = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")]
+SaveBest = Annotated[
+    Path | None, option("--output", "-o", metavar="FILE", help="Save the best new fit: best.caviar.")
+]
+Picture = Annotated[Path | None, option(metavar="FILE", help="Draw rows and components: m.png.")]
+Checkpoint = Annotated[
+    Path | None,
+    option(metavar="FILE", help="Keep where the fit stands; the same command again goes on from there."),
+]
 
 
 def require_rows(data: str | None, sql: str | None) -> None:

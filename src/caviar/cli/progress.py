@@ -15,8 +15,6 @@ from rich.text import Text
 from .remaining import TimeLeft
 from .speaking import say, standard_error
 
-__all__ = ["resumptions_told", "watching"]
-
 _TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 """Iterations, and restarts, of which there is a plain line."""
 

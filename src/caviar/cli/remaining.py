@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["TimeLeft"]
-
 _WINDOW = 10
 _FEWEST = 4
 

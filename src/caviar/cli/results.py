@@ -15,16 +15,6 @@ import caviar as cv
 
 from .speaking import counted, say
 
-__all__ = [
-    "columns_table",
-    "finite",
-    "in_digits",
-    "objective_document",
-    "print_document",
-    "print_end",
-    "print_origin",
-]
-
 
 def objective_document(posterior: cv.Posterior) -> dict[str, Any]:
     """Return what a posterior says of its objective and of the rows that it was fitted to."""

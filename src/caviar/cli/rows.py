@@ -16,8 +16,6 @@ from caviar.data.table_files import find_files
 
 from .speaking import complain
 
-__all__ = ["LARGE", "RowsOfTable", "complain_of_columns", "is_large", "rows_of_table"]
-
 LARGE = 2**28
 """Bytes of files from which on they are read in blocks."""
 _BLOCK_ROWS = 65_536

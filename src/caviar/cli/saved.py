@@ -10,8 +10,6 @@ from rich.console import Console
 
 import caviar as cv
 
-__all__ = ["Saved"]
-
 
 class Saved(ABC):
     """A saved model: what each command does with it. There is a class for each kind of model."""

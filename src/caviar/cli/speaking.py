@@ -12,18 +12,6 @@ from rich.text import Text
 
 from caviar import CaviarError, ConvergenceWarning
 
-__all__ = [
-    "BAD_INPUT",
-    "FAILURE",
-    "complain",
-    "counted",
-    "errors_in_words",
-    "gathered_warnings",
-    "say",
-    "standard_error",
-    "standard_output",
-]
-
 BAD_INPUT = 2
 FAILURE = 1
 

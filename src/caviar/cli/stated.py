@@ -16,14 +16,6 @@ from .saved import Saved
 from .speaking import counted, say, standard_error
 from .tables import input_file
 
-__all__ = [
-    "PosteriorOfFile",
-    "columns_of_prediction",
-    "posterior_document",
-    "print_statement",
-    "statement_document",
-]
-
 _MOST_ROWS = 20
 """Entries of each variable on a terminal; JSON holds them all."""
 

@@ -17,17 +17,6 @@ from .files import require_writable
 from .non_numeric import same_numbers
 from .rows import is_large
 
-__all__ = [
-    "STANDARD",
-    "has_names",
-    "input_file",
-    "read_for",
-    "require_table",
-    "rows_for_prediction",
-    "source_name",
-    "write_result",
-]
-
 STANDARD = "-"
 """What stands for standard input, and for standard output."""
 

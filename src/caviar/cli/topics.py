@@ -16,8 +16,6 @@ from .results import columns_table, objective_document, print_end, print_origin
 from .saved import Saved
 from .speaking import plain, say
 
-__all__ = ["TopicsOfFile"]
-
 _FEW_WORDS = 10
 _MANY_WORDS = 50
 

@@ -13,8 +13,6 @@ from .._typing import AnyArray, Array
 from ..lazy.block_map import total_of
 from ..lazy.rows import LazyRows
 
-__all__ = ["ArrayRows"]
-
 
 @dataclass(frozen=True)
 class ArrayRows:

@@ -9,8 +9,6 @@ import numpy as np
 
 from .._typing import AnyArray
 
-__all__ = ["fill_columns", "number_type"]
-
 
 def number_type(kind: Any) -> np.dtype[Any] | None:
     """Return the type that numbers of an Arrow type are read in: float32 or float64; None if they are no numbers."""

@@ -14,8 +14,6 @@ from .arrow_numbers import fill_columns, number_type
 from .pieces import PieceRows
 from .table_numbers import not_numeric_message
 
-__all__ = ["arrow_rows"]
-
 _PIECE_ROWS = 32_768
 
 

@@ -14,8 +14,6 @@ from .parquet_pieces import ParquetPieces
 from .pieces import PieceRows, Pieces
 from .raw_file import RawFile, Workspace, piece_rows_of, write_raw
 
-__all__ = ["CopiedPieces", "Copy"]
-
 
 class Copy:
     """The copy of row groups, made once, when it is first asked for."""

@@ -19,18 +19,6 @@ from typing import IO, cast
 
 from .._errors import DataError
 
-__all__ = [
-    "LONGEST_LINE",
-    "MISSING",
-    "CsvDialect",
-    "dialect_of",
-    "line_of",
-    "opened",
-    "opened_bytes",
-    "read_in_words",
-    "records_of",
-]
-
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null")
 """Entries that stand for a missing value."""
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from .._errors import DataError
 from .csv_dialect import CsvDialect, opened, opened_bytes, read_in_words, records_of
 
-__all__ = ["ends_alike", "write_with_one_end"]
-
 _CHUNK = 2**20
 
 

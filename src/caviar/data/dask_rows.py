@@ -16,8 +16,6 @@ from .._typing import AnyArray
 from ..lazy.graph_rows import GraphRows
 from .pieces import PieceRows
 
-__all__ = ["DaskRows", "dask_rows"]
-
 
 def dask_rows(value: Any) -> DaskRows:
     """Return a Dask array, DataFrame or Series as rows.

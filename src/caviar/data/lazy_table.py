@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, cast, overload
+from typing import Any, cast, overload
 from urllib.parse import unquote
 
 import numpy as np
@@ -23,11 +23,9 @@ from .parquet_pieces import ParquetPieces, read_footer
 from .pieces import PieceRows, Pieces
 from .query_stream import QueryStream
 from .raw_file import default_directory
-from .table_files import ParquetFiles, TableFiles, find_files, refuse_twins
+from .table_files import ParquetFiles, find_files, refuse_twins
 from .table_numbers import chosen, not_numeric_message
 from .tables import tables_extra
-
-__all__ = ["LazyTable", "scan"]
 
 _LARGEST_PIECE = 32 * 2**20
 """Bytes of a row group beyond which the table is copied rather than that a thread holds one."""
@@ -110,31 +108,8 @@ def scan(
     if isinstance(files, ParquetFiles) and sql is None:
         origin: _Origin = _ParquetOrigin(files, source, copy, directory)
     else:
-        origin = _QueryOrigin(files, sql, columns, directory)
+        origin = QueryStream(files, sql, columns, directory)
     return LazyTable(origin, tuple(chosen(origin.names, columns, origin.label)))
-
-
-class _Origin(Protocol):
-    """What tables are columns of."""
-
-    label: str
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def types(self) -> Mapping[str, str]: ...
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def describe(self) -> str:
-        """Return where the rows are, in a line."""
-        ...
-
-    def pieces(self, names: tuple[str, ...], *, is_vector: bool) -> Pieces:
-        """Return the numbers of some columns; raise DataError if one has none."""
-        ...
 
 
 class _Made:
@@ -234,60 +209,26 @@ class LazyTable:
         return "\n".join([f"LazyTable: {self._origin.describe()}", *lines])
 
 
-class _QueryOrigin:
-    """CSV files, or a query."""
-
-    def __init__(self, files: TableFiles | None, sql: str | None, columns: Any, directory: Any) -> None:
-        self._stream = QueryStream(files, sql, columns, directory)
-        self.names = self._stream.chosen
-        self.label = self._stream.label
-
-    @property
-    def types(self) -> Mapping[str, str]:
-        return self._stream.types
-
-    @property
-    def n_rows(self) -> int:
-        return self._stream.n_rows
-
-    def describe(self) -> str:
-        rows = f"{self.n_rows:,} rows" if self._stream.is_copied else "rows not yet counted"
-        return f"{rows} x {len(self.names)} columns of {self.label}"
-
-    def pieces(self, names: tuple[str, ...], *, is_vector: bool) -> Pieces:
-        return self._stream.pieces(names, is_vector=is_vector)
-
-
 class _ParquetOrigin:
     """Parquet files, with what the names of their folders tell."""
 
     def __init__(self, files: ParquetFiles, source: Any, copy: bool | None, directory: Any) -> None:
         self.label, self._copy, self._directory = files.label, copy, directory
         footers = [read_footer(path) for path in files.paths]
-        partitions = _partitions([_keys(path, source) for path in files.paths])
-        self._schemas = [
-            {name: str(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
-            for _, schema in footers
-        ]
-        self._first = {
-            name: kind
-            for _, schema in footers[:1]
-            for name, kind in zip(schema.names, schema.types, strict=True)
-        }
-        for (file, schema), kinds in zip(footers, self._schemas, strict=True):
-            refuse_twins(schema.names, str(file.path))
-            self._refuse_other_columns(footers[0][0].path, file.path, kinds)
-        self._told = [
-            {name: value for name, value in own.items() if name not in self._first} for own in partitions
-        ]
         self._files = [file for file, _ in footers]
-        self._arrow_types = [dict(zip(schema.names, schema.types, strict=True)) for _, schema in footers]
-        self.names = (*self._first, *(self._told[0] if self._told else ()))
-
-    def _refuse_other_columns(self, first: Path, path: Path, kinds: Mapping[str, str]) -> None:
-        other = [name for name in self._first if name not in kinds] + [
-            n for n in kinds if n not in self._first
+        self._types = [dict(zip(schema.names, schema.types, strict=True)) for _, schema in footers]
+        self._first = self._types[0]
+        for (file, schema), types in zip(footers, self._types, strict=True):
+            refuse_twins(schema.names, str(file.path))
+            self._refuse_other_columns(self._files[0].path, file.path, types)
+        self._told = [
+            {name: value for name, value in own.items() if name not in self._first}
+            for own in _partitions([_keys(path, source) for path in files.paths])
         ]
+        self.names = (*self._first, *self._told[0])
+
+    def _refuse_other_columns(self, first: Path, path: Path, kinds: Mapping[str, Any]) -> None:
+        other = [*(n for n in self._first if n not in kinds), *(n for n in kinds if n not in self._first)]
         if other:
             has, lacks = (path, first) if other[0] in kinds else (first, path)
             raise DataError(
@@ -298,12 +239,14 @@ class _ParquetOrigin:
 
     @property
     def types(self) -> Mapping[str, str]:
-        told = self._told[0] if self._told else {}
-        kinds = {name: "text" if isinstance(value, str) else "number" for name, value in told.items()}
         stored = {
-            name: " or ".join(dict.fromkeys(own[name] for own in self._schemas)) for name in self._first
+            name: " or ".join(dict.fromkeys(str(own[name]) for own in self._types)) for name in self._first
         }
-        return {**stored, **{name: f"{kind} of the folder" for name, kind in kinds.items()}}
+        of_folder = {
+            name: f"{'text' if isinstance(value, str) else 'number'} of the folder"
+            for name, value in self._told[0].items()
+        }
+        return {**stored, **of_folder}
 
     @property
     def n_rows(self) -> int:
@@ -346,11 +289,11 @@ class _ParquetOrigin:
                 if isinstance(told[name], str):
                     raise self._not_numeric(name, f"the folder of {file.path} has {named(str(told[name]))}")
             return np.dtype(np.float64)
-        found = [number_type(own[name]) for own in self._arrow_types]
+        found = [number_type(own[name]) for own in self._types]
         for place, kind in enumerate(found):
             if kind is None:
                 raise self._not_numeric(
-                    name, f"its type is {self._schemas[place][name]}{self._first_value(place, name)}"
+                    name, f"its type is {self._types[place][name]}{self._first_value(place, name)}"
                 )
         return np.result_type(*cast("list[np.dtype[Any]]", found))
 
@@ -371,10 +314,14 @@ class _ParquetOrigin:
             and (
                 all(not isinstance(told[other], str) for told in self._told)
                 if other not in self._first
-                else all(number_type(own[other]) is not None for own in self._arrow_types)
+                else all(number_type(own[other]) is not None for own in self._types)
             )
         ]
         return DataError(not_numeric_message(self.label, name, why, good))
+
+
+_Origin = QueryStream | _ParquetOrigin
+"""What tables are columns of."""
 
 
 def _keys(path: Path, source: Any) -> dict[str, str]:

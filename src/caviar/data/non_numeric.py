@@ -13,8 +13,6 @@ from .table_files import find_files, identifier, literal
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
 from .tables import connected, reading, relation_of, tables_extra
 
-__all__ = ["NumericQuery", "category_query", "indicator_query", "numeric_query", "unknown_values"]
-
 _MOST_CATEGORIES = 50
 _MOST_TOLD = 5
 

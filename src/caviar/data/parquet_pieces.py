@@ -16,8 +16,6 @@ from .._errors import DataError
 from .._typing import AnyArray
 from .arrow_numbers import fill_columns
 
-__all__ = ["ParquetFile", "ParquetPieces", "read_footer"]
-
 _BATCH_ROWS = 65_536
 _BUFFER_BYTES = 2**20
 

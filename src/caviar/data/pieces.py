@@ -12,8 +12,6 @@ import numpy as np
 from .._typing import AnyArray
 from ..lazy.rows import LazyRows
 
-__all__ = ["PieceRows", "Pieces"]
-
 _KEPT = 2
 _KEPT_BYTES = 32 * 2**20
 """What a thread keeps of the pieces that it read last: two, if they are small; a block may lie across two."""

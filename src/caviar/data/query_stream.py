@@ -19,8 +19,6 @@ from .table_files import TableFiles, as_number, identifier
 from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message
 from .tables import connected, reading, relation_of, tables_extra, what_went_wrong
 
-__all__ = ["QueryStream"]
-
 _BATCH_ROWS = 65_536
 
 
@@ -42,9 +40,7 @@ class QueryStream:
     label
         What it is called in messages.
     names
-        All of its columns.
-    chosen
-        Those that are read.
+        The columns that are read.
     kinds
         Name -> DuckDB's name of its type.
     """
@@ -60,8 +56,7 @@ class QueryStream:
         with self._relation() as relation:
             kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
         self.kinds = kinds
-        self.names = tuple(kinds)
-        self.chosen = tuple(chosen(self.names, columns, self.label))
+        self.names = tuple(chosen(tuple(kinds), columns, self.label))
 
     @contextmanager
     def _relation(self) -> Iterator[Any]:
@@ -74,17 +69,17 @@ class QueryStream:
     def types(self) -> dict[str, str]:
         """Name -> type; all of a CSV file is text until it is read."""
         is_text = self._files is not None and self._sql is None
-        return {name: "text" if is_text else self.kinds[name] for name in self.chosen}
+        return {name: "text" if is_text else self.kinds[name] for name in self.names}
 
     @property
     def n_rows(self) -> int:
         """Number of rows: all of them are read to find out, once."""
         return self.copied().n_rows
 
-    @property
-    def is_copied(self) -> bool:
-        """Whether the rows have been read."""
-        return self._copy is not None
+    def describe(self) -> str:
+        """Return where the rows are, in a line."""
+        rows = "rows not yet counted" if self._copy is None else f"{self.n_rows:,} rows"
+        return f"{rows} x {len(self.names)} columns of {self.label}"
 
     def copied(self) -> RawFile:
         """Return the copy of all chosen columns, made when it is first asked for."""
@@ -96,17 +91,17 @@ class QueryStream:
 
     def _write(self, relation: Any) -> RawFile:
         workspace = Workspace(self._directory)
-        is_single = all(self.kinds[name] == "float" for name in self.chosen)
+        is_single = all(self.kinds[name] == "float" for name in self.names)
         dtype = np.dtype(np.float32 if is_single else np.float64)
-        self._found = {name: _Found() for name in self.chosen}
-        texts = [name for name in self.chosen if self.kinds[name] == "varchar"]
-        number = {name: f"n{j}" for j, name in enumerate(self.chosen)}
+        self._found = {name: _Found() for name in self.names}
+        texts = [name for name in self.names if self.kinds[name] == "varchar"]
+        number = {name: f"n{j}" for j, name in enumerate(self.names)}
         target = "FLOAT" if is_single else "DOUBLE"
         casts = [
             f"{as_number(name, self.kinds[name], target)} AS {number[name]}"
             if self._may_be_numbers(name)
             else f"NULL::DOUBLE AS {number[name]}"
-            for name in self.chosen
+            for name in self.names
         ]
         # the text of an entry that is none of a number; that of all others is null
         casts += [
@@ -119,17 +114,17 @@ class QueryStream:
         reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_arrow_reader
         batches = reader(_BATCH_ROWS)
         blocks = self._blocks(batches, texts, dtype)
-        return write_raw(workspace.path / "rows", blocks, len(self.chosen), dtype, self.label, workspace)
+        return write_raw(workspace.path / "rows", blocks, len(self.names), dtype, self.label, workspace)
 
     def _may_be_numbers(self, name: str) -> bool:
         return self.kinds[name] in NUMERIC | {"varchar", "null", "boolean"}
 
     def _blocks(self, batches: Any, texts: list[str], dtype: np.dtype[Any]) -> Iterator[AnyArray]:
-        n_rows, n_columns = 0, len(self.chosen)
+        n_rows, n_columns = 0, len(self.names)
         for batch in self._each(batches):
             values = np.empty((n_columns, batch.num_rows), dtype)
             fill_columns(batch.columns[:n_columns], values)
-            for name, column in zip(self.chosen, batch.columns, strict=False):
+            for name, column in zip(self.names, batch.columns, strict=False):
                 self._found[name].n_read += len(column) - column.null_count
             for name, column in zip(texts, batch.columns[n_columns:], strict=True):
                 self._look(self._found[name], column, n_rows)
@@ -161,7 +156,7 @@ class QueryStream:
         copy = self.copied()
         for name in names:
             self._check(name, copy.n_rows)
-        columns = tuple(self.chosen.index(name) for name in names)
+        columns = tuple(self.names.index(name) for name in names)
         return replace(copy, columns=columns if is_vector else columns[0])
 
     def _check(self, name: str, n_rows: int) -> None:
@@ -188,7 +183,7 @@ class QueryStream:
     def _not_numeric(self, name: str, why: str) -> str:
         good = [
             other
-            for other in self.chosen
+            for other in self.names
             if other != name
             and self._may_be_numbers(other)
             and self._found[other].n_read

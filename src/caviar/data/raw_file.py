@@ -18,8 +18,6 @@ from .._errors import DataError
 from .._typing import AnyArray
 from ..files.leftovers import hold, remove_if_abandoned, sweep_once
 
-__all__ = ["RawFile", "Workspace", "default_directory", "piece_rows_of", "write_raw"]
-
 _PIECE_BYTES = 2**20
 _PREFIX, _LOCK = "caviar-", "in-use"
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from .._typing import Array
 
-__all__ = ["RowNumbers", "has_moments_of_row_numbers", "numbers_rows"]
-
 _FEWEST = 8
 """Rows below which equal steps may well be chance, or a design."""
 _FEWEST_OF_PART = 20

@@ -12,8 +12,6 @@ from .arrow_rows import arrow_rows
 from .dask_rows import dask_rows
 from .lazy_table import LazyTable
 
-__all__ = ["as_rows", "column_names", "on_host", "refuse_unmade"]
-
 
 def as_rows(value: Any) -> Any:
     """Return tables and arrays that are to be read in blocks as lazy rows, anything else as it is.

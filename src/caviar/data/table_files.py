@@ -15,17 +15,6 @@ from .csv_dialect import LONGEST_LINE, MISSING, CsvDialect, dialect_of, line_of
 from .csv_line_ends import ends_alike, write_with_one_end
 from .raw_file import Workspace
 
-__all__ = [
-    "CsvFiles",
-    "ParquetFiles",
-    "TableFiles",
-    "as_number",
-    "find_files",
-    "identifier",
-    "literal",
-    "refuse_twins",
-]
-
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
 

@@ -14,17 +14,6 @@ from .._typing import Array
 from ..files.naming import listed, named
 from .table_files import as_number, identifier, refuse_twins
 
-__all__ = [
-    "NUMERIC",
-    "Rows",
-    "Table",
-    "chosen",
-    "not_numeric_message",
-    "numbers_of",
-    "reads_as_numbers",
-    "unreadable_message",
-]
-
 _INTEGERS = ("tinyint", "smallint", "integer", "bigint", "hugeint")
 _MOST_CONDITIONS = 8
 NUMERIC = {*_INTEGERS, *(f"u{name}" for name in _INTEGERS), "float", "double", "decimal"}

@@ -21,17 +21,6 @@ from .parquet_pieces import read_footer
 from .table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
 from .table_numbers import Rows, Table, numbers_of, reads_as_numbers
 
-__all__ = [
-    "Table",
-    "connected",
-    "read_table",
-    "reading",
-    "relation_of",
-    "tables_extra",
-    "what_went_wrong",
-    "write_table",
-]
-
 _LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")
 

@@ -10,8 +10,6 @@ from importlib.resources import files
 import numpy as np
 from scipy.sparse import csr_array
 
-__all__ = ["Corpus", "load_political_blogs", "read_ldac"]
-
 
 @dataclass(frozen=True, eq=False)
 class Corpus:

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 
-__all__ = ["Column", "Columns", "column_numbers", "given_values", "others"]
-
 Column: TypeAlias = int | str
 """A column by its number, negative from the end, or by its name."""
 

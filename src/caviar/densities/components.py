@@ -12,8 +12,6 @@ from .._errors import ImproperError, ParameterError
 from .._typing import AnyArray, Array
 from .parameters import as_names
 
-__all__ = ["Components"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Components(ABC):

@@ -14,8 +14,6 @@ from .quantiles import Univariate
 from .responsibilities import joint_log_densities, normalised
 from .student_t import conditional_stretch
 
-__all__ = ["Conditionable", "ConditionalRows", "Regression"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Conditionable(Components):

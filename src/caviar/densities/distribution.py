@@ -19,8 +19,6 @@ from .parameters import require_share, require_whole
 from .quantiles import Univariate
 from .rows import as_rows
 
-__all__ = ["Distribution"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distribution(Conditionable):

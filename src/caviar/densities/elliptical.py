@@ -10,14 +10,11 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
+from .column_scales import DiagonalScales, SphericalScales
 from .conditioning import Regression
-from .diagonal_scales import DiagonalScales
 from .full_scales import FullScales
 from .mixture import MixtureDensity
 from .scales import Scales
-from .spherical_scales import SphericalScales
-
-__all__ = ["EllipticalMixture"]
 
 _STRUCTURES: dict[int, type[Scales]] = {1: SphericalScales, 2: DiagonalScales, 3: FullScales}
 """The structure of the scales by the number of axes of their whitening."""

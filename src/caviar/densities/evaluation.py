@@ -11,8 +11,6 @@ from .conditioning import Conditionable
 from .responsibilities import joint_log_densities, log_sum, normalised
 from .rows import blocks, patterns
 
-__all__ = ["log_densities", "shares"]
-
 
 def log_densities(mixture: Conditionable, X: AnyArray) -> Array:
     """Return the log density of the observed entries of rows, (N, D) -> (N,)."""

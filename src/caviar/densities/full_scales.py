@@ -11,8 +11,6 @@ from ..numerics.linalg import log_determinant
 from .scales import Scales
 from .whitening import inverse_of_triangular
 
-__all__ = ["FullScales"]
-
 
 @dataclass(frozen=True, eq=False)
 class FullScales(Scales):

@@ -11,8 +11,6 @@ from .conditioning import Conditionable, ConditionalRows
 from .evaluation import shares
 from .rows import blocks, patterns
 
-__all__ = ["draws", "means"]
-
 
 def means(mixture: Conditionable, X: AnyArray) -> Array:
     """Return rows, (N, D), with conditional means in place of NaN."""

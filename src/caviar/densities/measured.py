@@ -9,8 +9,6 @@ from .._typing import Array
 from ..numerics.linalg import cholesky
 from .components import Components
 
-__all__ = ["measured_log_density"]
-
 _BLOCK_ROWS = 2048
 
 

@@ -19,8 +19,6 @@ from .parameters import require_share, require_whole
 from .prediction import ConditionalPrediction, predicted
 from .rows import as_rows
 
-__all__ = ["MixtureDensity"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MixtureDensity(Distribution):

@@ -13,8 +13,6 @@ from .._typing import AnyArray, Array
 from .elliptical import EllipticalMixture
 from .parameters import as_locations, as_weights, whitening_of
 
-__all__ = ["NormalMixture"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalMixture(EllipticalMixture):

@@ -14,8 +14,6 @@ from .evaluation import log_densities
 from .parameters import require_share, require_whole
 from .rows import patterns
 
-__all__ = ["OutlierThreshold", "flagged", "threshold"]
-
 _FEWEST_ALARMS = 10
 """Draws beyond the threshold below which its rate is hardly known."""
 

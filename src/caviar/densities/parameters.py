@@ -14,18 +14,6 @@ from .._typing import Array
 from ..numerics.linalg import is_symmetric, positive_definite, symmetric_part
 from .whitening import whitening_of_shapes
 
-__all__ = [
-    "as_df",
-    "as_locations",
-    "as_names",
-    "as_numbers",
-    "as_positive",
-    "as_weights",
-    "require_share",
-    "require_whole",
-    "whitening_of",
-]
-
 
 def as_numbers(name: str, value: ArrayLike) -> Array:
     """Return finite numbers.

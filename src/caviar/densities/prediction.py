@@ -10,8 +10,6 @@ from .._typing import AnyArray, Array
 from .conditioning import Conditionable
 from .rows import blocks, patterns
 
-__all__ = ["ConditionalPrediction", "predicted"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalPrediction:

@@ -17,8 +17,6 @@ from .parameters import as_df, as_locations, as_positive, as_weights
 from .scales import lengths
 from .student_t import log_kernel, log_normaliser, random_stretch
 
-__all__ = ["ProductStudentMixture"]
-
 _ONE = np.array(1.0)
 
 

@@ -10,8 +10,6 @@ from scipy.special import ndtr, ndtri
 from .._typing import AnyArray, Array
 from .student_t import log_kernel, log_normaliser, lower_tail, lower_tail_quantile
 
-__all__ = ["Univariate"]
-
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _MOST_STEPS = 8 * 66
 """Every eighth step halves the bracket in the order of floating-point numbers, of which there are 2^64."""

@@ -7,8 +7,6 @@ import numpy as np
 from .._typing import Array
 from .components import Components
 
-__all__ = ["joint_log_densities", "log_sum", "normalised"]
-
 
 def joint_log_densities(mixture: Components, X: Array) -> Array:
     """Return :math:`log w_k f_k` of rows, (B, D) -> (K, B)."""

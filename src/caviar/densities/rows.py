@@ -10,8 +10,6 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 
-__all__ = ["as_rows", "blocks", "patterns"]
-
 _BLOCK_ROWS = 4096
 _BLOCK_ENTRIES = 2**20
 

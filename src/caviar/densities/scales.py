@@ -9,8 +9,6 @@ import numpy as np
 
 from .._typing import AnyArray, Array
 
-__all__ = ["Scales", "lengths"]
-
 
 def lengths(Z: Array) -> Array:
     """Return the Euclidean length of each row, (B, D) -> (B,), also where its square is out of range.

@@ -14,8 +14,6 @@ from .elliptical import EllipticalMixture
 from .parameters import as_df, as_locations, as_weights, whitening_of
 from .student_t import log_kernel, log_normaliser, random_stretch
 
-__all__ = ["StudentMixture"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudentMixture(EllipticalMixture):

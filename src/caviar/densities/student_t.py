@@ -10,15 +10,6 @@ from scipy.special import stdtr, stdtrit
 from .._typing import Array
 from ..numerics.gamma_function import log_rising_factorial
 
-__all__ = [
-    "conditional_stretch",
-    "log_kernel",
-    "log_normaliser",
-    "lower_tail",
-    "lower_tail_quantile",
-    "random_stretch",
-]
-
 _POWER_LAW_FROM = 1e150
 """From here on the tail is a power of the distance, to the last digit, and squares leave the range."""
 

@@ -8,8 +8,6 @@ from .._errors import ImproperError
 from .._typing import Array
 from ..numerics.linalg import cholesky
 
-__all__ = ["inverse_of_triangular", "whitening_of_precisions", "whitening_of_shapes"]
-
 
 def whitening_of_shapes(shapes: Array) -> Array:
     """Return triangular W with (W' W)^-1 equal to each covariance or shape matrix, (..., D, D).

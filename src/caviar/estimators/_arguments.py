@@ -13,18 +13,6 @@ from .._errors import ParameterError
 from .._typing import Array
 from ..numerics.linalg import is_symmetric, symmetric_part
 
-__all__ = [
-    "as_array",
-    "as_broadcast",
-    "as_generator",
-    "as_positive",
-    "as_positive_definite",
-    "as_weights",
-    "require_choice",
-    "require_number",
-    "require_whole",
-]
-
 
 def require_whole(name: str, value: Any, at_least: int | None) -> None:
     """Raise ParameterError unless an argument is a whole number, and large enough if there is a smallest one."""

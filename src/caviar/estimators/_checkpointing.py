@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._errors import ParameterError
-from ..fitting.checkpointing import SeveralFits, check_seconds
+from ..fitting.checkpointing import FitsFile, check_seconds
 from ..fitting.termination import terminating
-
-__all__ = ["Checkpointing", "NextFit"]
 
 NextFit = Callable[[], Any]
 """Gives the next of several fits the ``checkpoint=`` that it goes on from; None where nothing is kept."""
@@ -56,7 +54,7 @@ class Checkpointing:
             yield self.path
         else:
             with terminating(self.path):
-                several = SeveralFits(self.path, self.every)
+                several = FitsFile(self.path, self.every)
                 try:
                     yield several.next
                 finally:

@@ -15,8 +15,6 @@ from ._mean_precision_prior import GivenMeanPrecision, LearntMeanPrecision, Mean
 from ._scale_prior import EMPIRICAL, LEARNT, GivenScale, LearntScale, ScalePrior, is_learnt
 from ._structure import ComponentPrior, CovarianceStructure, Form
 
-__all__ = ["as_means", "component_prior", "degrees_of_freedom"]
-
 
 def as_means(name: str, given: Any, n_components: int, n_features: int) -> Array:
     """Return means that the user gave: one for all components, (D,), or one for each, (K, D).

@@ -11,16 +11,6 @@ import numpy as np
 from .._typing import Array
 from ._uncertainty import mean_marginal, weight_interval
 
-__all__ = [
-    "Component",
-    "Estimate",
-    "column_names",
-    "components_of_gaussians",
-    "covariances_of",
-    "means_of",
-    "telling_columns",
-]
-
 
 @dataclass(frozen=True)
 class Estimate:

@@ -17,8 +17,6 @@ from .._typing import AnyArray, Array
 from ..lazy.block_map import map_blocks
 from ..numerics.blas import one_blas_thread
 
-__all__ = ["DataScale", "scale_of"]
-
 T = TypeVar("T")
 
 _BLOCK_ROWS = 65_536

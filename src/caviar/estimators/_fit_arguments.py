@@ -12,8 +12,6 @@ from ..engine.ascent.driver import Progress
 from ._arguments import require_number, require_whole
 from ._paragraphs import documented
 
-__all__ = ["FitArguments"]
-
 
 @documented
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ import numpy as np
 
 from .._errors import FittedAttributeError
 
-__all__ = ["Fitted", "keep", "refuse_setting"]
-
 
 class Fitted:
     """An attribute that follows from the posterior of a fit: it is read, and setting it raises.

@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,19 +24,17 @@ from ..posterior.posterior import Posterior
 from ._arguments import require_choice
 from ._checkpointing import Checkpointing
 from ._data_scale import DataScale
+from ._declared import estimator
 from ._fitted import Fitted, keep, refuse_setting
 from ._known import Fixed, fixed_of
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
 from ._lazy_rows import is_all_missing, whole
 from ._mixture import REMEDY, RowsToFit
 from ._noise import Noise, noise_of
-from ._paragraphs import documented
 from ._predictive import PredictiveMethods
 from ._structure import ComponentPrior, Components, CovarianceStructure, Form
 from ._weights import WeightPrior
 from .structures import STRUCTURES
-
-__all__ = ["GaussianEstimator", "state"]
 
 
 def state(
@@ -57,18 +55,18 @@ def state(
     return Model(noise.observe(form.observe("true", z, prior, smallest_variance), z))
 
 
-@documented
+@estimator
 class GaussianEstimator(PredictiveMethods):
     """A mixture of Gaussians in R^d with one of several covariance structures."""
 
-    covariance_type: str
-    init_params: Any
-    fixed: Mapping[str, Any] | None
-    semi_supervised: bool
-    warm_start: bool
+    covariance_type: str = "full"
+    init_params: Any = "auto"
+    fixed: Mapping[str, Any] | None = None
+    semi_supervised: bool = False
+    warm_start: bool = False
 
-    n_components_: Any = Fitted()
-    precisions_: Any = Fitted(REMEDY)
+    n_components_: ClassVar[Any] = Fitted()
+    precisions_: ClassVar[Any] = Fitted(REMEDY)
 
     def __sklearn_tags__(self) -> Any:
         """Say whether labels are needed."""

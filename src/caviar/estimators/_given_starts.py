@@ -10,8 +10,6 @@ from scipy.optimize import linear_sum_assignment
 from .._typing import Array
 from ._structure import CovarianceStructure
 
-__all__ = ["with_given"]
-
 
 def with_given(
     found: Mapping[str, Array], given: Mapping[str, Array], structure: CovarianceStructure

@@ -12,8 +12,6 @@ from .._typing import Array
 from ._arguments import as_weights
 from ._structure import CovarianceStructure
 
-__all__ = ["NORMAL_DF", "Fixed", "fixed_of", "fixed_weights"]
-
 NORMAL_DF = 1e15
 """Degrees of freedom of a Student-t that is a Normal to double precision: of components that are known."""
 

@@ -16,8 +16,6 @@ from .._typing import AnyArray, Array
 from ._arguments import as_array
 from ._data_scale import DataScale
 
-__all__ = ["START_KINDS", "known_labels", "starting_labels"]
-
 START_KINDS = ("auto", "kmeans", "k-means++", "random", "random_from_data")
 
 

@@ -15,8 +15,6 @@ from ..engine.binding.values import as_weights
 from ..lazy.block_map import map_blocks
 from ..lazy.rows import Computed, LazyRows, in_memory
 
-__all__ = ["as_column", "checked_rows", "checked_weights", "is_all_missing", "lazy_rows", "whole"]
-
 _BLOCK_ROWS = 65_536
 
 

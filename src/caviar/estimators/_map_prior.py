@@ -16,8 +16,6 @@ from ._mean_precision_prior import GivenMeanPrecision
 from ._scale_prior import GivenScale
 from ._structure import ComponentPrior, CovarianceStructure
 
-__all__ = ["check_names", "map_concentration", "map_prior"]
-
 _NAMES = ("weight_concentration", "mean", "mean_precision", "degrees_of_freedom", "covariance")
 
 

@@ -16,8 +16,6 @@ from .._typing import AnyArray, Array
 from ..files.naming import listed
 from ._lazy_rows import whole
 
-__all__ = ["CATEGORY", "COUNT", "NUMBER", "Columns", "RawTable", "as_objects", "is_coded", "kinds_by_name"]
-
 NUMBER, CATEGORY, COUNT = "number", "category", "count"
 Value = str | float | bool
 

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
@@ -19,7 +19,6 @@ from .._errors import DataError
 from .._typing import AnyArray, Array
 from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
-from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
@@ -27,14 +26,12 @@ from ..posterior.posterior import Posterior
 from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
+from ._declared import estimator
 from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, lazy_rows
-from ._paragraphs import documented
 from ._row_blocks import filled, row_blocks
 from ._saveable import Saveable
-
-__all__ = ["MixtureEstimator", "RowsToFit", "Statement", "among", "quiet", "refuse_equal_names"]
 
 REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
@@ -105,7 +102,7 @@ class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
     """A fit ended before its objective settled: scikit-learn's warning, and the library's own."""
 
 
-@documented
+@estimator
 class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Saveable, ABC):
     """A mixture under scikit-learn's contract.
 
@@ -113,19 +110,10 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     transformer it turns rows into responsibilities.
     """
 
-    n_components: Any
-    tol: float
-    max_iter: int
-    n_init: int
-    random_state: Any
-    n_jobs: int | None
-    executor: Any
-    verbose: bool | int | Callable[[Progress], None]
-
-    weights_: Any = Fitted(REMEDY)
-    elbo_: Any = Fitted()
-    lower_bound_: Any = Fitted()
-    elbo_trace_: Any = Fitted()
+    weights_: ClassVar[Any] = Fitted(REMEDY)
+    elbo_: ClassVar[Any] = Fitted()
+    lower_bound_: ClassVar[Any] = Fitted()
+    elbo_trace_: ClassVar[Any] = Fitted()
 
     @abstractmethod
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:

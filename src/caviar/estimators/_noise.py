@@ -14,8 +14,6 @@ from ..numerics.linalg import inverse
 from ._arguments import as_positive, as_positive_definite
 from ._structure import CovarianceStructure
 
-__all__ = ["Noise", "noise_of"]
-
 _NAME = "noise_precision"
 
 

@@ -101,8 +101,6 @@ import re
 from textwrap import indent
 from typing import TypeVar
 
-__all__ = ["PARAGRAPHS", "documented", "with_paragraphs"]
-
 T = TypeVar("T", bound=type)
 
 _PLACE = re.compile(r"^(?P<margin> *)\{(?P<name>\w+)\}$", re.MULTILINE)

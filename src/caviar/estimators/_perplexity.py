@@ -9,8 +9,6 @@ import numpy as np
 
 from ..engine.ascent.driver import Progress
 
-__all__ = ["PerplexityWatch"]
-
 log = logging.getLogger("caviar")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -21,8 +21,6 @@ from ._fitted import Fitted
 from ._mixture import REMEDY, MixtureEstimator
 from ._structure import Form
 from ._uncertainty import mean_marginal, weight_interval
-
-__all__ = ["CredibleIntervals", "ParameterDraws", "PredictiveMethods"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +63,8 @@ class CredibleIntervals:
 class PredictiveMethods(MixtureEstimator):
     """Methods of a fitted mixture of Gaussians that follow from its predictive density and its posterior."""
 
-    means_: Any = Fitted(REMEDY)
-    covariances_: Any = Fitted(REMEDY)
+    means_: ClassVar[Any] = Fitted(REMEDY)
+    covariances_: ClassVar[Any] = Fitted(REMEDY)
 
     @property
     @abstractmethod

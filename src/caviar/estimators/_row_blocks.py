@@ -8,8 +8,6 @@ from typing import Any
 from .._typing import AnyArray
 from ..lazy.rows import BLOCK_ROWS
 
-__all__ = ["filled", "row_blocks"]
-
 _ENTRIES = 2**21
 """Largest number of entries of an array with a block's rows, where that leaves enough rows to be worth a call."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,27 +14,36 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
+from ..engine.ascent.driver import Progress
 from ..fitting.loading import posterior_of_document
 from ..posterior.documents import document_of_posterior
 from ..posterior.posterior import Posterior
 from ..storage import write_saved
+from ._declared import estimator
 from ._fitted import Fitted, keep
-
-__all__ = ["Saveable"]
 
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 
 
+@estimator
 class Saveable(BaseEstimator):
-    """An estimator that can be saved and loaded by :func:`caviar.load`."""
+    """An estimator that can be saved and loaded by :func:`caviar.load`, with the arguments that all of them have."""
+
+    n_components: Any = field(default=1, kw_only=False)
+    tol: float = 1e-6
+    max_iter: int = 500
+    n_init: int = 1
+    random_state: Any = None
+    n_jobs: int | None = None
+    executor: Any = None
+    verbose: bool | int | Callable[[Progress], None] = False
 
     _kind_in_words: ClassVar[str]
     """What it is called on pages."""
     _objective_in_words: ClassVar[str] = "ELBO"
     """What its fit raises."""
 
-    posterior_: Any = Fitted()
-    _generator: np.random.Generator
+    posterior_: ClassVar[Any] = Fitted()
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a fit ended: one that was refused half-way leaves an estimator that is not fitted."""
@@ -141,7 +151,7 @@ class Saveable(BaseEstimator):
                 setattr(self, name, own)
         self._keep(posterior_of_document(document["posterior"]))
         self._check_restored()
-        self._generator = np.random.default_rng()
+        self._generator: np.random.Generator = np.random.default_rng()
         if document["generator"] is not None:
             self._generator.bit_generator.state = document["generator"]
         if document["about"]:

@@ -20,8 +20,6 @@ from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
 from .mixed_mixture import MixedMixture
 
-__all__ = ["load"]
-
 _CLASSES: dict[str, type[Saveable]] = {
     kind.__name__: kind
     for kind in (

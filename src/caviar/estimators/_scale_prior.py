@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .._typing import Array
 from ..language import Constant, Gamma, Plate, diagonal
 from ..posterior.posterior import Posterior
-
-__all__ = [
-    "EMPIRICAL",
-    "LEARNT",
-    "GivenScale",
-    "LearntScale",
-    "ScalePrior",
-    "is_learnt",
-    "learnt_scale",
-]
 
 LEARNT, EMPIRICAL = "auto", "empirical"
 """The words of ``covariance_prior``."""
@@ -32,51 +21,29 @@ _FLOOR, _FLOOR_OF_ROWS = 1e-6, 1e-12
 _NAME, _FLOOR_NAME = "scale", "smallest_scale"
 
 
-class ScalePrior(ABC):
-    """What stands in the slot of the inverse scale of the precisions."""
-
-    @property
-    @abstractmethod
-    def known(self) -> Array | None:
-        """The inverse scale, in the shape of the precision of one component, or of all; None where it is learnt."""
-
-    @abstractmethod
-    def matrix(self) -> Any:
-        """Return the inverse scale B of a Wishart, (D, D)."""
-
-    @abstractmethod
-    def rate(self, feature: Plate) -> Any:
-        """Return the rate B / 2 of Gammas, a Wishart for one column each, given the plate of the columns."""
-
-
 @dataclass(frozen=True, eq=False)
-class GivenScale(ScalePrior):
+class GivenScale:
     """An inverse scale that is known.
 
     Attributes
     ----------
-    value
+    known
         In the shape of the precision of one component, or of all.
     """
 
-    value: Array
-
-    @property
-    def known(self) -> Array:
-        """The value."""
-        return self.value
+    known: Array
 
     def matrix(self) -> Array:
-        """Return the value."""
-        return self.value
+        """Return the inverse scale B of a Wishart, (D, D)."""
+        return self.known
 
     def rate(self, feature: Plate) -> Array:
-        """Return half of the value."""
-        return 0.5 * self.value
+        """Return the rate B / 2 of Gammas, a Wishart for one column each, given the plate of the columns."""
+        return 0.5 * self.known
 
 
 @dataclass(frozen=True, eq=False)
-class LearntScale(ScalePrior):
+class LearntScale:
     r"""One inverse scale for all components, diagonal, with a factor of its own.
 
     .. math::
@@ -101,9 +68,8 @@ class LearntScale(ScalePrior):
     variances: Array
     n_rows: float
 
-    @property
-    def known(self) -> None:
-        """None: the posterior has it, see :func:`learnt_scale`."""
+    known: ClassVar[None] = None
+    """The posterior has it, see :func:`learnt_scale`."""
 
     def matrix(self) -> Any:
         """Return the diagonal matrix of the scales."""
@@ -122,6 +88,10 @@ class LearntScale(ScalePrior):
             Gamma(_NAME, _SHAPE, _SHAPE / self.variances, plates=plates),
             Constant(_FLOOR_NAME, floor, plates=plates),
         )
+
+
+ScalePrior = GivenScale | LearntScale
+"""What is in the slot of the inverse scale of the precisions."""
 
 
 def is_learnt(covariance_prior: Any) -> bool:

@@ -17,8 +17,6 @@ from ._data_scale import DataScale
 from ._mean_precision_prior import MeanPrecisionPrior
 from ._scale_prior import ScalePrior
 
-__all__ = ["ComponentPrior", "Components", "CovarianceStructure", "Form"]
-
 
 @dataclass(frozen=True)
 class ComponentPrior:

@@ -22,8 +22,6 @@ from ..families import (
     TiedNormalWishart,
 )
 
-__all__ = ["MeanMarginal", "mean_marginal", "weight_interval"]
-
 
 @dataclass(frozen=True)
 class MeanMarginal:

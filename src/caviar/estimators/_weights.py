@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,35 +14,9 @@ from ..language.nodes import Expression
 from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, require_choice, require_number
 
-__all__ = ["WeightPrior", "weight_prior"]
-
-
-class WeightPrior(ABC):
-    """How the weights of K components are distributed.
-
-    Attributes
-    ----------
-    concentration
-        What was chosen; None where the weights are known.
-    """
-
-    concentration: Any
-
-    @abstractmethod
-    def state(self, n_components: int) -> Expression:
-        """Return what the labels of the rows are drawn from."""
-
-    @abstractmethod
-    def weights(self, posterior: Posterior) -> Array:
-        """Return the expected weights, or those of a point mass, shape (K,)."""
-
-    @abstractmethod
-    def concentrations(self, posterior: Posterior) -> Any:
-        """Return the parameters of the factor; None where the weights are known."""
-
 
 @dataclass(frozen=True)
-class DirichletWeights(WeightPrior):
+class DirichletWeights:
     """A Dirichlet with one concentration for all components, or one for each."""
 
     concentration: Array | float
@@ -63,7 +36,7 @@ class DirichletWeights(WeightPrior):
 
 
 @dataclass(frozen=True)
-class ProcessWeights(WeightPrior):
+class ProcessWeights:
     """A Dirichlet process, cut off after K pieces of the stick: the last takes all that is left."""
 
     concentration: float
@@ -83,7 +56,7 @@ class ProcessWeights(WeightPrior):
 
 
 @dataclass(frozen=True)
-class KnownWeights(WeightPrior):
+class KnownWeights:
     """Weights that are known."""
 
     known: Array
@@ -99,6 +72,10 @@ class KnownWeights(WeightPrior):
 
     def concentrations(self, posterior: Posterior) -> None:
         """Return None."""
+
+
+WeightPrior = DirichletWeights | ProcessWeights | KnownWeights
+"""How the weights of K components are distributed; ``concentration`` is what was chosen."""
 
 
 def weight_prior(kind: Any, concentration: Any, n_components: int) -> WeightPrior:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from ._arguments import require_choice, require_number
 from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
+from ._declared import estimator
 from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
@@ -27,17 +29,14 @@ from ._known import fixed_weights
 from ._lazy_rows import whole
 from ._mean_precision_prior import learnt_mean_precision
 from ._mixture import REMEDY, RowsToFit, Statement, among
-from ._paragraphs import documented
 from ._scale_prior import learnt_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Found, Move, Problem, search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
-__all__ = ["BayesianGaussianMixture"]
 
-
-@documented
+@estimator
 class BayesianGaussianMixture(GaussianEstimator):
     r"""Bayesian mixture of Gaussians with unknown weights, means and precision matrices.
 
@@ -206,57 +205,20 @@ class BayesianGaussianMixture(GaussianEstimator):
     split   0            -> 2 components    ELBO -1306.4052 -> -1167.6496  (+138.8)  accepted
     """
 
-    _kind_in_words = "Bayesian mixture of Gaussians"
-    weight_concentration_: Any = Fitted(REMEDY)
-    mean_precision_: Any = Fitted(REMEDY)
-    degrees_of_freedom_: Any = Fitted(REMEDY)
+    n_components: int | str = field(default=1, kw_only=False)
+    mean_precision_family: str = "joint"
+    weight_concentration_prior_type: str = "dirichlet_distribution"
+    weight_concentration_prior: ArrayLike | None = None
+    mean_prior: ArrayLike | None = None
+    mean_precision_prior: ArrayLike | str | None = "auto"
+    degrees_of_freedom_prior: ArrayLike | None = None
+    covariance_prior: ArrayLike | str | None = "auto"
+    reg_covar: float = 0.0
 
-    def __init__(
-        self,
-        n_components: int | str = 1,
-        *,
-        covariance_type: str = "full",
-        mean_precision_family: str = "joint",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        n_init: int = 1,
-        init_params: Any = "auto",
-        weight_concentration_prior_type: str = "dirichlet_distribution",
-        weight_concentration_prior: ArrayLike | None = None,
-        mean_prior: ArrayLike | None = None,
-        mean_precision_prior: ArrayLike | str | None = "auto",
-        degrees_of_freedom_prior: ArrayLike | None = None,
-        covariance_prior: ArrayLike | str | None = "auto",
-        reg_covar: float = 0.0,
-        fixed: Mapping[str, Any] | None = None,
-        semi_supervised: bool = False,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        verbose: bool | int | Callable[..., None] = False,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.mean_precision_family = mean_precision_family
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.weight_concentration_prior_type = weight_concentration_prior_type
-        self.weight_concentration_prior = weight_concentration_prior
-        self.mean_prior = mean_prior
-        self.mean_precision_prior = mean_precision_prior
-        self.degrees_of_freedom_prior = degrees_of_freedom_prior
-        self.covariance_prior = covariance_prior
-        self.reg_covar = reg_covar
-        self.fixed = fixed
-        self.semi_supervised = semi_supervised
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.verbose = verbose
+    _kind_in_words = "Bayesian mixture of Gaussians"
+    weight_concentration_: ClassVar[Any] = Fitted(REMEDY)
+    mean_precision_: ClassVar[Any] = Fitted(REMEDY)
+    degrees_of_freedom_: ClassVar[Any] = Fitted(REMEDY)
 
     @property
     def _form(self) -> Form:
@@ -302,7 +264,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         scale = scale_of(rows.X, rows.weights, correlated=not self._structure.has_independent_columns)
         noise = self._noise(rows)
-        n_components = self.n_components
+        n_components: Any = self.n_components
         if is_auto(n_components):
             self._refuse_one_per_component(scale)
             if noise is not None:

@@ -29,8 +29,6 @@ from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .comparison import ComparisonRow, MixtureComparison
 from .structures import STRUCTURES
 
-__all__ = ["compare_mixtures"]
-
 
 def compare_mixtures(
     X: Any,

@@ -9,8 +9,6 @@ from typing import Any
 
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 
-__all__ = ["ComparisonRow", "MixtureComparison"]
-
 
 @dataclass(frozen=True)
 class ComparisonRow:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -24,22 +25,20 @@ from ._arguments import (
     require_number,
 )
 from ._data_scale import DataScale, scale_of
+from ._declared import estimator
 from ._fit_arguments import FitArguments
 from ._gaussian import GaussianEstimator, state
 from ._given_starts import with_given
 from ._known import fixed_weights
 from ._map_prior import check_names, map_concentration, map_prior
 from ._mixture import RowsToFit, Statement
-from ._paragraphs import documented
 from ._structure import Form
 from ._weights import DirichletWeights, KnownWeights, WeightPrior
-
-__all__ = ["GaussianMixture"]
 
 _RELATIVE_FLOOR = 1e-6
 
 
-@documented
+@estimator
 class GaussianMixture(GaussianEstimator):
     r"""Mixture of Gaussians fitted by EM to the largest likelihood or, with ``prior=``, posterior density.
 
@@ -130,49 +129,15 @@ class GaussianMixture(GaussianEstimator):
     -1130.26 -1130.26
     """
 
+    n_components: int = field(default=1, kw_only=False)
+    reg_covar: float | str = "auto"
+    prior: Mapping[str, Any] | None = None
+    weights_init: ArrayLike | None = None
+    means_init: ArrayLike | None = None
+    precisions_init: ArrayLike | None = None
+
     _kind_in_words = "Maximum-likelihood mixture of Gaussians"
     _objective_in_words = "log-likelihood"
-
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: str = "full",
-        tol: float = 1e-6,
-        reg_covar: float | str = "auto",
-        max_iter: int = 500,
-        n_init: int = 1,
-        init_params: Any = "auto",
-        prior: Mapping[str, Any] | None = None,
-        weights_init: ArrayLike | None = None,
-        means_init: ArrayLike | None = None,
-        precisions_init: ArrayLike | None = None,
-        fixed: Mapping[str, Any] | None = None,
-        semi_supervised: bool = False,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        verbose: bool | int | Callable[..., None] = False,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.tol = tol
-        self.reg_covar = reg_covar
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.prior = prior
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.precisions_init = precisions_init
-        self.fixed = fixed
-        self.semi_supervised = semi_supervised
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.verbose = verbose
 
     @classmethod
     def from_parameters(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,15 +16,13 @@ from ..models import known_variance_mixture
 from ..posterior.posterior import Posterior
 from ._arguments import as_array, as_weights, require_number
 from ._components import Component, components_of_gaussians
+from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
-from ._paragraphs import documented
-
-__all__ = ["KnownVarianceMixture"]
 
 
-@documented
+@estimator
 class KnownVarianceMixture(MixtureEstimator):
     r"""Mixture of Gaussians in one dimension whose variance and weights are known; only the means are learned.
 
@@ -86,38 +84,15 @@ class KnownVarianceMixture(MixtureEstimator):
     -15.49
     """
 
-    _kind_in_words = "Bayesian mixture of Gaussians of known variance"
-    means_: Any = Fitted(REMEDY)
-    mean_variances_: Any = Fitted()
+    n_components: int = field(default=2, kw_only=False)
+    prior_variance: float = 100.0
+    prior_mean: float = 0.0
+    variance: float = 1.0
+    weights: ArrayLike | None = None
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        prior_variance: float = 100.0,
-        prior_mean: float = 0.0,
-        variance: float = 1.0,
-        weights: ArrayLike | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        n_init: int = 1,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        verbose: bool | int | Callable[..., None] = False,
-    ) -> None:
-        self.n_components = n_components
-        self.prior_variance = prior_variance
-        self.prior_mean = prior_mean
-        self.variance = variance
-        self.weights = weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.verbose = verbose
+    _kind_in_words = "Bayesian mixture of Gaussians of known variance"
+    means_: ClassVar[Any] = Fitted(REMEDY)
+    mean_variances_: ClassVar[Any] = Fitted()
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         require_number("variance", self.variance, above=0)

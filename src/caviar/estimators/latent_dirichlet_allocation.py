@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..data import on_host, refuse_unmade
-from ..engine.ascent.driver import Progress
 from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
 from ..engine.ascent.status import Status
@@ -29,21 +28,19 @@ from ..models import latent_dirichlet_allocation
 from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
 from ._checkpointing import Checkpointing
+from ._declared import estimator
 from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
-from ._paragraphs import documented
 from ._perplexity import PerplexityWatch
 from ._saveable import Saveable
-
-__all__ = ["LatentDirichletAllocation"]
 
 _REMEDY = "Fit again, or add documents by partial_fit"
 _ENTRIES = 8_192
 """Counts above zero whose probabilities are found at once."""
 
 
-@documented
+@estimator
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saveable):
     r"""Documents as mixtures of topics, which are distributions over words; names as in scikit-learn.
 
@@ -148,56 +145,27 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
            [0.5, 0.5]])
     """
 
-    _kind_in_words = "Topics by latent Dirichlet allocation"
-    components_: Any = Fitted(_REMEDY)
-    doc_topic_prior_: Any = Fitted(_REMEDY)
-    topic_word_prior_: Any = Fitted(_REMEDY)
-    elbo_: Any = Fitted()
-    elbo_trace_: Any = Fitted()
-    n_batch_iter_: int
+    n_components: int = field(default=10, kw_only=False)
+    doc_topic_prior: ArrayLike | None = None
+    topic_word_prior: ArrayLike | None = None
+    learning_method: str = "batch"
+    learning_decay: float = 0.7
+    learning_offset: float = 10.0
+    max_iter: int = 100
+    batch_size: int = 128
+    evaluate_every: int = -1
+    total_samples: float | None = None
+    perp_tol: float = 0.1
+    mean_change_tol: None = None
+    max_doc_update_iter: None = None
+    tol: float = 1e-2
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        doc_topic_prior: ArrayLike | None = None,
-        topic_word_prior: ArrayLike | None = None,
-        learning_method: str = "batch",
-        learning_decay: float = 0.7,
-        learning_offset: float = 10.0,
-        max_iter: int = 100,
-        batch_size: int = 128,
-        evaluate_every: int = -1,
-        total_samples: float | None = None,
-        perp_tol: float = 0.1,
-        mean_change_tol: None = None,
-        max_doc_update_iter: None = None,
-        tol: float = 1e-2,
-        n_init: int = 1,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        verbose: bool | int | Callable[[Progress], None] = False,
-    ) -> None:
-        self.n_components = n_components
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learning_method = learning_method
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.evaluate_every = evaluate_every
-        self.total_samples = total_samples
-        self.perp_tol = perp_tol
-        self.mean_change_tol = mean_change_tol
-        self.max_doc_update_iter = max_doc_update_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.verbose = verbose
+    _kind_in_words = "Topics by latent Dirichlet allocation"
+    components_: ClassVar[Any] = Fitted(_REMEDY)
+    doc_topic_prior_: ClassVar[Any] = Fitted(_REMEDY)
+    topic_word_prior_: ClassVar[Any] = Fitted(_REMEDY)
+    elbo_: ClassVar[Any] = Fitted()
+    elbo_trace_: ClassVar[Any] = Fitted()
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn is told: counts are not negative, and may be sparse."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,13 +22,11 @@ from ..posterior.summary import marginals
 from ._arguments import as_broadcast, as_generator, require_number
 from ._components import Component, Estimate
 from ._data_scale import scale_of
+from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, lazy_rows
 from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns, RawTable, as_objects, is_coded, kinds_by_name
 from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
-from ._paragraphs import documented
-
-__all__ = ["MixedMixture"]
 
 _PARAMETERS = {NUMBER: "theta", CATEGORY: "probabilities", COUNT: "rate"}
 """Kind of a column -> how the name of the parameters of its components ends."""
@@ -36,7 +34,7 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 """Family of an observed variable -> kind of its column."""
 
 
-@documented
+@estimator
 class MixedMixture(MixtureEstimator):
     r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (also yes or no), and counts.
 
@@ -122,41 +120,17 @@ class MixedMixture(MixtureEstimator):
     True
     """
 
-    _kind_in_words = "Bayesian mixture of mixed columns"
-    categories_: Any = Fitted("Fit again")
-    kinds_: Any = Fitted("Fit again: kinds= says what the columns are")
-    n_components_: Any = Fitted()
+    n_components: int = field(default=2, kw_only=False)
+    kinds: Mapping[Any, str] | Sequence[str] | None = None
+    weight_concentration_prior: ArrayLike | None = None
+    number_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None
+    category_prior: float = 1.0
+    count_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kinds: Mapping[Any, str] | Sequence[str] | None = None,
-        weight_concentration_prior: ArrayLike | None = None,
-        number_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None,
-        category_prior: float = 1.0,
-        count_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        n_init: int = 1,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        executor: Any = None,
-        verbose: bool | int | Callable[..., None] = False,
-    ) -> None:
-        self.n_components = n_components
-        self.kinds = kinds
-        self.weight_concentration_prior = weight_concentration_prior
-        self.number_prior = number_prior
-        self.category_prior = category_prior
-        self.count_prior = count_prior
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.verbose = verbose
+    _kind_in_words = "Bayesian mixture of mixed columns"
+    categories_: ClassVar[Any] = Fitted("Fit again")
+    kinds_: ClassVar[Any] = Fitted("Fit again: kinds= says what the columns are")
+    n_components_: ClassVar[Any] = Fitted()
 
     @classmethod
     def from_posterior(cls, posterior: Posterior) -> Self:

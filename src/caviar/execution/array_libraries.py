@@ -14,8 +14,6 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import AnyArray
 
-__all__ = ["ArrayLibrary", "library_of"]
-
 
 class ArrayLibrary(ABC):
     """A library of the array API on one device.

@@ -12,8 +12,6 @@ from .connection import Connection
 from .on_worker import assemble
 from .placement import Lost, Placed, Placement, Slot, piece_of, whereabouts
 
-__all__ = ["Assembled"]
-
 
 class Assembled(Placement):
     """The chunks of a source whose rows the cluster computes: no row comes here.

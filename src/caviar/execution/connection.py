@@ -10,11 +10,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from .._errors import CaviarError, ClusterError, ClusterWarning, ParameterError
+from .._version import versions
 from ..lazy.silence import Patience, Watch
 from ..numerics.blas import arithmetic
-from .on_worker import versions
-
-__all__ = ["Connection", "is_client"]
 
 _RESTART = 3.0
 """Seconds within which a worker that was lost is usually started again."""

@@ -22,8 +22,6 @@ from .on_worker import Found, ModelOfRows, Share, end_session, join, sum_share
 from .placement import Lost, Placement, Slot, whereabouts
 from .threads import Threads, usable_cores
 
-__all__ = ["DaskExecutor"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("caviar")

@@ -23,8 +23,6 @@ from .array_libraries import library_of
 from .held_blocks import HeldBlocks
 from .threads import Threads
 
-__all__ = ["Device"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("caviar")

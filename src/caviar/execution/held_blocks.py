@@ -9,8 +9,6 @@ from typing import Any
 
 from .array_libraries import ArrayLibrary
 
-__all__ = ["HeldBlocks"]
-
 _AHEAD = 2
 """Blocks that are moved before the device is done with the one that it works on."""
 

@@ -16,25 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._errors import CaviarError
-from .._version import versions
 from ..engine.design.backend import Workspace
 from ..engine.rows.row_model import RowModel
 from ..language import Constant
 from ..lazy.graph_rows import unpacked
 from ..numerics.blas import one_blas_thread
 from ..numerics.pairwise import subtree_sums
-
-__all__ = [
-    "Found",
-    "ModelOfRows",
-    "Piece",
-    "Share",
-    "assemble",
-    "end_session",
-    "join",
-    "sum_share",
-    "versions",
-]
 
 _FEW = 1_000
 """Numbers of a constant that travel with the model; more may be one for each row, and are where the rows are."""

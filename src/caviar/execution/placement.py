@@ -10,8 +10,6 @@ from ..lazy.silence import Watch
 from .connection import Connection
 from .on_worker import Piece
 
-__all__ = ["Lost", "Placed", "Placement", "Slot", "piece_of", "whereabouts"]
-
 _MESSAGE_BYTES = 32 << 20
 """Bytes of data that are sent to a worker at once."""
 

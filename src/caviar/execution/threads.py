@@ -16,8 +16,6 @@ from ..engine.rows.tasks import Chunk, RowSource, Work
 from ..numerics.blas import limit_this_thread, one_blas_thread, see_to_one_thread
 from ..numerics.pairwise import pairwise_sum
 
-__all__ = ["Threads", "usable_cores"]
-
 T = TypeVar("T")
 
 

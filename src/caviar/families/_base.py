@@ -3,7 +3,7 @@ r"""What every factor has in common: an exponential family, held as a batch of i
 .. math:: \log p(x) = \sum_i \langle \eta_i + c_i,\; t_i(x) \rangle + \log k(x) - A(\eta)
 
 with respect to Lebesgue measure (counting measure for labels and counts). The :math:`c_i` are the base measure, fixed
-numbers, and k the carrier, what of it no statistic expresses: 1 but for counts. Every constant stands in the
+numbers, and k the carrier, what of it no statistic expresses: 1 but for counts. Every constant is in the
 log-partition :math:`A`.
 """
 

@@ -63,7 +63,7 @@ def read_parameters(
 
 
 def matched_locations(family: str, parameters: dict[str, Array], axis: int) -> None:
-    """Bring means and mean precisions to one number of locations, in place; one stands for all.
+    """Bring means and mean precisions to one number of locations, in place; one counts for all.
 
     Raises
     ------

@@ -261,9 +261,9 @@ class _Pieces:
 
     @cached_property
     def last(self) -> AnyArray:
-        """Where in ``order`` the last step of each piece stands."""
+        """Where in ``order`` the last step of each piece is."""
         counts = np.diff(self.edges)
-        # a piece is as long as there are steps with more pieces than stand before it
+        # a piece is as long as there are steps with more pieces than are before it
         steps = np.searchsorted(-counts, -np.arange(self.n_pieces), side="left") - 1
         return self.edges[steps] + np.arange(self.n_pieces)
 
@@ -379,7 +379,7 @@ def _sums_of_scaled(
     begins, _ = _sequences(starts)
     marginals = array("marginals", shifted.shape[::-1]).T
     marginals[pieces.order] = backward
-    # no state precedes a first one, which follows whatever row stands before it
+    # no state precedes a first one, which follows whatever row is before it
     likelihood[place[begins]] = 0.0
     before = np.take(forward, place[pieces.order - 1], axis=0, out=backward, mode="clip")
     pairs = transition * (before.T @ likelihood)
@@ -480,7 +480,7 @@ def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log
     pieces = _Pieces.uncut(starts)
     ordered = shifted[pieces.order]
     forward, behind = np.empty(shifted.shape), np.zeros(shifted.shape)
-    # minus infinity less minus infinity stands for what is impossible either way
+    # minus infinity less minus infinity means what is impossible either way
     with np.errstate(divide="ignore", invalid="ignore"):
         for rows, before in pieces.steps():
             predicted = log_initial if before is None else _log_product(forward[before], log_transition)

@@ -180,7 +180,7 @@ class TiedNormalGamma(SeveralLocations, _NormalGammas):
     mean
         Locations m, shape (..., M).
     mean_precision
-        Precisions k > 0 of the locations, in units of :math:`\tau`, shape (..., M); a number stands for all.
+        Precisions k > 0 of the locations, in units of :math:`\tau`, shape (..., M); one number is for all.
     shape, rate
         Parameters s > 0 and r > 0 of the Gamma distribution of the precision.
 

@@ -245,7 +245,7 @@ class TiedNormalWishart(SeveralLocations, _NormalWisharts):
     mean
         Locations m, shape (..., M, D).
     mean_precision
-        Precisions k > 0 of the locations, in units of :math:`\Lambda`, shape (..., M); a number stands for all.
+        Precisions k > 0 of the locations, in units of :math:`\Lambda`, shape (..., M); one number is for all.
     df
         Degrees of freedom :math:`\nu > D - 1`.
     inverse_scale

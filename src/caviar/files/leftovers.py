@@ -18,8 +18,6 @@ try:
 except ImportError:  # Windows, which does not remove a file that somebody has open
     fcntl = None
 
-__all__ = ["hold", "remove_if_abandoned", "sweep_once"]
-
 
 def hold(file: IO[bytes]) -> bool:
     """Lock an open file until it is closed, or this process ends; return False if somebody has removed it meanwhile."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["listed", "named"]
-
 _LONGEST = 40
 _MOST = 12
 

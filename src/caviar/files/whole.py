@@ -13,8 +13,6 @@ from typing import BinaryIO
 from .._errors import DataError
 from .leftovers import hold, remove_if_abandoned, sweep_once
 
-__all__ = ["replacing"]
-
 _NAME_BYTES = 8
 _WAITS = (0.01, 0.05, 0.2, 0.5)
 """Seconds before each further attempt to replace a file that somebody else has open."""

@@ -29,8 +29,6 @@ from ..numerics.blas import arithmetic
 from ..storage import read_checkpoint, write_checkpoint
 from ..storage.checkpoint import REMEDY
 
-__all__ = ["Keeper", "Place", "SeveralFits", "check_seconds", "fingerprints", "flushing", "keeper_of"]
-
 log = logging.getLogger("caviar.checkpoint")
 
 _LARGEST_SHARE = 0.05
@@ -87,139 +85,11 @@ class NoKeeper:
         """Write nothing."""
 
 
-class Place(Protocol):
-    """Where a fit keeps what it goes on from: a file, or a part of one."""
+class FitsFile:
+    """A file with where one fit stands, or several that are made one after another: the ends of some, and the present.
 
-    path: str | os.PathLike[str]
-
-    def read(self) -> dict[str, Any] | None:
-        """Return what an earlier call has kept; None if there is nothing.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is damaged or something else.
-        """
-        ...
-
-    def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
-        """Keep what a fit begins with.
-
-        Raises
-        ------
-        DataError
-            If that cannot be written.
-        """
-        ...
-
-    def keep(self, document: Callable[[], Mapping[str, Any]]) -> bool:
-        """Write where the fit stands if that is due; return whether it was written."""
-        ...
-
-    def end(self, document: Callable[[], Mapping[str, Any]]) -> bool:
-        """Keep where the fit stands when it ends or is broken off; return whether it was written."""
-        ...
-
-    def tell(self, text: str) -> None:
-        """Log where the fit goes on."""
-        ...
-
-
-class CheckpointFile:
-    """A file that is written now and then: seldom enough to cost little, and without harm where it cannot be.
-
-    Parameters
-    ----------
-    path
-        Of the file.
-    every
-        Seconds between two writings.
-
-    Raises
-    ------
-    ParameterError
-        If one of the two is impossible.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], every: float) -> None:
-        if not isinstance(path, str | os.PathLike):
-            raise ParameterError(f"checkpoint is the path of a file; got {path!r}")
-        check_seconds(every)
-        self.path = path
-        self._every = float(every)
-        self._next = 0.0
-
-    def write(self, document: Mapping[str, Any]) -> None:
-        """Write the file.
-
-        Raises
-        ------
-        DataError
-            If it cannot be written.
-        """
-        start = time.monotonic()
-        write_checkpoint(self.path, document)
-        now = time.monotonic()
-        self._next = now + (max(self._every, (now - start) / _LARGEST_SHARE) if self._every else 0.0)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the time has come to write it again."""
-        return time.monotonic() >= self._next
-
-    def try_to_write(self, document: Mapping[str, Any]) -> bool:
-        """Write, or warn that it was not possible: the fit is worth more than its checkpoint."""
-        try:
-            self.write(document)
-        except DataError as error:
-            self._next = time.monotonic() + self._every
-            warnings.warn(
-                f"{error}. The fit goes on, and the checkpoint before is as it was",
-                CheckpointWarning,
-                stacklevel=2,
-            )
-            return False
-        return True
-
-
-class OneFit:
-    """A file with where one fit stands."""
-
-    def __init__(self, path: str | os.PathLike[str], every: float) -> None:
-        self._file = CheckpointFile(path, every)
-        self.path = path
-
-    def read(self) -> dict[str, Any] | None:
-        """Return what an earlier call has kept."""
-        document = read_checkpoint(self.path)
-        if document is not None and "fits" in document:
-            raise CheckpointError(
-                f"{self.path} is a checkpoint of several fits, as an estimator or compare_mixtures makes them, and "
-                f"this is one fit. {REMEDY}"
-            )
-        return document
-
-    def tell(self, text: str) -> None:
-        """Log where the fit goes on."""
-        log.info("%s: %s", self.path, text)
-
-    def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
-        """Write what the fit begins with: a path that cannot be written is told before the work."""
-        self._file.write(document())
-
-    def keep(self, document: Callable[[], Mapping[str, Any]]) -> bool:
-        """Write where the fit stands if that is due."""
-        return self._file.is_due and self._file.try_to_write(document())
-
-    def end(self, document: Callable[[], Mapping[str, Any]]) -> bool:
-        """Write where the fit stands."""
-        return self._file.try_to_write(document())
-
-
-class SeveralFits:
-    """A file with where several fits stand that are made one after another: the ends of some, and the present one.
-
-    Whoever makes the same fits in the same order goes on from there: those that have ended are not made again.
+    Whoever makes the same fits in the same order goes on from there: those that have ended are not made again. The
+    file is written seldom enough to cost little, and without harm where it cannot be.
 
     Parameters
     ----------
@@ -227,31 +97,47 @@ class SeveralFits:
         Of the file; what is there is gone on from.
     every
         Seconds between two writings.
+    of_one
+        Whether there is one fit only.
 
     Raises
     ------
+    ParameterError
+        If one of them is impossible.
     CheckpointError
         If the file is damaged or something else.
     """
 
-    def __init__(self, path: str | os.PathLike[str], every: float) -> None:
-        self._file = CheckpointFile(path, every)
-        self.path = path
-        document = read_checkpoint(path)
-        found = [] if document is None else document.get("fits")
+    def __init__(self, path: str | os.PathLike[str], every: float, *, of_one: bool = False) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ParameterError(f"checkpoint is the path of a file; got {path!r}")
+        check_seconds(every)
+        self.path, self._every, self._of_one = path, float(every), of_one
+        self._fits = self._kept(read_checkpoint(path))
+        self._is_written = bool(self._fits)
+        self._next_write, self._n_begun = 0.0, 0
+
+    def _kept(self, document: dict[str, Any] | None) -> list[Any]:
+        """Return what an earlier call has kept of each fit."""
+        if document is None:
+            return []
+        if self._of_one and "fits" in document:
+            raise CheckpointError(
+                f"{self.path} is a checkpoint of several fits, as an estimator or compare_mixtures makes them, and "
+                f"this is one fit. {REMEDY}"
+            )
+        found = [document] if self._of_one else document.get("fits")
         if not isinstance(found, list):
             raise CheckpointError(
-                f"{path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call makes several. "
+                f"{self.path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call makes several. "
                 f"{REMEDY}"
             )
-        self._fits: list[Any] = found
-        self._n_begun = 0
-        self._is_written = document is not None
+        return found
 
-    def next(self) -> Place:
+    def next(self) -> PlaceOfFit:
         """Return the place of the next fit."""
         self._n_begun += 1
-        return _PlaceOfOne(self, self._n_begun - 1)
+        return PlaceOfFit(self, self._n_begun - 1)
 
     def read(self, number: int) -> dict[str, Any] | None:
         """Return what an earlier call has kept of a fit."""
@@ -267,7 +153,7 @@ class SeveralFits:
             log.info("%s: %s%s", self.path, f"fit {number + 1}: " if number else "", text)
 
     def begin(self, number: int, document: Mapping[str, Any]) -> None:
-        """Keep what a fit begins with; with the first, the file is written.
+        """Keep what a fit begins with; with the first, the file is written, to tell before the work that it can be.
 
         Raises
         ------
@@ -276,20 +162,17 @@ class SeveralFits:
         """
         self._put(number, document)
         if number == 0:
-            self._file.write({"fits": self._fits})
-            self._is_written = True
+            self._write()
 
-    def keep(self, number: int, document: Callable[[], Mapping[str, Any]]) -> None:
-        """Write where a fit stands if that is due."""
-        if self._file.is_due:
-            self._put(number, document())
+    def keep(self, number: int, document: Callable[[], Mapping[str, Any]], *, is_end: bool) -> bool:
+        """Keep where a fit stands if it ends or is broken off, or if writing is due; return whether it was written."""
+        is_due = time.monotonic() >= self._next_write
+        if not (is_end or is_due):
+            return False
+        self._put(number, document())
+        if is_due or self._of_one:
             self.flush()
-
-    def end(self, number: int, document: Mapping[str, Any]) -> None:
-        """Keep where a fit stands when it ends or is broken off; write it if that is due."""
-        self._put(number, document)
-        if self._file.is_due:
-            self.flush()
+        return self._is_written
 
     def _put(self, number: int, document: Mapping[str, Any]) -> None:
         # what follows this fit in the file was made after another end of it
@@ -297,39 +180,33 @@ class SeveralFits:
         self._is_written = False
 
     def flush(self) -> None:
-        """Write what is not written yet."""
-        if not self._is_written:
-            self._is_written = self._file.try_to_write({"fits": self._fits})
+        """Write what is not written yet, or warn that it was not possible: a fit is worth more than its checkpoint."""
+        if self._is_written:
+            return
+        try:
+            self._write()
+        except DataError as error:
+            self._next_write = time.monotonic() + self._every
+            warnings.warn(
+                f"{error}. The fit goes on, and the checkpoint before is as it was",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+
+    def _write(self) -> None:
+        start = time.monotonic()
+        write_checkpoint(self.path, self._fits[0] if self._of_one else {"fits": self._fits})
+        now = time.monotonic()
+        self._next_write = now + (max(self._every, (now - start) / _LARGEST_SHARE) if self._every else 0.0)
+        self._is_written = True
 
 
-class _PlaceOfOne:
-    """The place of one of several fits."""
+@dataclass(frozen=True)
+class PlaceOfFit:
+    """Where one of the fits of a file is kept."""
 
-    def __init__(self, several: SeveralFits, number: int) -> None:
-        self._several, self._number = several, number
-        self.path = several.path
-
-    def read(self) -> dict[str, Any] | None:
-        """Return what an earlier call has kept."""
-        return self._several.read(self._number)
-
-    def tell(self, text: str) -> None:
-        """Log where the fit goes on."""
-        self._several.tell(self._number, text)
-
-    def begin(self, document: Callable[[], Mapping[str, Any]]) -> None:
-        """Keep what the fit begins with."""
-        self._several.begin(self._number, document())
-
-    def keep(self, document: Callable[[], Mapping[str, Any]]) -> bool:
-        """Write where the fit stands if that is due; at its end it is kept in any case."""
-        self._several.keep(self._number, document)
-        return False
-
-    def end(self, document: Callable[[], Mapping[str, Any]]) -> bool:
-        """Keep where the fit stands."""
-        self._several.end(self._number, document())
-        return True
+    file: FitsFile
+    number: int
 
 
 class FileKeeper:
@@ -354,18 +231,19 @@ class FileKeeper:
         If it cannot be written.
     """
 
-    def __init__(self, place: Place, belongs: Mapping[str, Any], states: States, seed: Any) -> None:
-        self._place, self._path, self._belongs, self._states = place, place.path, dict(belongs), states
+    def __init__(self, place: PlaceOfFit, belongs: Mapping[str, Any], states: States, seed: Any) -> None:
+        self._file, self._number, self._path = place.file, place.number, place.file.path
+        self._belongs, self._states = dict(belongs), states
         self.ends = Ends()
         self.state: FitState | None = None
-        document = place.read()
+        document = self._file.read(self._number)
         found = _fresh_entropy() if document is None else self._matched(document)["entropy"]
         self._entropy = found if seed is None else None
         self.seed = found if seed is None else seed
         self._is_written = document is not None
         if document is None:
             # so that a seed of chance is known
-            place.begin(self._document)
+            self._file.begin(self._number, self._document())
             self._is_written = True
         else:
             self._go_on(document)
@@ -432,10 +310,12 @@ class FileKeeper:
             ) from error
         n_restarts = self._belongs["n_restarts"]
         if self.ends.n_ended == n_restarts:
-            self._place.tell("this fit has ended; its result is taken from there")
+            self._file.tell(self._number, "this fit has ended; its result is taken from there")
         else:
             n_iter = 0 if self.state is None else self.state.n_iter
-            self._place.tell(f"goes on from start {self.ends.n_ended + 1}/{n_restarts}, iteration {n_iter}")
+            self._file.tell(
+                self._number, f"goes on from start {self.ends.n_ended + 1}/{n_restarts}, iteration {n_iter}"
+            )
 
     def record(self, state: FitState) -> None:
         """Keep where the present start stands; write it if that is due."""
@@ -451,12 +331,11 @@ class FileKeeper:
 
     def flush(self) -> None:
         """Write what is not written yet."""
-        if not self._is_written:
-            self._is_written = self._place.end(self._document)
+        self._keep(is_end=True)
 
-    def _keep(self) -> None:
+    def _keep(self, *, is_end: bool = False) -> None:
         if not self._is_written:
-            self._is_written = self._place.keep(self._document)
+            self._is_written = self._file.keep(self._number, self._document, is_end=is_end)
 
     def _document(self) -> dict[str, Any]:
         """Return where the fit stands as plain values."""
@@ -479,7 +358,7 @@ class FileKeeper:
 
 
 def keeper_of(
-    path: str | os.PathLike[str] | _PlaceOfOne | None,
+    path: str | os.PathLike[str] | PlaceOfFit | None,
     every: float,
     belongs: Mapping[str, Any],
     states: States,
@@ -497,7 +376,7 @@ def keeper_of(
     check_seconds(every)
     if path is None:
         return NoKeeper(seed)
-    place = path if isinstance(path, _PlaceOfOne) else OneFit(path, every)
+    place = path if isinstance(path, PlaceOfFit) else FitsFile(path, every, of_one=True).next()
     return FileKeeper(place, belongs, states, seed)
 
 

@@ -14,9 +14,6 @@ from ..language import Constant, Node
 from ..lazy.block_map import total_of
 from ..lazy.rows import LazyRows
 
-__all__ = ["summary_of_data"]
-
-
 _BLOCK = 65_536
 """Numbers that are looked at together."""
 

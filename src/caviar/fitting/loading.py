@@ -18,8 +18,6 @@ from ..posterior.posterior import Posterior
 from ..storage import leaves_of_statement
 from .model import Model, _Evaluator
 
-__all__ = ["model_of_document", "posterior_of_document"]
-
 
 def model_of_document(document: Mapping[str, Any]) -> Model:
     """Return the model that plain values state.

@@ -49,8 +49,6 @@ from .progress import reporter
 from .termination import terminating
 from .warnings import warn_about
 
-__all__ = ["Model"]
-
 _MOST_RESTARTS = 1_000_000
 
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from ..engine.ascent.driver import Progress
 
-__all__ = ["lines", "reporter"]
-
 log = logging.getLogger("caviar")
 
 

@@ -10,8 +10,6 @@ from ..engine.ascent.lost_digits import nearly_singular
 from ..engine.ascent.status import Status
 from ..language import Node
 
-__all__ = ["warn_about"]
-
 _OF_THE_ELBO = 1e-14
 """Rounding error relative to the ELBO that is its own, and no sign of numbers that cancel."""
 

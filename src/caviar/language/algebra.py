@@ -107,7 +107,7 @@ class Addend:
 
 
 class Predictor(Algebra):
-    """A sum of products, linear in each variable that stands in it.
+    """A sum of products, linear in each variable in it.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ class MarkovChain(Variable, Label):
         The plate of the steps, which must be the data plate.
     starts
         Where a sequence begins: 1 at its first row, 0 elsewhere, shape (N,), usually ``Data("starts", plates=along)``.
-        Rows of a sequence stand one after the other; lengths differ as they like. By default all rows are one
+        Rows of a sequence follow each other; lengths differ as they like. By default all rows are one
         sequence. With an identifier of the sequence in each row, it is ``np.append(True, ids[1:] != ids[:-1])``.
 
     Notes
@@ -125,7 +125,7 @@ class MarkovChain(Variable, Label):
 
     @property
     def parents(self) -> Iterator[Node]:
-        """What stands in its slots, without the states that choose the transitions: they are its own."""
+        """What is in its slots, without the states that choose the transitions: they are its own."""
         for slot in self.slots.values():
             yield slot.node
 

@@ -21,7 +21,7 @@ def as_known(value: Any, owner: str) -> Array:
     Raises
     ------
     ModelError
-        If it is neither: the message says where it stands.
+        If it is neither: the message says where it is.
     """
     refuse_link(value, owner)
     try:
@@ -37,12 +37,12 @@ def as_known(value: Any, owner: str) -> Array:
 
 
 def refuse_link(value: Any, owner: str) -> None:
-    """Refuse the probability of a Bernoulli where it cannot stand.
+    """Refuse the probability of a Bernoulli where it cannot be.
 
     Raises
     ------
     ModelError
-        If it is one: the message says where it stands, and where it belongs.
+        If it is one: the message says where it is, and where it belongs.
     """
     if isinstance(value, Link):
         raise ModelError(

@@ -260,7 +260,7 @@ class Multinomial(Variable):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Its probabilities, and the numbers of trials, which stand in no slot."""
+        """Its probabilities, and the numbers of trials, which are in no slot."""
         return {**self.stated, "trials": self.trials}
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:

@@ -122,7 +122,7 @@ class _Operands:
         for slot in self.slots.values():
             if slot.node is node and not node.is_known:
                 raise ConjugacyError(
-                    f"'{node.name}' stands in '{self.name}' of '{self.owner.name}' with two indices; its elements "
+                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices; its elements "
                     f"would be coupled, and no update of all of them at once exists. "
                     f"Use two variables, or one MultivariateNormal in a dot product."
                 )
@@ -132,7 +132,7 @@ class _Operands:
         return key
 
     def refuse(self, part: Part) -> NoReturn:
-        """Say that a part of a joint factor does not stand where it may."""
+        """Say that a part of a joint factor is not used where it may be."""
         where = f"'{self.name}' of {type(self.owner).__name__} '{self.owner.name}'"
         raise ConjugacyError(f"{where} cannot hold {part!r} like this. {parts_remedy(part)}")
 
@@ -163,8 +163,9 @@ class _LocationSum:
             if key in used:
                 node = self.slots[key].node
                 raise ConjugacyError(
-                    f"'{node.name}' stands twice in one product of '{operands.name}' of '{operands.owner.name}', whose "
-                    f"square would need its fourth moment. Use two variables, or square a known column beforehand."
+                    f"'{node.name}' appears twice in one product of '{operands.name}' of '{operands.owner.name}', "
+                    f"whose square would need its fourth moment. Use two variables, or square a known column "
+                    f"beforehand."
                 )
             used[key] = pair
 
@@ -203,7 +204,7 @@ class _LocationSum:
 
 
 def _product(one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, str]]) -> tuple[Factor, ...]:
-    """Return the statistics of a product of two addends: second moments of what stands in both."""
+    """Return the statistics of a product of two addends: second moments of what is in both."""
     factors = []
     for key, (first, _) in one.items():
         if key in other:
@@ -337,7 +338,7 @@ class _PrecisionProduct:
             key = self._operands.add(factor, PRECISION_MATRIX if is_matrix else PRECISION)
             if len(self.slots) == before:
                 raise ConjugacyError(
-                    f"'{node.name}' stands twice in the product in {self._where}; use two variables"
+                    f"'{node.name}' appears twice in the product in {self._where}; use two variables"
                 )
             is_entry = along is not None and along in node.plates
             if is_entry:

@@ -37,7 +37,7 @@ def joined(owner: Stated, slots: Mapping[str, Slot], density: Density) -> tuple[
     Raises
     ------
     ConjugacyError
-        If a part stands without the other: the message says which, and how both would be stated.
+        If a part is used without the other: the message says which, and how both would be stated.
     """
     means = [key for key, slot in slots.items() if slot.part is not None and slot.part.which == "mean"]
     precisions = [

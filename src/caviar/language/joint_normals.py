@@ -24,12 +24,12 @@ class Joint(Variable):
 
     @property
     def mean(self) -> Part:
-        """Its location, to stand where a mean may: beside its precision."""
+        """Its location, for use where a mean may be: beside its precision."""
         return Part(self, "mean")
 
     @property
     def precision(self) -> Part:
-        """Its precision, to stand where a precision may: beside its mean."""
+        """Its precision, for use where a precision may be: beside its mean."""
         return Part(self, "precision")
 
     def _tie(self, kind: str, name: str, plates: Plates, tied: Plate | None) -> int | None:

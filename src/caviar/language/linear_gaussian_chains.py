@@ -50,8 +50,8 @@ class LinearGaussianChain(Variable):
     .. math::
         s_1 \sim N(m_0, P_0^{-1}), \qquad s_t \mid s_{t-1} \sim N(A s_{t-1}, Q^{-1})
 
-    It stands wherever a vector may: ``dot(w, s)``, or as the mean of a MultivariateNormal. The rows of the data are the
-    steps, in their order.
+    It may be used wherever a vector may: ``dot(w, s)``, or as the mean of a MultivariateNormal. The rows of the data
+    are the steps, in their order.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class Indexed(Algebra):
         The Categorical, or the Data with labels, that chooses.
     candidates
         The plates that it may choose from: those of its number of categories, or any. Where there are several, it is
-        the one that the variable in whose slot this stands does not have; see :meth:`within`.
+        the one that the variable that has this in a slot does not have; see :meth:`within`.
     """
 
     def __init__(self, node: Node, by: Label | Data) -> None:
@@ -163,7 +163,7 @@ class Indexed(Algebra):
         )
 
     def within(self, owner: Node) -> Indexed:
-        """Return this as it stands in a slot of ``owner``: with one candidate.
+        """Return this as it is in a slot of ``owner``: with one candidate.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class Indexed(Algebra):
 
 
 class Part(Algebra):
-    """One of the two values that a joint factor covers, where a mean or a precision may stand.
+    """One of the two values that a joint factor covers, where a mean or a precision may be.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class Part(Algebra):
 
 
 def placed(expression: Node | Indexed, owner: Node) -> Node | Indexed:
-    """Return an expression as it stands in a slot of ``owner``: its plates chosen where the statement leaves that open.
+    """Return an expression as it is in a slot of ``owner``: its plates chosen where the statement leaves that open.
 
     A node on a plate that a plate of the owner lies within is indexed by the repetition that each belongs to.
     """
@@ -270,4 +270,4 @@ def _why_not_indexable(node: Node, by: Label | Data, own: list[Plate]) -> str:
 
 
 Expression: TypeAlias = Node | Indexed | Predictor | Any
-"""What may stand in a slot: a node, an indexed node, a sum or product, a number or an array."""
+"""What may be in a slot: a node, an indexed node, a sum or product, a number or an array."""

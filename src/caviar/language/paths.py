@@ -25,7 +25,7 @@ class Paths:
     transition
         Probabilities of the next state, a row for each present one, shape (K, K).
     starts
-        Whether a sequence begins at each row, shape (N,), or of one row that stands for all; the first row always
+        Whether a sequence begins at each row, shape (N,), or of one row that counts for all; the first row always
         begins one.
     """
 

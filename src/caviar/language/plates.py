@@ -22,13 +22,13 @@ class Plate:
         How many repetitions there are. Without it the data decide.
     within
         A plate each of whose repetitions has some of these, different in number: the tokens of a document. A variable
-        of that plate stands for each of its own: ``Categorical("z", proportions, plates=token)`` with proportions a
+        of that plate is one for each of its own: ``Categorical("z", proportions, plates=token)`` with proportions a
         document.
 
     Raises
     ------
     ParameterError
-        If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or stands beside ``within``.
+        If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or is given beside ``within``.
     PlateError
         If ``within`` is no plate, or lies within another itself.
 

@@ -72,7 +72,7 @@ class StickBreaking(Variable):
 
     .. math:: \log p(v) = (K - 1)\log\gamma + (\gamma - 1)\log p_K, \qquad \log v_k = \log p_k - \log s_k
 
-    It stands wherever a Dirichlet does. With N_k rows in category k the optimal factor has
+    It may be used wherever a Dirichlet may. With N_k rows in category k the optimal factor has
     :math:`a_k = 1 + N_k` and :math:`b_k = \gamma + \sum_{j > k} N_j`.
 
     Parameters

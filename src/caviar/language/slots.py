@@ -47,7 +47,7 @@ _VALUES = ("a number", "a vector", "a square matrix")
 
 @dataclass(frozen=True)
 class Slot:
-    """What stands in a slot of a distribution, and what is needed of it."""
+    """What fills a slot of a distribution, and what is needed of it."""
 
     name: str
     expression: Node | Indexed
@@ -116,13 +116,13 @@ def as_expression(
 
 
 def parts_remedy(part: Part) -> str:
-    """Return where the parts of this joint factor may stand."""
+    """Return where the parts of this joint factor may be used."""
     name = part.whole_name
     if part.node.precision_rank:
-        return f"They stand together: MultivariateNormal('x', {name}.mean, {name}.precision), nowhere else."
+        return f"Use them together, as in MultivariateNormal('x', {name}.mean, {name}.precision), and nowhere else."
     mean = f"dot(X, {name}.mean)" if part.node.value_rank else f"{name}.mean"
     return (
-        f"The parts of a joint factor stand together, as mean and precision of one Normal: Normal('y', {mean}, "
+        f"The parts of a joint factor are used together, as mean and precision of one Normal: Normal('y', {mean}, "
         f"{name}.precision). For a mean and a precision that are independent, state a Normal and a Gamma."
     )
 
@@ -196,7 +196,7 @@ def slot_of(owner: Stated, name: str, expression: Node | Indexed | Array, role: 
         )
     plates = possible[len(possible) - leading :]
     sizes = list(zip(plates, value.shape, strict=False))
-    # an axis of length one stands for all repetitions
+    # an axis of length one counts for all repetitions
     kept = [(plate, size) for plate, size in sizes if size != 1 or plate.size == 1]
     value = value.reshape(tuple(size for _, size in kept) + value.shape[leading:])
     return Slot(name, Constant.of_known(constant, value, tuple(plate for plate, _ in kept)), role)
@@ -222,12 +222,12 @@ def _of_full_rank(owner: Stated, slot: str, value: Array, role: Role) -> Array:
 
 
 def check_slot(owner: Stated, slot: Slot) -> None:
-    """Check that what stands in a slot has the plates, the rank and the statistics that its place needs.
+    """Check that what fills a slot has the plates, the rank and the statistics that its place needs.
 
     Raises
     ------
     PlateError, ModelError, ConjugacyError
-        The message names the owner, the slot, what stands there, and what would do.
+        The message names the owner, the slot, what is there, and what would do.
     """
     node = slot.node
     if node.plates or slot.index is not None:

@@ -35,5 +35,5 @@ class Stated(Node):
         return tuple(plate for plate in self.plates if plate is not self.tied)
 
     def plates_of_slot(self, slot: str) -> tuple[Plate, ...]:
-        """Return the plates along which what stands in a slot may be repeated."""
+        """Return the plates along which what is in a slot may be repeated."""
         return self.batch_plates if slot in self.shared_slots else self.plates

@@ -46,7 +46,7 @@ class Summand:
     factors: tuple[Factor, ...]
     letters: str
     is_once: bool = False
-    """Whether it stands once for all repetitions along the plate over which a precision is tied."""
+    """Whether it counts once for all repetitions along the plate over which a precision is tied."""
 
 
 Density = tuple[Summand, ...]
@@ -64,7 +64,7 @@ def template(*lines: tuple[float, str]) -> Density:
 
 
 def once(density: Density) -> Density:
-    """Return summands that stand once for all repetitions along a tied plate."""
+    """Return summands that count once for all repetitions along a tied plate."""
     return tuple(replace(summand, is_once=True) for summand in density)
 
 

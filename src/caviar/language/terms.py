@@ -1,7 +1,7 @@
 """From a statement to its terms, and the proof that each variable has an update inside its family.
 
 The log joint density of a model is a sum of terms, each a coefficient times a product of sufficient
-statistics, summed over axes. If every variable stands in each term at most once, through statistics of its
+statistics, summed over axes. If every variable is in each term at most once, through statistics of its
 own family, the expected log joint is multilinear in the expected statistics, and everything that coordinate
 ascent needs follows (see the derivation, section 1).
 """
@@ -68,7 +68,7 @@ class Operand(NamedTuple):
     statistic: str
     axes: tuple[Axis, ...]
     slot: Slot | None = None
-    """The slot in which the node stands; None for the variable itself, and for what chooses from a plate."""
+    """The slot that the node is in; None for the variable itself, and for what chooses from a plate."""
 
 
 class Term(NamedTuple):
@@ -157,7 +157,7 @@ def base_terms_of(variable: Variable) -> tuple[Term, ...]:
 
 
 def zero_terms_of(variable: Variable, is_known: Callable[[Node], bool]) -> tuple[Term, ...]:
-    r"""Return the terms that count how often known probabilities of zero stand in the density of a variable.
+    r"""Return the terms that count how often known probabilities of zero are in the density of a variable.
 
     A probability is written as :math:`p = e^{\ell} 0^z`, with z = 1 and :math:`\ell = 0` where it is zero. Then
     log densities stay finite sums, and what is impossible has a count above 0, by however little it is multiplied.
@@ -182,7 +182,7 @@ def zero_terms_of(variable: Variable, is_known: Callable[[Node], bool]) -> tuple
 
 
 class _Writer:
-    """Writes the terms of one variable; a statistic that stands in several of them is one operand."""
+    """Writes the terms of one variable; a statistic that is in several of them is one operand."""
 
     def __init__(self, variable: Variable, gates: Sequence[Variable]) -> None:
         self.variable = variable
@@ -192,7 +192,7 @@ class _Writer:
         self._operands: dict[Factor, Operand] = {}
 
     def term(self, summand: Summand) -> Term:
-        """Return the term that a summand of the density stands for."""
+        """Return the term that a summand of the density is."""
         known = self._operands
         operands = [known.get(factor) or self._written(factor) for factor in summand.factors if factor.slot]
         own = _axes(self.variable.batch_plates) if summand.is_once else self.plates
@@ -250,7 +250,7 @@ def _axes(plates: Iterable[Plate]) -> tuple[Axis, ...]:
 
 
 def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """Return the axes of a statistic of what stands in a slot, with these event axes."""
+    """Return the axes of a statistic of what is in a slot, with these event axes."""
     node, expression = slot.node, slot.expression
     if not node.plates:
         return events
@@ -268,21 +268,21 @@ def prove_conjugate(nodes: Sequence[Node]) -> None:
     """Check that a model is conditionally conjugate, term by term.
 
     The slots have checked that each parent has the statistics that its place needs; what remains is that
-    names tell nodes apart and that no variable stands twice in one term.
+    names tell nodes apart and that no variable appears twice in one term.
 
     Raises
     ------
     ModelError
         If two nodes or two plates share a name.
     ConjugacyError
-        If a variable stands twice in a term: the message names both.
+        If a variable appears twice in a term: the message names both.
     """
     _check_names(nodes)
     for variable in nodes:
         if not isinstance(variable, Variable):
             continue
         parents = [parent for parent in variable.parents if isinstance(parent, Variable)]
-        # where none stands in two slots, none stands twice in a term
+        # where none is in two slots, none appears twice in a term
         if len(set(parents)) < len(parents) or variable in parents:
             for term in terms_of(variable):
                 _check_multilinear(variable, term)
@@ -294,7 +294,7 @@ def _check_multilinear(variable: Variable, term: Term) -> None:
         node = operand.node
         if node in seen:
             raise ConjugacyError(
-                f"'{node.name}' stands twice in the term {term} of {type(variable).__name__} '{variable.name}', so "
+                f"'{node.name}' appears twice in the term {term} of {type(variable).__name__} '{variable.name}', so "
                 f"its update would leave the {type(node).__name__} family. Use two variables, or one joint factor "
                 f"passed whole (NormalGamma, NormalWishart)."
             )

@@ -120,12 +120,12 @@ class Variable(Stated):
 
     @property
     def stated_with(self) -> Variable:
-        """The variable whose slots hold what stands in its own statement: itself."""
+        """The variable whose slots hold what is in its own statement: itself."""
         return self
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with besides its name and plates: what stands in its slots, and what stands in none."""
+        """What it was stated with besides its name and plates: what is in its slots, and what is in none."""
         return dict(self.stated)
 
     @classmethod
@@ -195,7 +195,7 @@ class Variable(Stated):
         return ""
 
     def refuse_as_parent(self, owner: Variable, slot: str) -> None:
-        """Refuse to stand in a slot if it can only be observed.
+        """Refuse to be in a slot if it can only be observed.
 
         Raises
         ------

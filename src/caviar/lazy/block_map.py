@@ -20,8 +20,6 @@ from .graph_rows import GraphRows, Packer, arrays_in, explained, is_graph, unpac
 from .rows import BLOCK_ROWS, LazyRows
 from .silence import Watch
 
-__all__ = ["all_of", "any_of", "is_cut", "largest_of", "map_blocks", "map_runs", "total_of"]
-
 R = TypeVar("R")
 
 _RUNS = 128

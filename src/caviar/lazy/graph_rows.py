@@ -18,8 +18,6 @@ from .._errors import CaviarError, ClusterError, DataError
 from .._typing import AnyArray
 from .rows import LazyRows
 
-__all__ = ["Graph", "GraphRows", "Packer", "arrays_in", "explained", "is_graph", "unpacked"]
-
 
 class Graph(Protocol):
     """Pieces of rows that a graph of tasks computes, as many as its collection has along its rows."""

@@ -12,15 +12,6 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 
-__all__ = [
-    "BLOCK_ROWS",
-    "Computed",
-    "LazyRows",
-    "StoredRows",
-    "blocks_of",
-    "in_memory",
-]
-
 BLOCK_ROWS = 8_192
 """Rows of a block in a pass that looks at rows outside the engine's own passes."""
 

@@ -12,13 +12,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as settled
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .._errors import ClusterError, ClusterWarning
-
-__all__ = ["Patience", "Watch"]
 
 T = TypeVar("T")
 
@@ -105,8 +105,8 @@ class Watch:
             If the scheduler or a worker is silent for too long, or the call is not answered in time.
         """
         silence = self._silence(None)
-        asked = _Asked(lambda: function(*arguments, **keywords))
-        while not asked.wait(_POLL):
+        asked = _asked(lambda: function(*arguments, **keywords))
+        while not settled([asked], _POLL).done:
             self._listen(silence)
         try:
             return asked.result()
@@ -118,8 +118,8 @@ class Watch:
 
     def try_briefly(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
         """Call a function of the client that need not succeed, and wait for it no longer than a few seconds."""
-        asked = _Asked(lambda: function(*arguments, **keywords))
-        if not asked.wait(_POLL if self.is_given_up else _BRIEFLY):
+        asked = _asked(lambda: function(*arguments, **keywords))
+        if not settled([asked], _POLL if self.is_given_up else _BRIEFLY).done:
             log.info("the cluster at %s did not answer when it was left", self.address)
 
     @property
@@ -243,32 +243,16 @@ def _worker(address: str) -> str:
     return f"the worker at {address}"
 
 
-class _Asked:
-    """A call in a thread of its own, which may never return."""
+def _asked(call: Callable[[], T]) -> Future[T]:
+    """Return what a call gives in a thread of its own, which may never return."""
+    future: Future[T] = Future()
+    context = copy_context()
 
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._done = threading.Event()
-        self._value: Any = None
-        self._error: BaseException | None = None
-        context = copy_context()
-        threading.Thread(
-            target=lambda: context.run(self._run, call), name="caviar-cluster", daemon=True
-        ).start()
-
-    def _run(self, call: Callable[[], Any]) -> None:
+    def run() -> None:
         try:
-            self._value = call()
+            future.set_result(context.run(call))
         except BaseException as error:  # noqa: BLE001 (raised where it is waited for)
-            self._error = error
-        finally:
-            self._done.set()
+            future.set_exception(error)
 
-    def wait(self, seconds: float) -> bool:
-        """Wait; return whether it has returned."""
-        return self._done.wait(seconds)
-
-    def result(self) -> Any:
-        """Return what it returned, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
-        return self._value
+    threading.Thread(target=run, name="caviar-cluster", daemon=True).start()
+    return future

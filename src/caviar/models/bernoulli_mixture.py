@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Bernoulli, Beta, Categorical, Dirichlet, Plate
-from ._broadcast import as_vector
-
-__all__ = ["bernoulli_mixture"]
+from ..language import Bernoulli, Beta, Plate
+from ._parts import hidden_labels
 
 
 def bernoulli_mixture(
@@ -69,7 +67,6 @@ def bernoulli_mixture(
            [0.8, 0.8, 0.2]])
     """
     component, feature, obs = Plate("component", n_components), Plate("feature", n_features), Plate("obs")
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
     probability = Beta("probability", a, b, plates=(component, feature))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(Bernoulli("x", probability[z], plates=(obs, feature)))

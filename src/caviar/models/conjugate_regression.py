@@ -6,9 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Data, Normal, NormalGamma, Plate, dot
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["conjugate_regression"]
+from ._parts import as_matrix, as_vector
 
 
 def conjugate_regression(

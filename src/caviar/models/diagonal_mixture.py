@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, Gamma, Normal, NormalGamma, Plate
-from ._broadcast import as_column, as_vector
-
-__all__ = ["diagonal_mixture", "diagonal_mixture_independent"]
+from ..language import Gamma, Normal, NormalGamma, Plate
+from ._parts import as_column, hidden_labels
 
 
 def diagonal_mixture(
@@ -77,8 +75,7 @@ def diagonal_mixture(
     theta = NormalGamma(
         "theta", prior_mean, as_column(mean_precision), shape, rate, plates=(component, feature)
     )
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(Normal("x", theta[z], plates=(obs, feature)))
 
 
@@ -142,6 +139,5 @@ def diagonal_mixture_independent(
     precision = Gamma(
         "precision", shape, rate, smallest_variance=smallest_variance, plates=(component, feature)
     )
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(Normal("x", mean[z], precision[z], plates=(obs, feature)))

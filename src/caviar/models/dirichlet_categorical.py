@@ -6,9 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
-from ._broadcast import as_vector
-
-__all__ = ["dirichlet_categorical"]
+from ._parts import as_vector
 
 
 def dirichlet_categorical(n_categories: int, *, concentration: ArrayLike = 1.0) -> Model:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, MultivariateNormal, NormalWishart, Plate, StickBreaking
+from ..language import Categorical, MultivariateNormal, Plate, StickBreaking
 from ..language.nodes import Expression
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["dirichlet_process_mixture"]
+from ._parts import means_and_precisions
 
 
 def dirichlet_process_mixture(
@@ -79,13 +77,6 @@ def dirichlet_process_mixture(
     """
     component, obs = Plate("component", truncation), Plate("obs")
     weights = StickBreaking("weights", concentration, truncation)
-    theta = NormalWishart(
-        "theta",
-        as_vector(prior_mean, n_features),
-        mean_precision,
-        n_features + 1 if df is None else df,
-        as_matrix(inverse_scale, n_features),
-        plates=component,
-    )
+    theta = means_and_precisions(n_features, prior_mean, mean_precision, df, inverse_scale, component)
     z = Categorical("z", weights, plates=obs)
     return Model(MultivariateNormal("x", theta[z], plates=obs))

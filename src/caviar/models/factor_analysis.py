@@ -7,8 +7,6 @@ import numpy as np
 from ..fitting.model import Model
 from ..language import Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
 
-__all__ = ["factor_analysis", "state_factors"]
-
 
 def factor_analysis(
     n_features: int,

@@ -14,15 +14,8 @@ from ..language import (
     MultivariateNormal,
     Plate,
     Poisson,
-    Wishart,
 )
-from ._broadcast import as_matrix, as_vector
-
-__all__ = [
-    "categorical_hidden_markov_model",
-    "gaussian_hidden_markov_model",
-    "poisson_hidden_markov_model",
-]
+from ._parts import as_vector, normal_vector, precision_matrix
 
 
 def _chain(
@@ -117,15 +110,8 @@ def gaussian_hidden_markov_model(
     0.995
     """
     state, time = Plate("state", n_states), Plate("time")
-    mean = MultivariateNormal(
-        "mean", as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features), plates=state
-    )
-    precision = Wishart(
-        "precision",
-        n_features + 1 if df is None else df,
-        as_matrix(inverse_scale, n_features),
-        plates=state,
-    )
+    mean = normal_vector("mean", n_features, prior_mean, prior_precision, state)
+    precision = precision_matrix(n_features, df, inverse_scale, state)
     s = _chain(n_states, initial_concentration, transition_concentration, time, state, with_starts)
     return Model(MultivariateNormal("x", mean[s], precision[s], plates=time))
 

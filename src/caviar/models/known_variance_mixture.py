@@ -9,8 +9,6 @@ from .._errors import ParameterError
 from ..fitting.model import Model
 from ..language import Categorical, Normal, Plate
 
-__all__ = ["known_variance_mixture"]
-
 
 def known_variance_mixture(
     n_components: int,

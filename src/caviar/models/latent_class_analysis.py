@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
-from ._broadcast import as_vector
-
-__all__ = ["latent_class_analysis"]
+from ._parts import hidden_labels
 
 
 def latent_class_analysis(
@@ -78,7 +76,7 @@ def latent_class_analysis(
             f"n_categories must name at least one column, each with at least one category; got {dict(n_categories)}"
         )
     component, obs = Plate("component", n_classes), Plate("obs")
-    z = Categorical("z", Dirichlet("weights", as_vector(concentration, n_classes)), plates=obs)
+    z = hidden_labels(concentration, n_classes, obs)
     leaves = []
     for name, number in n_categories.items():
         p = Dirichlet(f"{name}_probabilities", np.full(number, answer_concentration), plates=component)

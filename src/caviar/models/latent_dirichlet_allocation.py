@@ -6,9 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Plate
-from ._broadcast import as_vector
-
-__all__ = ["latent_dirichlet_allocation"]
+from ._parts import as_vector
 
 
 def latent_dirichlet_allocation(

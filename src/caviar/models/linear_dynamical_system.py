@@ -16,8 +16,6 @@ from ..language import (
     dot,
 )
 
-__all__ = ["linear_dynamical_system"]
-
 
 def linear_dynamical_system(
     n_features: int,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, dot
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["linear_regression"]
+from ..language import Data, Gamma, Normal, Plate, dot
+from ._parts import normal_vector
 
 
 def linear_regression(
@@ -66,7 +64,6 @@ def linear_regression(
     array([1.1, 2. ])
     """
     obs = Plate("obs")
-    mean, precision = as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features)
-    w = MultivariateNormal("w", mean, precision)
+    w = normal_vector("w", n_features, prior_mean, prior_precision)
     tau = Gamma("tau", shape, rate) if noise_precision is None else noise_precision
     return Model(Normal("y", dot(Data("X", plates=obs), w), tau, plates=obs))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Bernoulli, Data, MultivariateNormal, Plate, dot, logistic
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["logistic_regression"]
+from ..language import Bernoulli, Data, Plate, dot, logistic
+from ._parts import normal_vector
 
 
 def logistic_regression(
@@ -71,6 +69,5 @@ def logistic_regression(
     array([-2.97,  0.94])
     """
     obs = Plate("obs")
-    mean, precision = as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features)
-    w = MultivariateNormal("w", mean, precision)
+    w = normal_vector("w", n_features, prior_mean, prior_precision)
     return Model(Bernoulli("y", logistic(dot(Data("X", plates=obs), w)), plates=obs))

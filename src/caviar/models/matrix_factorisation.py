@@ -7,8 +7,6 @@ import numpy as np
 from ..fitting.model import Model
 from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, dot
 
-__all__ = ["matrix_factorisation"]
-
 
 def matrix_factorisation(
     n_users: int,

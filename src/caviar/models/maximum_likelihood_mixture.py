@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from ..fitting.model import Model
 from .gaussian_mixture import gaussian_mixture
 
-__all__ = ["POINT", "maximum_likelihood_mixture"]
-
 POINT = ("weights", "mean", "precision")
 """The factors that are point masses in EM and MAP-EM: ``model.fit(data, point=POINT)``."""
 

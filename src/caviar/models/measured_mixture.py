@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, Data, Dirichlet, MultivariateNormal, NormalWishart, Plate, diagonal
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["measured_mixture"]
+from ..language import Data, MultivariateNormal, Plate, diagonal
+from ._parts import hidden_labels, means_and_precisions
 
 
 def measured_mixture(
@@ -97,16 +95,8 @@ def measured_mixture(
     [[10.]] [[[0.5]]] 1.5
     """
     component, obs = Plate("component", n_components), Plate("obs")
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    theta = NormalWishart(
-        "theta",
-        as_vector(prior_mean, n_features),
-        mean_precision,
-        n_features + 1 if df is None else df,
-        as_matrix(inverse_scale, n_features),
-        plates=component,
-    )
-    z = Categorical("z", weights, plates=obs)
+    theta = means_and_precisions(n_features, prior_mean, mean_precision, df, inverse_scale, component)
+    z = hidden_labels(concentration, n_components, obs)
     t = MultivariateNormal("t", theta[z], plates=obs)
     if independent_errors:
         columns = (obs, Plate("column", n_features))

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from ..fitting.model import Model
 from ..language import Categorical, Dirichlet, Gamma, Normal, NormalGamma, Plate, Poisson, Variable
-from ._broadcast import as_vector
-
-__all__ = ["mixed_mixture"]
+from ._parts import hidden_labels
 
 NumberPrior = tuple[float, float, float, float]
 CountPrior = tuple[float, float]
@@ -96,7 +94,7 @@ def mixed_mixture(
     if not names or len(set(names)) < len(names):
         raise ParameterError(f"mixed_mixture needs at least one column, each named once; got {names}")
     component, obs = Plate("component", n_components), Plate("obs")
-    z = Categorical("z", Dirichlet("weights", as_vector(concentration, n_components)), plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     leaves: list[Variable] = []
     for name in numbers:
         theta = NormalGamma(f"{name}_theta", *_prior_of(name, "number_prior", number_prior), plates=component)

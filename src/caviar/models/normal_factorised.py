@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 from ..fitting.model import Model
 from ..language import Gamma, Normal, Plate
 
-__all__ = ["normal_factorised"]
-
 
 def normal_factorised(
     *,

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 from ..fitting.model import Model
 from ..language import Normal, NormalGamma, Plate
 
-__all__ = ["normal_gamma"]
-
 
 def normal_gamma(
     *,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, MultivariateNormal, NormalWishart, Plate
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["normal_wishart_mixture"]
+from ..language import MultivariateNormal, Plate
+from ._parts import hidden_labels, means_and_precisions
 
 
 def normal_wishart_mixture(
@@ -79,14 +77,6 @@ def normal_wishart_mixture(
            [ 4.3, 80. ]])
     """
     component, obs = Plate("component", n_components), Plate("obs")
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    theta = NormalWishart(
-        "theta",
-        as_vector(prior_mean, n_features),
-        mean_precision,
-        n_features + 1 if df is None else df,
-        as_matrix(inverse_scale, n_features),
-        plates=component,
-    )
-    z = Categorical("z", weights, plates=obs)
+    theta = means_and_precisions(n_features, prior_mean, mean_precision, df, inverse_scale, component)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(MultivariateNormal("x", theta[z], plates=obs))

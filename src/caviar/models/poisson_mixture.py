@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, Gamma, Plate, Poisson
-from ._broadcast import as_vector
-
-__all__ = ["poisson_mixture"]
+from ..language import Gamma, Plate, Poisson
+from ._parts import hidden_labels
 
 
 def poisson_mixture(
@@ -69,7 +67,6 @@ def poisson_mixture(
            [7.  , 1.  ]])
     """
     component, feature, obs = Plate("component", n_components), Plate("feature", n_features), Plate("obs")
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
     rates = Gamma("rate", shape, rate, plates=(component, feature))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(Poisson("x", rates[z], plates=(obs, feature)))

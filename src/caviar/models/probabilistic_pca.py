@@ -8,8 +8,6 @@ from ..fitting.model import Model
 from ..language import Gamma, Plate
 from .factor_analysis import state_factors
 
-__all__ = ["MAXIMUM_LIKELIHOOD", "POINT", "probabilistic_pca"]
-
 POINT = ("loadings", "mean", "tau")
 """The factors that are point masses in EM and MAP-EM: ``model.fit(data, point=POINT)``."""
 

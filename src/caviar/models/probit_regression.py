@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Bernoulli, Data, MultivariateNormal, Plate, dot, probit
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["probit_regression"]
+from ..language import Bernoulli, Data, Plate, dot, probit
+from ._parts import normal_vector
 
 
 def probit_regression(
@@ -65,6 +63,5 @@ def probit_regression(
     array([-1.71,  0.53])
     """
     obs = Plate("obs")
-    mean, precision = as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features)
-    w = MultivariateNormal("w", mean, precision)
+    w = normal_vector("w", n_features, prior_mean, prior_precision)
     return Model(Bernoulli("y", probit(dot(Data("X", plates=obs), w)), plates=obs))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..fitting.model import Model
 from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
 
-__all__ = ["relevance_regression"]
-
 
 def relevance_regression(
     n_features: int,

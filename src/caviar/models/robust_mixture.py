@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, Gamma, MultivariateNormal, Plate, Wishart
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["robust_mixture"]
+from ..language import Gamma, MultivariateNormal, Plate
+from ._parts import hidden_labels, normal_vector, precision_matrix
 
 
 def robust_mixture(
@@ -81,16 +79,8 @@ def robust_mixture(
     array([ 0., 10.])
     """
     component, obs = Plate("component", n_components), Plate("obs")
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    mean = MultivariateNormal(
-        "mean", as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features), plates=component
-    )
-    precision = Wishart(
-        "precision",
-        n_features + 1 if df is None else df,
-        as_matrix(inverse_scale, n_features),
-        plates=component,
-    )
-    z = Categorical("z", weights, plates=obs)
+    mean = normal_vector("mean", n_features, prior_mean, prior_precision, component)
+    precision = precision_matrix(n_features, df, inverse_scale, component)
+    z = hidden_labels(concentration, n_components, obs)
     u = Gamma("u", scale_df / 2, scale_df / 2, plates=obs)
     return Model(MultivariateNormal("x", mean[z], u * precision[z], plates=obs))

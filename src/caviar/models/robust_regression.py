@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Data, Gamma, MultivariateNormal, Normal, Plate, dot
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["robust_regression"]
+from ..language import Data, Gamma, Normal, Plate, dot
+from ._parts import normal_vector
 
 
 def robust_regression(
@@ -71,8 +69,7 @@ def robust_regression(
     4
     """
     obs = Plate("obs")
-    mean, precision = as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features)
-    w = MultivariateNormal("w", mean, precision)
+    w = normal_vector("w", n_features, prior_mean, prior_precision)
     tau = Gamma("tau", shape, rate)
     u = Gamma("u", df / 2, df / 2, plates=obs)
     return Model(Normal("y", dot(Data("X", plates=obs), w), u * tau, plates=obs))

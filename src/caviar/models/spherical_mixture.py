@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, Gamma, Normal, NormalGamma, Plate
-from ._broadcast import as_column, as_vector
-
-__all__ = ["spherical_mixture", "spherical_mixture_independent"]
+from ..language import Gamma, Normal, NormalGamma, Plate
+from ._parts import as_column, hidden_labels
 
 
 def spherical_mixture(
@@ -86,8 +84,7 @@ def spherical_mixture(
         plates=(component, feature),
         tied=feature,
     )
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(Normal("x", theta[z], plates=(obs, feature)))
 
 
@@ -149,6 +146,5 @@ def spherical_mixture_independent(
     component, feature, obs = Plate("component", n_components), Plate("feature", n_features), Plate("obs")
     mean = Normal("mean", prior_mean, prior_precision, plates=(component, feature))
     precision = Gamma("precision", shape, rate, smallest_variance=smallest_variance, plates=component)
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(Normal("x", mean[z], precision[z], plates=(obs, feature)))

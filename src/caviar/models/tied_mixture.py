@@ -5,10 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, MultivariateNormal, NormalWishart, Plate, Wishart
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["tied_mixture", "tied_mixture_independent"]
+from ..language import MultivariateNormal, Plate
+from ._parts import hidden_labels, means_and_precisions, normal_vector, precision_matrix
 
 
 def tied_mixture(
@@ -79,17 +77,10 @@ def tied_mixture(
     275.0
     """
     component, obs = Plate("component", n_components), Plate("obs")
-    theta = NormalWishart(
-        "theta",
-        as_vector(prior_mean, n_features),
-        mean_precision,
-        n_features + 1 if df is None else df,
-        as_matrix(inverse_scale, n_features),
-        plates=component,
-        tied=component,
+    theta = means_and_precisions(
+        n_features, prior_mean, mean_precision, df, inverse_scale, component, tied=component
     )
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(MultivariateNormal("x", theta[z], plates=obs))
 
 
@@ -151,15 +142,7 @@ def tied_mixture_independent(
     -1140.19
     """
     component, obs = Plate("component", n_components), Plate("obs")
-    mean = MultivariateNormal(
-        "mean", as_vector(prior_mean, n_features), as_matrix(prior_precision, n_features), plates=component
-    )
-    precision = Wishart(
-        "precision",
-        n_features + 1 if df is None else df,
-        as_matrix(inverse_scale, n_features),
-        smallest_variance=smallest_variance,
-    )
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    z = Categorical("z", weights, plates=obs)
+    mean = normal_vector("mean", n_features, prior_mean, prior_precision, component)
+    precision = precision_matrix(n_features, df, inverse_scale, smallest_variance=smallest_variance)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(MultivariateNormal("x", mean[z], precision, plates=obs))

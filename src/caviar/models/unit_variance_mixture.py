@@ -7,10 +7,8 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, Normal, Plate
-from ._broadcast import as_column, as_vector
-
-__all__ = ["unit_variance_mixture"]
+from ..language import Normal, Plate
+from ._parts import as_column, hidden_labels
 
 
 def unit_variance_mixture(
@@ -84,6 +82,5 @@ def unit_variance_mixture(
     component, feature, obs = Plate("component", n_components), Plate("feature", n_features), Plate("obs")
     precision = np.asarray(as_column(mean_precision), dtype=np.float64) / variances
     mean = Normal("mean", prior_mean, precision, plates=(component, feature))
-    weights = Dirichlet("weights", as_vector(concentration, n_components))
-    z = Categorical("z", weights, plates=obs)
+    z = hidden_labels(concentration, n_components, obs)
     return Model(Normal("x", mean[z], 1 / variances, plates=(obs, feature)))

@@ -6,9 +6,7 @@ from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
 from ..language import Constant, Data, Gamma, MultivariateNormal, Normal, Plate, diagonal, dot
-from ._broadcast import as_matrix, as_vector
-
-__all__ = ["varying_coefficients"]
+from ._parts import as_matrix, as_vector
 
 
 def varying_coefficients(

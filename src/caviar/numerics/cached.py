@@ -16,7 +16,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
 else:
 
-    class cached_property:  # noqa: N801 (the name of the one that it stands for)
+    class cached_property:  # noqa: N801 (the name of the one that it replaces)
         """A property that is computed at its first access and then an attribute of the instance.
 
         Parameters

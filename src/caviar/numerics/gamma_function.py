@@ -238,7 +238,7 @@ def _recurrence_terms(a: Array, b: Array) -> Array:
     """Return what 20 steps of the recurrence add to :func:`bregman_remainder`; ``a`` and ``b`` have shape (n,)."""
     steps = np.arange(_SERIES_FROM)[:, np.newaxis]
     terms = ratio_excess(b + steps, a + steps, b - a).sum(axis=0)
-    # [phi(b + m, a + m) - phi(b, a)] for phi(x, y) = x log(x/y) - x + y: as it stands, or with a large a taken out
+    # [phi(b + m, a + m) - phi(b, a)] for phi(x, y) = x log(x/y) - x + y: as it is, or with a large a taken out
     m = _SERIES_FROM
     apart = a > 4.0 * b
     if apart.all():

@@ -16,8 +16,6 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 
-__all__ = ["BARS", "BAR_EDGES", "STYLE", "hide_frame", "in_style", "ink", "muted", "new_axes", "new_grid"]
-
 STYLE = Path(__file__).with_name("caviar.mplstyle")
 """The style sheet of the library's pictures."""
 

@@ -19,8 +19,6 @@ from ._pair import draw_points, number
 from ._posterior_figures import check_level
 from .colours import line_of
 
-__all__ = ["density"]
-
 _MOST_ROWS = 4000
 _GRID = 400
 _SHARES = (0.95, 0.8, 0.5)

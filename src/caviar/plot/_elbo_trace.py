@@ -12,8 +12,6 @@ from .._typing import Array
 from ._axes import in_style, ink, muted, new_axes
 from ._posterior_figures import posterior_of
 
-__all__ = ["elbo_trace"]
-
 
 @in_style
 def elbo_trace(fitted: Any, *, gap: bool = True, ax: Axes | None = None) -> Axes:

@@ -13,8 +13,6 @@ from ._axes import in_style, muted, new_axes
 from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
 from .colours import colours_of
 
-__all__ = ["forest"]
-
 
 @in_style
 def forest(

@@ -14,8 +14,6 @@ from ._axes import hide_frame, in_style, ink, muted, new_grid
 from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
 from .colours import colours_of
 
-__all__ = ["loadings"]
-
 _MOST_PANELS = 6
 _MOST_CELLS = 150
 """Above this cells have no numbers."""

@@ -15,8 +15,6 @@ from ..estimators._components import column_names, covariances_of
 from ..estimators._uncertainty import MeanMarginal, mean_marginal
 from .colours import colours_of
 
-__all__ = ["Mixture", "mixture_of", "rows_of", "thinned"]
-
 NEGLIGIBLE = 0.005
 """Weight below which a component is not drawn: it has (almost) no rows."""
 

@@ -19,8 +19,6 @@ from ._axes import ink, muted
 from ._mixture import Mixture
 from .colours import blend, line_of, marker_of
 
-__all__ = ["draw_pair", "draw_points", "ellipse", "keys", "number"]
-
 _CIRCLE = np.stack([np.cos(np.linspace(0, 2 * np.pi, 121)), np.sin(np.linspace(0, 2 * np.pi, 121))])
 
 

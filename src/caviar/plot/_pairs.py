@@ -17,8 +17,6 @@ from ._pair import draw_pair, keys
 from ._posterior_figures import check_level
 from .colours import line_of, marker_of
 
-__all__ = ["pairs"]
-
 _MOST_COLUMNS = 8
 _MOST_KEYS = 10
 

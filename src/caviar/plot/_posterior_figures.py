@@ -13,8 +13,6 @@ from .._typing import Array
 from ..posterior.posterior import Posterior
 from ..posterior.summary import marginals
 
-__all__ = ["Figures", "check_level", "figures_of", "names_along", "posterior_of"]
-
 
 @dataclass(frozen=True)
 class Figures:

@@ -19,8 +19,6 @@ from ._pair import draw_points
 from ._posterior_figures import names_along, posterior_of
 from .colours import colours_of, hatch_of, marker_of
 
-__all__ = ["responsibilities"]
-
 _MOST_BARS = 1000
 _MOST_STACKED = 8
 _MOST_ROWS = 4000

@@ -15,8 +15,6 @@ from ._axes import hide_frame, in_style, ink, muted, new_grid
 from ._posterior_figures import names_along, posterior_of
 from .colours import colours_of, hatch_of, line_of
 
-__all__ = ["state_sequence"]
-
 _MOST_LINES = 4
 _MOST_STATES = 24
 _USED = 0.01

@@ -15,8 +15,6 @@ from ._axes import in_style, new_grid
 from ._posterior_figures import Figures, check_level, figures_of, posterior_of
 from .colours import colours_of
 
-__all__ = ["topic_words"]
-
 _MOST_TOPICS = 12
 
 

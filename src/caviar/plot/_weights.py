@@ -13,8 +13,6 @@ from ._axes import in_style, ink, new_axes
 from ._posterior_figures import check_level, figures_of, names_along, posterior_of
 from .colours import colours_of, hatch_of
 
-__all__ = ["weights"]
-
 
 @in_style
 def weights(

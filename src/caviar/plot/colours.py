@@ -6,8 +6,6 @@ import numpy as np
 
 from .._typing import Array
 
-__all__ = ["blend", "colours_of", "hatch_of", "line_of", "marker_of"]
-
 _PALETTE = ("#0072b2", "#e69f00", "#2513b3", "#a07e5a", "#653e56", "#f7639d", "#4a6400", "#5cd3f1")
 """Found by a search that starts from Okabe and Ito's blue and orange: any two differ by at least 22 in CIELAB as seen
 with and without each kind of colour blindness, and each from the next by at least 15 in lightness."""

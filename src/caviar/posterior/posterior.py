@@ -39,8 +39,6 @@ from .documents import document_of_posterior
 from .prediction import predicted
 from .summary import MEAN_FIELD, Summary, summary_of
 
-__all__ = ["Posterior"]
-
 _MOST = 1_000_000_000
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""

@@ -37,18 +37,6 @@ from ..language.algebra import Addend, as_predictor
 from ..language.nodes import placed
 from ..language.roles import labels_of
 
-__all__ = [
-    "check_labels",
-    "conditional",
-    "known_arrays",
-    "laid_out",
-    "log_joint",
-    "operand_slot",
-    "settle_sizes",
-    "simulate",
-    "slot_value",
-]
-
 
 def simulate(
     nodes: Sequence[Node],

@@ -11,8 +11,6 @@ import numpy as np
 
 from ..families._marginals import Marginals
 
-__all__ = ["MEAN_FIELD", "Marginals", "Summary", "SummaryRow", "marginals", "summary_of"]
-
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
 """What is said of intervals wherever they are shown, except those of an exact posterior."""
 

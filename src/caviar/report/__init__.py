@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ..estimators._components import Component, Estimate, column_names
 from .html import gather, page_of, versions, write
-from .tables import Component, Estimate, column_names, component_table
+from .tables import component_table
 
 if TYPE_CHECKING:
     from .pictures import draw, save_picture

@@ -24,7 +24,6 @@ except ImportError as error:
     message = f'pictures need Matplotlib ({error}); install it by pip install "caviar[plot]"'
     raise ImportError(message) from error
 
-__all__ = ["draw", "save_picture"]
 
 _LEVEL = 0.95
 _MOST_POINTS = 4000

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import ParameterError
-from ..estimators._components import Component, Estimate, column_names
-
-__all__ = ["Component", "Estimate", "column_names", "component_table"]
+from ..estimators._components import Component
 
 
 def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:

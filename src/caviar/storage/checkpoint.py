@@ -10,8 +10,6 @@ from .._errors import CheckpointError, DataError
 from .document import read, write
 from .packing import pack, unpack
 
-__all__ = ["REMEDY", "read_checkpoint", "write_checkpoint"]
-
 REMEDY = "Choose another path for checkpoint=, or delete the file, if nothing else is in it, to begin anew"
 
 _KIND = "Checkpoint"

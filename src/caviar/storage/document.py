@@ -27,8 +27,6 @@ from .._typing import AnyArray
 from .._version import __version__
 from ..files.whole import replacing
 
-__all__ = ["read", "write"]
-
 FORMAT = "caviar"
 FORMAT_VERSION = 2
 """Raised when files are written that older versions of the library would misread."""

@@ -11,8 +11,6 @@ from ..language import Constant, Diagonal, Indexed, Link, Node, Part, Predictor,
 from ..language.algebra import Addend
 from ..language.links import Logistic, Probit
 
-__all__ = ["constants_named", "document_of_expression", "expression_of", "is_membership", "work_of_sums"]
-
 _LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic}
 _PARTS = ("mean", "precision")
 

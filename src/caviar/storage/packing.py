@@ -12,8 +12,6 @@ import numpy as np
 
 from .._typing import AnyArray
 
-__all__ = ["pack", "unpack"]
-
 _PLAIN_NAME = re.compile(r"(?!.{150})[A-Za-z_][A-Za-z0-9_]{0,60}(/[A-Za-z0-9_][A-Za-z0-9_.]{0,60}){0,6}")
 
 

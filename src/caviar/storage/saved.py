@@ -11,8 +11,6 @@ from .._errors import ParameterError
 from .document import write
 from .packing import pack
 
-__all__ = ["write_saved"]
-
 
 def write_saved(path: str | os.PathLike[str], kind: str, document: Mapping[str, Any]) -> None:
     """Write plain values to a file that :func:`caviar.load` reads; whole or not at all.

@@ -17,8 +17,6 @@ from ..language import Constant, Data, Node, Plate, Variable
 from ..language.links import Hidden
 from .expressions import constants_named, document_of_expression, expression_of, is_membership, work_of_sums
 
-__all__ = ["document_of_statement", "leaves_of_statement"]
-
 _NAMES = (getattr(language, name) for name in language.__all__)
 _VARIABLES: dict[str, type[Variable]] = {
     kind.__name__: kind

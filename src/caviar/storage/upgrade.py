@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["upgraded"]
-
 
 def upgraded(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     """Return the document of a saved estimator, posterior or model as the present format version has it.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from caviar.fitting.model import Model
     from caviar.posterior.posterior import Posterior
 
-__all__ = ["check_model"]
 
 _LARGEST_FALL = 1e-9
 _LARGEST_SLOPE = 1e-4

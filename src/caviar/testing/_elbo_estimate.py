@@ -16,8 +16,6 @@ from caviar.posterior.simulation import log_joint
 if TYPE_CHECKING:
     from caviar.posterior.posterior import Posterior
 
-__all__ = ["ElboEstimate", "elbo_estimate"]
-
 
 @dataclass(frozen=True)
 class ElboEstimate:

@@ -13,7 +13,6 @@ from caviar.families import Categorical, ExponentialFamily
 if TYPE_CHECKING:
     from caviar.fitting.model import Model
 
-__all__ = ["coverage"]
 
 _DRAWS = 999
 

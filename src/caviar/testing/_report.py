@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from caviar._errors import VerificationError
 
-__all__ = ["Check", "VerificationReport"]
-
 
 @dataclass(frozen=True)
 class Check:

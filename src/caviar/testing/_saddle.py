@@ -11,8 +11,6 @@ from caviar._errors import CaviarError
 from caviar.families import ExponentialFamily
 from caviar.testing._stationarity import learnt, scales_of, with_learnt
 
-__all__ = ["rise_when_moved"]
-
 _SIZES = (0.3, 0.1, 0.01)
 """Of the moves, in standard deviations of the factors; a smaller one where the domain of a family ends."""
 

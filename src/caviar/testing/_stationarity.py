@@ -16,7 +16,6 @@ from caviar.testing._gradients import numerical_gradient
 if TYPE_CHECKING:
     from caviar.posterior.posterior import Posterior
 
-__all__ = ["elbo_slopes", "learnt", "scales_of", "with_learnt"]
 
 _STEP = 0.01
 _SMALLEST_SPREAD = 0.03

@@ -182,6 +182,40 @@ def cycle(means):
     return make
 
 
+def turning(means, n):
+    """States that are passed in turn, each for a while now and then, some of them with the same emissions."""
+
+    def make(rng):
+        size = len(means)
+        move = 0.9 * np.roll(np.eye(size), 1, axis=1) + 0.1 * np.eye(size)
+        z = path_of(rng, np.eye(size)[0], move, n)
+        x = np.array(means)[z] + 0.5 * rng.normal(size=n)
+        o, k, s = fresh_chain(size, 0.5)
+        model = cv.Model(cv.Normal("x", cv.Normal("mu", 0, 0.1, plates=k)[s], 4.0, plates=o))
+        return Problem(model, {"x": x}, {"s": z}, n)
+
+    return make
+
+
+def counts_in_two_columns(size, n):
+    def make(rng):
+        z = path_of(rng, np.ones(size) / size, sticky(size, 0.92), n)
+        x = rng.poisson(rng.gamma(1.0, 10.0, (size, 2))[z])
+        o, k, s = fresh_chain(size)
+        d = cv.Plate("d", 2)
+        rate = cv.Gamma("r", 1, 0.1, plates=(k, d))
+        return Problem(cv.Model(cv.Poisson("x", rate[s], plates=(o, d))), {"x": x}, {"s": z}, n)
+
+    return make
+
+
+def fresh_chain(size, concentration=1.0):
+    """Return the rows, the states, and a chain whose steps are learnt."""
+    o, k = cv.Plate("o"), cv.Plate("k", size)
+    transition = cv.Dirichlet("a", np.full(size, concentration), plates=k)
+    return o, k, cv.MarkovChain("s", cv.Dirichlet("i", np.ones(size)), transition, along=o)
+
+
 def few_of_many(rng):
     """Three states under a prior that leaves most of ten empty."""
     steps = 0.85 * np.eye(3) + 0.05
@@ -203,6 +237,11 @@ CASES = [
     Case("one mean, widths 0.1, 1 and 10", means_and_widths([0.0, 0.0, 0.0], [0.1, 1.0, 10.0], 200)),
     Case("means 0, 1 and -2, widths 0.2, 1 and 3", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 200)),
     Case("means and widths of 500 rows", means_and_widths([0.0, 1.0, -2.0], [0.2, 1.0, 3.0], 500)),
+    Case("widths in widths", means_and_widths([0.0, 0.0, 0.0, 5.0, 5.0], [0.2, 1.0, 5.0, 0.3, 2.0], 600)),
+    Case("three widths and two", means_and_widths([0.0, 0.0, 0.0, 5.0, 5.0], [0.2, 1.0, 5.0, 0.3, 2.0], 600)),
+    Case("seven means", means_and_widths([0.0, 3.0, 6.0, -3.0, -6.0, 9.0, -9.0], [1.0] * 7, 500)),
+    Case("pairs of counts", counts_in_two_columns(6, 300)),
+    Case("turning with rests", turning([3.0, -3.0, 3.0, 0.0], 250)),
     Case("two pairs of states in turn", cycle([0.0, 0.0, 4.0, 4.0])),
     Case("cycle of three, two alike", cycle([0.0, 0.0, 4.0])),
     Case("left to right, three states", left_to_right(3, (0, 1, 2), 1.0)),

@@ -94,7 +94,7 @@ def _belief(
         if factor is None:
             why = "is missing (if its values came with the earlier rows, give them with these, too)"
         elif factor.learnt is None:
-            why = "is a point mass that no distribution stands behind: it had too few rows, or was saved and loaded"
+            why = "is a point mass without a distribution: it had too few rows, or was saved and loaded"
         else:
             why = "is known in part"
         raise ModelError(

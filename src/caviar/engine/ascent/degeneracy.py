@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from ..._errors import FallingElboWarning, ImproperError
+from ...numerics.records import replaced
 from ..binding.coordinates import refuse_far_priors
 from .collapse import has_collapsed
 from .problem import Problem
@@ -48,7 +48,7 @@ def checked(state: A, step: Callable[[A], A]) -> A | None:
     if has_collapsed(after.problem, after.q, after.arrays):
         # at the edge of a family updates may be nonsense: a state that fell is not kept
         kept = np.isfinite(after.elbo) and not after.fell_at
-        return replace(after, status=Status.COLLAPSED) if kept else None
+        return replaced(after, status=Status.COLLAPSED) if kept else None
     if after.fell_at:
         refuse_far_priors(state.problem.bound, state.problem.coordinates)
         warnings.warn(
@@ -57,7 +57,7 @@ def checked(state: A, step: Callable[[A], A]) -> A | None:
             FallingElboWarning,
             stacklevel=2,
         )
-        return replace(after, status=Status.FELL)
+        return replaced(after, status=Status.FELL)
     return after
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
-from ..design.keys import StatisticKey
 from ..local.statistics import Summary
 from .problem import Problem
 
@@ -34,17 +33,6 @@ class Objective:
         """Variables whose own terms are told as a divergence, and the size of these terms."""
         self.value = 0.0
         """Sum of all terms and entropies; minus infinity where factors meet a known probability of zero."""
-        certain = {variable for factor in problem.factors for variable in factor.certain}
-        self._told = [i for i, term in enumerate(self._terms) if term.owner in certain]
-        """Terms that are 0: entropies of local factors are divergences from these priors."""
-        updated = {variable.name for variable in problem.updates}
-        self._with_parts = [
-            i
-            for i, t in enumerate(self._terms)
-            if problem.factors
-            and t.owner not in certain
-            and any(not _is_global(key, updated) for key in t.contraction.keys)
-        ]
 
     @classmethod
     def of(cls, problem: Problem, values: Array, own: Mapping[str, float]) -> Objective:
@@ -71,16 +59,16 @@ class Objective:
     def copy(self) -> Objective:
         """Return a copy whose changes leave this one alone."""
         other = Objective.__new__(Objective)
-        other.problem, other._terms, other._with_parts = self.problem, self._terms, self._with_parts
-        other._told = self._told
+        other.problem, other._terms = self.problem, self._terms
         other._values, other._own, other.value = self._values.copy(), dict(self._own), self.value
         other._zeros, other._is_impossible = self._zeros, self._is_impossible
         other._diverging = dict(self._diverging)
         return other
 
+    @np.errstate(all="ignore")
     def set_rows(self, arrays: Mapping[Hashable, Array], summary: Summary) -> float:
         """Return the objective after a pass over the rows."""
-        for i in self._with_parts:
+        for i in self.problem.terms_of_rows:
             self._values[i] = self._terms[i].contraction.value(arrays)
         self._own |= summary.entropies
         return self._summed(arrays)
@@ -100,21 +88,20 @@ class Objective:
             What the terms said to it: a term is its message times the factor's statistic.
         """
         update = self.problem.updates[variable]
-        # what is infinite is an improper factor or objective: the loop's to judge
-        with np.errstate(all="ignore"):
-            for i, value in update.values(messages, arrays):
-                self._values[i] = value
+        for i, value in update.values(messages, arrays):
+            self._values[i] = value
         for i in update.others:
             self._values[i] = self._terms[i].contraction.value(arrays)
         self._own[variable.name] = self.problem.own_entropy(variable, factor)
         self._without_cancellation(variable, factor, arrays)
         return self._summed(arrays)
 
+    @np.errstate(all="ignore")
     def set_all(self, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array], summary: Summary) -> float:
         """Return the objective, everything computed anew."""
         for i, term in enumerate(self._terms):
             self._values[i] = term.contraction.value(arrays)
-        self._values[self._told] = 0.0
+        self._values[self.problem.untold_terms] = 0.0
         self._own = {
             variable.name: self.problem.own_entropy(variable, factor) for variable, factor in q.items()
         }
@@ -144,9 +131,7 @@ class Objective:
         if self._is_impossible:
             self.value = -np.inf
             return self.value
-        # of a factor at the edge of its domain it is infinite or NaN: the loop's to judge, not a warning
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.value = float(np.add.reduce(self._values)) + sum(self._own.values())
+        self.value = float(np.add.reduce(self._values)) + sum(self._own.values())
         return self.value
 
     @property
@@ -206,8 +191,3 @@ def impossible_variable(problem: Problem, arrays: Mapping[Any, Array]) -> str:
         if term.contraction.value(arrays) > ZEROS_BY_ROUNDING * problem.bound.n_rows:
             return term.owner.name
     return ""
-
-
-def _is_global(key: Hashable, updated: Set[str]) -> bool:
-    """Whether a key is that of a global variable's statistic, which no pass over the rows changes."""
-    return isinstance(key, StatisticKey) and key.variable in updated

@@ -1,5 +1,8 @@
 """The problem: a compiled model with everything the loop asks for.
 
+Numbers that leave the range of double precision are an improper factor or objective, and the loop's to judge: whoever
+goes through updates and statistics silences NumPy's warnings once for all of them.
+
 A row of data goes: rows -> :meth:`IndependentRows.summarize` (local factors at their optimum; sums over rows)
 -> reduced sums -> :meth:`Problem.update` (one global factor at its optimum) -> :class:`Objective`.
 """
@@ -18,6 +21,7 @@ from ..._errors import ImproperError, ModelError
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Variable, base_terms_of
+from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Coordinates
@@ -95,7 +99,7 @@ class Problem:
         self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
-        self._keys: dict[Variable, list[StatisticKey]] = {
+        self.keys: dict[Variable, list[StatisticKey]] = {
             variable: [StatisticKey(variable.name, name) for name in variable.family.statistics]
             for variable in bound.latent
         }
@@ -112,7 +116,7 @@ class Problem:
         self.chain: ChainFactor | None = self.rows.chain
         if self.chain is not None and self.rows.keeps_locals:
             raise ModelError(
-                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' stands in a term with another local "
+                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' shares a term with another local "
                 f"variable; only observed and "
                 f"global variables may depend on its states"
             )
@@ -131,6 +135,7 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
+            vars(other).pop("terms_of_rows", None)
             return other
         return Problem(self.bound, self.coordinates, self.factors, variables, self.point, self._compile_rows)
 
@@ -139,6 +144,28 @@ class Problem:
         other = copy(self)
         other.rows = rows
         return other
+
+    @cached_property
+    def untold_terms(self) -> list[int]:
+        """Numbers of the terms that count as 0: entropies of local factors are divergences from these priors."""
+        certain = {variable for factor in self.factors for variable in factor.certain}
+        return [number for number, term in enumerate(self.compiled.terms) if term.owner in certain]
+
+    @cached_property
+    def terms_of_rows(self) -> list[int]:
+        """Numbers of the terms that a look at the rows changes: those with more than statistics of globals."""
+        if not self.factors:
+            return []
+        updated, untold = {variable.name for variable in self.updates}, set(self.untold_terms)
+        return [
+            number
+            for number, term in enumerate(self.compiled.terms)
+            if number not in untold
+            and any(
+                not isinstance(key, StatisticKey) or key.variable not in updated
+                for key in term.contraction.keys
+            )
+        ]
 
     @property
     def n_natural(self) -> int:
@@ -201,20 +228,17 @@ class Problem:
         messages
             What the terms say to it, where that is known.
         """
-        # what leaves the range of double precision is an improper factor or objective: the loop's to judge
-        with np.errstate(all="ignore"):
-            natural = self.updates[variable].natural(arrays, messages)
-            natural = possible(self._zeros[variable], natural, arrays)
-            return natural, self.factor(variable, natural)
+        natural = self.updates[variable].natural(arrays, messages)
+        natural = possible(self._zeros[variable], natural, arrays)
+        return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
         try:
-            with np.errstate(all="ignore"):
-                expected = factor.expected_statistics
+            expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
-        return dict(zip(self._keys[variable], expected, strict=True))
+        return dict(zip(self.keys[variable], expected, strict=True))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.
@@ -230,14 +254,13 @@ class Problem:
         learnt, seen = factor.learnt, self.bound.of(variable).active
         if learnt is None:
             return factor.entropy_about_base() if variable in self.updates else 0.0
-        with np.errstate(all="ignore"):
-            entropy = learnt.entropy_about_base()
-            if seen is not None:
-                entropy = np.where(seen if learnt is factor else seen[~factor.is_known], entropy, 0.0)
-            own = float(np.add.reduce(entropy, axis=None))
+        entropy = learnt.entropy_about_base()
+        if seen is not None:
+            entropy = np.where(seen if learnt is factor else seen[~factor.is_known], entropy, 0.0)
+        own = float(np.add.reduce(entropy, axis=None))
         if learnt is factor:
             return own
-        points: Arrays = dict(zip(self._keys[variable], factor.statistics_of_known, strict=True))
+        points: Arrays = dict(zip(self.keys[variable], factor.statistics_of_known, strict=True))
         return own + self._log_base(variable, points)
 
     def _log_base(self, variable: Variable, arrays: Arrays) -> float:
@@ -303,7 +326,7 @@ def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
 
 def _why_no_mode(variable: Variable, reason: str) -> str:
     return (
-        f"the point mass of '{variable.name}' has nowhere to stand: {reason} Leave '{variable.name}' out of point=, "
+        f"the point mass of '{variable.name}' has no place: {reason} Leave '{variable.name}' out of point=, "
         f"so that it has a distribution, or give it a prior whose density vanishes at the edge of its domain"
     )
 
@@ -325,6 +348,7 @@ def _why_improper(variable: Variable, reason: str) -> str:
     )
 
 
+@np.errstate(all="ignore")
 def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     """Return the expected statistics of all global factors, by key."""
     arrays: dict[Hashable, Array] = {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from ...language import Variable
+from ...numerics.records import replaced
 from ..rows.row_map import RowMap
 from .problem import Factors, Problem
 from .state import AscentState, FitState, begin
@@ -137,4 +138,4 @@ def settled(state: A) -> A:
 
     Such ones stop short of their optimum alike in each look at the rows, so they go on from their last ones now.
     """
-    return replace(state, is_fresh=False, status=None if state.restarts_cold else Status.CONVERGED)
+    return replaced(state, is_fresh=False, status=None if state.restarts_cold else Status.CONVERGED)

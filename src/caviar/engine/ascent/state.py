@@ -7,7 +7,7 @@ the state before as it was.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import Array, Statistics
 from ...language import Variable
-from ..design.keys import StatisticKey
+from ...numerics.records import replaced
 from ..local.statistics import Coefficients
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import COLD, Look, RowMap, Warm
@@ -150,7 +150,7 @@ def extended(kind: type[A], state: AscentState, **more: Any) -> A:
 
 def iterated(before: FitState, after: A, n_updates: int = 1) -> A:
     """Return the state after an iteration, which is told in its trace."""
-    return replace(
+    return replaced(
         after,
         trace=(*before.trace, after.elbo),
         change=(after.elbo - before.trace[-1]) / before.per_row,
@@ -160,7 +160,7 @@ def iterated(before: FitState, after: A, n_updates: int = 1) -> A:
 
 def retold(state: A) -> A:
     """Return the state with its objective at the end of its trace, in the place of the one before."""
-    return replace(state, trace=(*state.trace[:-1], state.elbo))
+    return replaced(state, trace=(*state.trace[:-1], state.elbo))
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _completed(
     arrays.update(look.summary.parts)
     objective = Objective(problem)
     objective.set_all(q, arrays, look.summary)
-    return replace(
+    return replaced(
         state,
         problem=problem,
         rows=rows,
@@ -292,7 +292,7 @@ def after_look(state: A, look: Look) -> A:
     arrays = {**state.arrays, **look.summary.parts}
     objective = state.objective.copy()
     objective.set_rows(arrays, look.summary)
-    return replace(state, arrays=arrays, objective=objective, warm=look.warm, by_batch=look.by_batch)
+    return replaced(state, arrays=arrays, objective=objective, warm=look.warm, by_batch=look.by_batch)
 
 
 def with_optimal_locals(state: A) -> A:
@@ -320,12 +320,8 @@ def apart(problem: Problem, like: Naturals, natural: Array) -> dict[Variable, St
 
 def expected_of(problem: Problem, like: Naturals, arrays: Mapping[Hashable, Array]) -> Array:
     """Return the expected statistics of all global factors in one array, in the places of their parameters, (P,)."""
-    keys = [
-        StatisticKey(variable.name, name) for variable in problem.order for name in variable.family.statistics
-    ]
-    shapes = [array.shape for variable in problem.order for array in like[variable]]
-    pairs = zip(keys, shapes, strict=True)
-    return np.concatenate([_shaped(arrays[key], shape).ravel() for key, shape in pairs])
+    pairs = (pair for v in problem.order for pair in zip(problem.keys[v], like[v], strict=True))
+    return np.concatenate([_shaped(arrays[key], eta.shape).ravel() for key, eta in pairs])
 
 
 def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
@@ -333,6 +329,7 @@ def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
+@np.errstate(all="ignore")
 def at_natural(state: A, natural: Array) -> A | None:
     """Return the state at other natural parameters of the globals, (P,); None if they are those of no factors.
 
@@ -364,7 +361,7 @@ def _recentred(state: A) -> A | None:
     if problem is state.problem:
         return None
     arrays = statistics_of(problem, q)
-    return _completed(replace(state, fell_at=""), problem, q, arrays, problem.rows.coefficients(arrays), {})
+    return _completed(replaced(state, fell_at=""), problem, q, arrays, problem.rows.coefficients(arrays), {})
 
 
 def updated_globals(state: A) -> A:
@@ -372,6 +369,7 @@ def updated_globals(state: A) -> A:
     return _update_globals(state, 0.0)
 
 
+@np.errstate(all="ignore")
 def _update_globals(state: A, slack: float) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are.
 
@@ -382,14 +380,13 @@ def _update_globals(state: A, slack: float) -> A:
     natural: dict[Variable, Statistics] = {}
     value, fell_at = objective.value, ""
     for variable in problem.order:
-        with np.errstate(all="ignore"):
-            messages = problem.updates[variable].messages(arrays)
+        messages = problem.updates[variable].messages(arrays)
         natural[variable], q[variable] = problem.update_with_natural(variable, arrays, messages)
         arrays.update(problem.statistics(variable, q[variable]))
         before, value = value, objective.set_factor(variable, q[variable], arrays, messages)
         if value < before and value < before - ROUNDING * objective.scale - slack:
             fell_at = fell_at or _fall(variable.name, before - value)
-    return replace(state, q=q, arrays=arrays, objective=objective, fell_at=fell_at, natural=natural)
+    return replaced(state, q=q, arrays=arrays, objective=objective, fell_at=fell_at, natural=natural)
 
 
 def _fall(name: str, amount: float) -> str:
@@ -420,7 +417,7 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
     if found.elbo < before - ROUNDING * found.objective.scale - slack:
         names = ",".join(factor.name for factor in problem.factors)
         fell_at = fell_at or _fall(names, before - found.elbo)
-    return replace(found, fell_at=fell_at)
+    return replaced(found, fell_at=fell_at)
 
 
 def _looked(state: A, coefficients: Coefficients, batch: int | None) -> A:
@@ -432,7 +429,7 @@ def _looked(state: A, coefficients: Coefficients, batch: int | None) -> A:
         found = after_look(state, state.rows.look(coefficients, _cold(state, batch), state.by_batch, batch))
         if not found.elbo < state.elbo:
             return found
-        state = replace(state, is_fresh=False)
+        state = replaced(state, is_fresh=False)
     return after_look(state, state.rows.look(coefficients, state.warm, state.by_batch, batch))
 
 

@@ -116,8 +116,8 @@ def _stated(node: Node) -> list[Any]:
 
 def _operand(operand: Operand) -> list[Any]:
     slot = operand.slot
-    stands = None if slot is None else [slot.name, None if slot.index is None else slot.index.name]
-    return [operand.node.name, operand.statistic, _axes(operand.axes), stands]
+    place = None if slot is None else [slot.name, None if slot.index is None else slot.index.name]
+    return [operand.node.name, operand.statistic, _axes(operand.axes), place]
 
 
 def _axes(axes: Iterable[Axis]) -> list[str]:

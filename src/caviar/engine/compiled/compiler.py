@@ -43,7 +43,7 @@ __all__ = ["compile_terms"]
 
 
 class _Side(NamedTuple):
-    """Where an operand stands: a global factor, a known array without rows, or (neither) a side of the rows."""
+    """Where an operand is: a global factor, a known array without rows, or (neither) a side of the rows."""
 
     is_known: bool
     factor: Factor | None = None
@@ -75,7 +75,7 @@ class _Compiler:
         evidence = self.bound.of(owner)
         if evidence.entries is None and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
-        # what takes missing entries, or latents that count nothing, out of a term that they do not stand in
+        # what takes missing entries, or latents that count nothing, out of a term that they are not in
         observed = None
         if evidence.observed is not None or (evidence.active is not None and self.bound.is_local(owner)):
             observed = Operand(owner, OBSERVED, plate_axes(owner))
@@ -174,7 +174,7 @@ class _Compiler:
         return term
 
     def _side(self, owner: Variable, operand: Operand, sides: dict[int, _Side]) -> _Side:
-        """Return where an operand of the owner's terms stands, and keep it."""
+        """Return where an operand of the owner's terms is, and keep it."""
         is_known = self.bound.is_known(operand.node) or operand.statistic in BESIDE_VALUES
         factor = known = None
         if self.data_axis not in operand.axes:

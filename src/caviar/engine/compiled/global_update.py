@@ -38,7 +38,7 @@ class GlobalUpdate:
     variable
         Whose factor it is.
     uses
-        Where its statistics stand: number of a term, the term, and the position in it.
+        Where its statistics are: number of a term, the term, and the position in it.
     bound
         For the sizes of its axes.
     """

@@ -43,7 +43,7 @@ class OwnTerms:
     Attributes
     ----------
     where
-        These terms among all, which stand together.
+        These terms among all, which are together.
     """
 
     variable: Variable

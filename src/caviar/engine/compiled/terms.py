@@ -22,7 +22,7 @@ class GlobalTerm(NamedTuple):
     Attributes
     ----------
     owner
-        The variable in whose density it stands.
+        The variable whose density it is in.
     contraction
         What it counts.
     whole

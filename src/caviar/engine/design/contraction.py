@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from itertools import permutations
 from string import ascii_letters
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
@@ -24,6 +24,9 @@ from ...numerics.spread import spread
 from ...numerics.sums_by_label import sums_by_label
 
 __all__ = ["Contraction", "Factor", "Gather"]
+
+
+_Evaluation: TypeAlias = Callable[[Sequence[Array]], Array]
 
 
 class Factor(NamedTuple):
@@ -194,12 +197,12 @@ class Contraction:
         self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
-        self._is_plain = not self.constant_axes and float(self.constant) == 1.0
+        self._evaluations: dict[str, _Evaluation] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """Return its state with the sizes of its axes, in the place of a function that may hold all the data."""
         sizes = {axis: self.size(axis) for factor in self.factors for axis in factor.axes}
-        return {**vars(self), "size": sizes.__getitem__}
+        return {**vars(self), "size": sizes.__getitem__, "_evaluations": {}}
 
     @cached_property
     def _letter(self) -> dict[Axis, str]:
@@ -248,15 +251,11 @@ class Contraction:
         return product
 
     def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
-        if self.constant_axes:
-            return np.einsum(spec, *arrays, self.constant)
-        if not arrays:
-            return self.constant
-        product = np.einsum(spec, *arrays)
-        if self._is_plain and len(arrays) > 1:
-            # one array alone may come back as it is, or as a view of it
-            return product
-        return self.constant * product
+        evaluation = self._evaluations.get(spec)
+        if evaluation is None:
+            evaluation = _evaluation(spec, len(arrays), self.constant, self.constant_axes)
+            self._evaluations[spec] = evaluation
+        return evaluation(arrays)
 
     @cached_property
     def _between(self) -> _BetweenLabels | None:
@@ -287,8 +286,7 @@ class Contraction:
     def absolute(self) -> Contraction:
         """The same contraction with the sizes of its constants."""
         other = copy(self)
-        other.constant = np.abs(self.constant)
-        other._is_plain = not other.constant_axes and float(other.constant) == 1.0
+        other.constant, other._evaluations = np.abs(self.constant), {}
         return other
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
@@ -323,7 +321,10 @@ class Derivative:
         self._kept = () if keep is None else (keep,)
         self._position = position
         self._keys = contraction.keys[:position] + contraction.keys[position + 1 :]
-        if contraction.is_scalar or (keep is None and contraction._between is not None):
+        if contraction.is_scalar:
+            return
+        self._between = contraction._between if keep is None else None
+        if self._between is not None:
             return
         target = contraction._looked_up[position]
         gather, own = contraction.gather, contraction.factors[position].axes
@@ -346,11 +347,9 @@ class Derivative:
         if self._contraction.is_scalar:
             product = np.float64(self._contraction._product(self._keys, arrays))
             return product.reshape((1,) * len(self._kept)) if self._kept else product  # type: ignore[return-value]
-        if not self._kept and self._contraction._between is not None:
+        if self._between is not None:
             operands = [arrays.get(key, _NONE) for key in self._contraction.keys]
-            return self._contraction.constant * self._contraction._between.derivative(
-                self._position, operands
-            )
+            return self._contraction.constant * self._between.derivative(self._position, operands)
         result = self._contraction._contract(self._spec, self._contraction._arrays(self._others, arrays))
         if not self._is_full:
             result = result[self._expand]
@@ -363,3 +362,44 @@ class Derivative:
         size = self._repeats
         diagonal = np.eye(size).reshape(size, size, *(1,) * (result.ndim - self._repeated - 1))
         return np.expand_dims(result, self._repeated + 1) * diagonal
+
+
+_FEW = 4_096
+"""Numbers of an inner product that BLAS takes in one thread."""
+
+
+def _evaluation(spec: str, n_arrays: int, constant: Array, constant_axes: Sequence[Axis]) -> _Evaluation:
+    """Return what evaluates a contraction of so many arrays that is spelled like this, from these.
+
+    Of few numbers most of the time goes into reading what the sum is; so sums over all entries, inner products, and
+    multiples of an array are no ``einsum``. Arrays that are stretched along an axis of length one always are.
+    """
+    operands, _, out = spec.partition("->")
+    letters = operands.split(",")
+    if constant_axes:
+        if out == "" and len(letters) == 2 and _is_inner(*letters):
+            return lambda arrays: _inner(spec, arrays[0], constant)
+        return lambda arrays: np.einsum(spec, *arrays, constant)
+    if not n_arrays:
+        return lambda arrays: constant
+    scale = constant.item()
+    if letters == [out]:
+        return lambda arrays: scale * arrays[0]
+    if out == "" and len(letters) == 1 and len(set(letters[0])) == len(letters[0]):
+        return lambda arrays: scale * np.add.reduce(arrays[0], axis=None)
+    if out == "" and len(letters) == 2 and _is_inner(*letters):
+        return lambda arrays: scale * _inner(spec, arrays[0], arrays[1])
+    if scale == 1.0 and len(letters) > 1:
+        # of one array alone it may be a view
+        return lambda arrays: np.einsum(spec, *arrays)
+    return lambda arrays: scale * np.einsum(spec, *arrays)
+
+
+def _is_inner(one: str, other: str) -> bool:
+    return one == other and len(set(one)) == len(one)
+
+
+def _inner(spec: str, one: Array, other: Array) -> Array:
+    if one.shape == other.shape and one.size < _FEW:
+        return np.vdot(one, other)
+    return np.einsum(spec, one, other)

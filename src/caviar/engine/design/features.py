@@ -120,7 +120,7 @@ class Feature:
     statistic
         Which of the statistics.
     role
-        Of the slot in which the source stands; None if it is a variable's own value.
+        Of the slot that the source is in; None if it is a variable's own value.
     n_labels
         Number of categories, of the one-hot of labels.
     summed

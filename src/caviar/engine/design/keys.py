@@ -70,7 +70,7 @@ class FeatureKey(NamedTuple):
     statistic
         Its name.
     role
-        Name of the role of the slot in which the values stand; empty if they are a variable's own.
+        Name of the role of the slot that the values are in; empty if they are a variable's own.
     summed
         Axes of the statistic that are summed over.
     """

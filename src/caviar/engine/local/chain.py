@@ -91,7 +91,7 @@ class ChainFactor(LocalFactor):
         starts
             Whether a sequence begins at each of all rows, shape (N,).
         means
-            Slot of the chain -> expectation of what stands there.
+            Slot of the chain -> expectation of what is there.
         """
 
     def smoothing(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, MutableMapping, Set
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ..._typing import AnyArray, Array
 from ..design.keys import ColumnKey, FactorKey
@@ -31,6 +31,8 @@ class Rows:
     n_rows: int
     where: slice | AnyArray
     """Their places in the source."""
+    tables: MutableMapping[Any, Array] | None = None
+    """Features of the data that were made of them, by table; where the same block comes again in each pass."""
 
 
 @dataclass(frozen=True)

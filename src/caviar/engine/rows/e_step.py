@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._typing import Array
+from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Derivative
@@ -117,7 +118,7 @@ class IndependentRows:
         """Whether local factors meet the rows in matrix products alone."""
         return not self._contracted
 
-    @property
+    @cached_property
     def block_rows(self) -> int:
         """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
         tables = self.compiled.tables.items()
@@ -173,7 +174,7 @@ class IndependentRows:
         )
 
     def why_not_on_a_device(self) -> str:
-        """Return what stands against passes on a device, which are matrix products; nothing if they can be made."""
+        """Return why no passes can be made on a device, which are matrix products; nothing if they can."""
         if not self.factors:
             return "this model has no local variable, so that a fit passes over the rows once"
         if self.keeps_locals:

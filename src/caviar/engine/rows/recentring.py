@@ -73,6 +73,8 @@ class Recentring:
         displaced = coordinates.centres.get(number)
         offsets = None if displaced is None else displaced[1]
         self.centres = Centres(factor.key, leaves, compiled.tables[factor], offsets)
+        self._squares = [(own, columns) for own, columns in self.centres.features if own.statistic == "xx"]
+        self._shared_squares = [part for part in compiled.parts.values() if self._is_shared_square(part)]
 
     def worst_loss(
         self, coordinates: Coordinates, q: Mapping[Variable, Any], coefficients: Coefficients
@@ -154,19 +156,17 @@ class Recentring:
         Those that all categories share are no features of the labels.
         """
         matrix = coefficients.matrices[self.factor.key]
-        for feature, columns in self.centres.features:
-            if feature.statistic != "xx":
-                continue
+        for feature, columns in self._squares:
             if feature.is_packed:
-                # the diagonal stands first
+                # the diagonal comes first
                 full = matrix[:, columns.start : columns.start + like[0].size].reshape(like.shape)
             else:
                 full = _entries(feature, matrix[:, columns].reshape(-1, *feature.shape))
             full = -2 * full
             yield feature, full if full.shape == like.shape else np.broadcast_to(full, like.shape)
-        for key, value in coefficients.parts.items():
-            part = self._parts.get(key)
-            if part is not None and self._is_shared_square(part):
+        for part in self._shared_squares:
+            value = coefficients.parts.get(part.key)
+            if value is not None:
                 assert part.feature is not None
                 full = _entries(part.feature, np.broadcast_to(value, part.shape)[None])
                 yield part.feature, np.broadcast_to(-2 * full, like.shape)
@@ -192,7 +192,7 @@ class Recentring:
         return self._turned(self._known, slot.node.plates, slot.expression.plate) - moved[0]
 
     def _order(self, plates: Sequence[Plate], chosen: Plate) -> list[int]:
-        """Return where the chosen plate, and those of the reference point in their order, stand among plates."""
+        """Return where the chosen plate, and those of the reference point in their order, are among plates."""
         return [plates.index(chosen), *(list(map(Axis, plates)).index(axis) for axis in self._axes)]
 
     def _turned(self, array: AnyArray, plates: Sequence[Plate], chosen: Plate) -> AnyArray:

@@ -94,7 +94,7 @@ class RowModel(Protocol):
         ...
 
     def why_not_on_a_device(self) -> str:
-        """Return what stands against passes on a device; nothing if they can be made."""
+        """Return why no passes can be made on a device; nothing if they can."""
         ...
 
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:

@@ -110,7 +110,7 @@ def _begins(starts: Starts, source: _Source) -> AnyArray:
 def tiles_of(row_pass: RowModel, rows: Rows) -> list[tuple[slice | AnyArray, Rows]]:
     """Return a block in parts of the rows that matrix products are fastest with, and their places in the block.
 
-    Rows of a part that lack the same entries of a vector stand together.
+    Rows of a part that lack the same entries of a vector are together.
     """
     entries = [ColumnKey(own.leaf.name).entries for several in row_pass.partial.values() for own in several]
     tiles = []

@@ -1,7 +1,7 @@
 """The subsample that a start is made from.
 
 It depends on the weighted empirical distribution only, not on the order of the rows nor on whether a row of
-weight 2 stands there once or twice: rows are told apart by a hash of their values, the subsample is the
+weight 2 is there once or twice: rows are told apart by a hash of their values, the subsample is the
 rows with the smallest hashes, equal rows are merged, and sorted by value. So other units of the columns give the same
 start, as long as all rows are in the sample.
 """

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -89,7 +90,7 @@ class Work(Protocol):
         ...
 
     def spread(self, over: Over) -> Work:
-        """Return the same work, the parts of a block done with the help of others: for a chunk that stands alone."""
+        """Return the same work, the parts of a block done with the help of others: for a chunk without another."""
         ...
 
     def task(self) -> Callable[[RowModel, Workspace], Work]:
@@ -114,12 +115,18 @@ class InferBlocks:
         """Return the sums over a chunk, and the local factors of its blocks."""
         total, after = Sums.zero(), []
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
-            rows, state = rows_at(source, bounds), before
+            rows, state = self._rows(source, bounds), before
             if rows.n_rows:
                 sums, state = self._summarize(rows, before)
                 total.add(sums)
             after.append(state)
         return total, after if self.rows.keeps_locals else None
+
+    def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
+        """Return a block of rows: the same ones in each pass where there is no other block."""
+        if bounds[1] - bounds[0] < source.n_rows or self.rows.chain is not None:
+            return rows_at(source, bounds)
+        return self.scratch.kept("the only block", (source,), lambda: _with_tables(rows_at(source, bounds)))
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if self.rows.chain is None:
@@ -160,6 +167,11 @@ class SumStatic:
     def task(self) -> Callable[[RowModel, Workspace], Work]:
         """Return what makes this work: it is the same in each pass."""
         return SumStatic
+
+
+def _with_tables(rows: Rows) -> Rows:
+    """Return rows that keep the features that are made of them, each as long as its model is there."""
+    return replace(rows, tables=WeakKeyDictionary())
 
 
 def _inferring(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> InferBlocks:

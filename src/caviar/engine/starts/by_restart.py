@@ -46,6 +46,7 @@ _STRAYS = 0.2
 """Share of the members of clusters that get random labels in every fourth restart: easy clusters are all the same."""
 
 
+@np.errstate(all="ignore")
 def chance_start(
     problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, number: int
 ) -> Begun:
@@ -68,6 +69,7 @@ def chance_start(
     return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.row_map)
 
 
+@np.errstate(all="ignore")
 def drawn_start(problem: Problem, rng: np.random.Generator) -> dict[Variable, Any]:
     """Return every global factor at a draw from its prior; one about 0, as broad as the data, where that is flat."""
     places = {node: place for place, node in enumerate(problem.bound.nodes)}

@@ -74,6 +74,7 @@ def _chosen_together(problem: Problem, names: Collection[str]) -> Iterator[tuple
                 yield (gate, *dict.fromkeys(chosen))
 
 
+@np.errstate(all="ignore")
 def given_start(
     problem: Problem, init: Mapping[str, Any], row_map: RowMap, others: Callable[[], Start] | None = None
 ) -> Start:

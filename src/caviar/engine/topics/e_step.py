@@ -115,7 +115,7 @@ class TopicRows:
         return "the proportions of a document and the topics of its words, both hidden, have a factor each"
 
     def why_not_on_a_device(self) -> str:
-        """Return what stands against passes on a device."""
+        """Return why no passes can be made on a device."""
         return "the pass over the rows of this model is one of its own"
 
     @property

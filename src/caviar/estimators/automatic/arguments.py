@@ -11,8 +11,6 @@ from ..._errors import ParameterError
 from ..._typing import Array
 from .._arguments import as_array
 
-__all__ = ["AUTO", "AUTO_CONCENTRATION", "is_auto", "refuse_one_per_component", "start_of"]
-
 AUTO = "auto"
 AUTO_CONCENTRATION = 1.0
 """Concentration of the weights where the user states none: 1, which is uniform, whatever the number of components.

@@ -6,8 +6,6 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 
-__all__ = ["halves"]
-
 _CUTS = 2
 
 

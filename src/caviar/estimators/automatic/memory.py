@@ -10,8 +10,6 @@ import numpy as np
 from ..._typing import Array
 from .proposals import Proposal
 
-__all__ = ["Memory"]
-
 _SAME = 0.01
 """Share of its rows by which a component may have changed and still be the same."""
 

@@ -18,8 +18,6 @@ from ...fitting.model import Model
 from ...posterior.posterior import Posterior
 from .._checkpointing import NextFit
 
-__all__ = ["Problem", "factors_of"]
-
 _ROUNDING = 1e-10
 
 Starts = str | Mapping[str, Any]

@@ -16,8 +16,6 @@ from ...posterior.posterior import Posterior
 from .halves import halves
 from .problem import Problem
 
-__all__ = ["Proposal", "applied", "deletions", "merges", "split_of"]
-
 _SMALLEST_SHARE = 1e-3
 """Share of a row below which it counts as outside of a component."""
 _TOL = 1e-5

@@ -15,8 +15,6 @@ from .move import Move
 from .problem import Problem, Starts, factors_of
 from .proposals import Proposal, applied, deletions, merges, split_of
 
-__all__ = ["Found", "search"]
-
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
 _FIRST = 10

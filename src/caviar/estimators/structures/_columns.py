@@ -16,8 +16,6 @@ from .._data_scale import DataScale
 from .._known import NORMAL_DF
 from .._structure import ComponentPrior, Components, CovarianceStructure, Form
 
-__all__ = ["ColumnStructure", "IndependentColumns", "JointColumns", "KnownColumns"]
-
 
 class ColumnStructure(CovarianceStructure):
     """A structure in which the columns of a component are independent."""

@@ -23,8 +23,6 @@ from .._data_scale import DataScale
 from .._known import NORMAL_DF
 from .._structure import ComponentPrior, Components, CovarianceStructure, Form
 
-__all__ = ["IndependentMatrices", "JointMatrices", "MatrixStructure"]
-
 
 class MatrixStructure(CovarianceStructure):
     """A structure whose covariances are matrices."""

@@ -11,8 +11,6 @@ from .._arguments import as_positive
 from .._data_scale import DataScale
 from ._columns import ColumnStructure, IndependentColumns, JointColumns
 
-__all__ = ["Diagonal"]
-
 
 class Diagonal(ColumnStructure):
     r"""Each component has a diagonal covariance matrix: ``covariances_`` of shape (K, D).

@@ -8,8 +8,6 @@ from ..._typing import Array
 from .._arguments import as_positive_definite
 from ._matrices import IndependentMatrices, JointMatrices, MatrixStructure
 
-__all__ = ["Full"]
-
 
 class Full(MatrixStructure):
     """Each component has a covariance matrix of its own: ``covariances_`` of shape (K, D, D)."""

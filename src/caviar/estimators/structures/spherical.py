@@ -11,8 +11,6 @@ from .._arguments import as_positive
 from .._data_scale import DataScale
 from ._columns import ColumnStructure, IndependentColumns, JointColumns
 
-__all__ = ["Spherical"]
-
 
 class Spherical(ColumnStructure):
     r"""Each component has one variance, the same in every direction: ``covariances_`` of shape (K,).

@@ -10,8 +10,6 @@ from ..._typing import Array
 from .._arguments import as_positive_definite
 from ._matrices import IndependentMatrices, JointMatrices, MatrixStructure
 
-__all__ = ["Tied"]
-
 
 class Tied(MatrixStructure):
     r"""All components share one covariance matrix: ``covariances_`` of shape (D, D).

@@ -11,8 +11,6 @@ from ..._typing import Array
 from .._data_scale import DataScale
 from ._columns import ColumnStructure, KnownColumns
 
-__all__ = ["Unit"]
-
 
 class Unit(ColumnStructure):
     """Every covariance matrix is the identity, which is known: ``covariances_`` are ones, shape (K,)."""

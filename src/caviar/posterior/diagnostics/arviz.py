@@ -11,8 +11,6 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 
-__all__ = ["as_inference_data", "smoothed"]
-
 
 def _loaded(*names: str) -> Any:
     """Return the first of several modules that is there.

@@ -18,8 +18,6 @@ from ...engine.binding.nested import nested_plates
 from ...engine.evaluation.evaluate import in_frame
 from ...engine.rows.row_map import RowMap
 
-__all__ = ["Left", "results_without"]
-
 _MOST_PASSES = 200
 _TOLERANCE = 1e-6
 """Nats a row; an interval moves by far less than can be seen in a count of rows."""

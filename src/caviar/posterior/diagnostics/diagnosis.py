@@ -16,8 +16,6 @@ from ...engine.rows.row_map import RowMap
 from .draws import draws_of
 from .tail import GOOD, Tail, log_mean_of, tail_of
 
-__all__ = ["GOOD", "USABLE", "Diagnosis", "diagnosis_of", "refuse_what_has_no_weights"]
-
 USABLE = 0.7
 """Shape from which on no practical number of draws corrects q."""
 

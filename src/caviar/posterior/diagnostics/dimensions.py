@@ -7,8 +7,6 @@ from typing import Any
 
 from ...language import Data, Indexed, Node, Plate, Variable
 
-__all__ = ["dimensions_of", "event_names"]
-
 
 def dimensions_of(nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
     """Return the names of the plates of each node, and of what the events of weights are called after.

@@ -13,8 +13,6 @@ from ...engine.ascent.problem import Problem
 from ...engine.evaluation.at_points import log_joint_at
 from ...engine.rows.row_map import RowMap
 
-__all__ = ["Draws", "draws_of"]
-
 
 @dataclass(frozen=True)
 class Draws:

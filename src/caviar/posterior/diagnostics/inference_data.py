@@ -20,8 +20,6 @@ from .arviz import as_inference_data
 from .dimensions import dimensions_of, event_names
 from .draws import Draws, draws_of
 
-__all__ = ["inference_data"]
-
 
 def inference_data(
     model: Any,

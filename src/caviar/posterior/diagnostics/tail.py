@@ -13,8 +13,6 @@ import numpy as np
 from ..._typing import Array
 from .arviz import smoothed
 
-__all__ = ["GOOD", "Tail", "log_mean_and_error", "log_mean_of", "tail_of"]
-
 GOOD = 0.5
 """Shape from which on weights have no variance."""
 

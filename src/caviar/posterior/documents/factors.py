@@ -19,8 +19,6 @@ from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ...language import Variable
 from .shapes import Sizes, batch_of, check_parameters, check_point
 
-__all__ = ["document_of_factor", "factor_of_document"]
-
 
 def document_of_factor(factor: Any) -> dict[str, Any]:
     """Return a factor as plain values.

@@ -9,8 +9,6 @@ import numpy as np
 from ...storage import document_of_statement
 from .factors import document_of_factor
 
-__all__ = ["document_of_posterior"]
-
 
 def document_of_posterior(posterior: Any) -> dict[str, Any]:
     """Return a posterior, with its model, as plain values.

@@ -15,8 +15,6 @@ import numpy as np
 from ..._typing import AnyArray
 from ...language import Plate, Variable
 
-__all__ = ["Sizes", "batch_of", "check_parameters", "check_point"]
-
 Sizes = dict[Plate, int]
 """Sizes of plates as factors have them; those that the data decide are settled by the first factor."""
 

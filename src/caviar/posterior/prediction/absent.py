@@ -21,8 +21,6 @@ from .expectations import Expectations, refuse
 from .moments import moments
 from .prediction import Prediction
 
-__all__ = ["predicted"]
-
 
 @dataclass(frozen=True)
 class _Rows:

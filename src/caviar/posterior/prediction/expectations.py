@@ -26,8 +26,6 @@ from ...language.algebra import Addend
 from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
-__all__ = ["SAMPLES", "Expectations", "refuse"]
-
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """What to do where there is no closed form."""
 

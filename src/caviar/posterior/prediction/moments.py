@@ -29,8 +29,6 @@ from ...language import (
 from ...language.links import Probit
 from .expectations import Expectations, refuse
 
-__all__ = ["Moments", "moments"]
-
 Moments = tuple[Array, Array]
 """Mean and variance of a variable, over its plates and event."""
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from ..._typing import Array
 
-__all__ = ["Prediction"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction:

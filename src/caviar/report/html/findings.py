@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["ascent", "convergence", "finding", "restarts", "verdict_of"]
-
 _SAME = 0.1
 """Nats by which two starts may differ and still count as one end."""
 

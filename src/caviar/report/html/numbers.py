@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["number", "percent"]
-
 
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number for readers; a dash for none.

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["objective_facts"]
-
 _MOST_STEPS = 400
 
 

@@ -19,8 +19,6 @@ from .section import rendered
 from .stated import StatedSubject
 from .subject import Subject
 
-__all__ = ["gather", "page_of", "write"]
-
 _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
 """What the scripts of the sections need."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from ..._typing import Array
 from ...data.row_numbers import numbers_rows
 
-__all__ = ["CONSTANT", "NUMBERS", "quality_of", "remembered_quality"]
-
 CONSTANT = "constant: it tells no rows apart"
 NUMBERS = "it seems to number the rows: an index says nothing of them, and is better left out"
 

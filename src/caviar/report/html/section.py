@@ -12,8 +12,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .numbers import number, percent
 
-__all__ = ["Page", "Section", "rendered"]
-
 Page = Mapping[str, Any]
 
 

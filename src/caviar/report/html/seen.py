@@ -12,9 +12,6 @@ import numpy as np
 from ..._errors import CaviarError
 from ..._typing import AnyArray
 
-__all__ = ["FOLDS", "Judged", "Seen", "folds_told", "judged_by_others", "n_folds_tried", "seen_of"]
-
-
 FOLDS = 10
 """Parts of the rows, each of which is left out of a fit once."""
 

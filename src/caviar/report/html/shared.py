@@ -9,8 +9,6 @@ from .section import Page, Section
 from .subject import Subject
 from .versions import versions
 
-__all__ = ["Progress", "Quality", "Reproduce", "Trust"]
-
 
 class Trust(Section):
     """Whether the fit is to be trusted, and why."""

@@ -14,8 +14,6 @@ from .section import Section
 from .seen import Seen, seen_of
 from .versions import known_versions
 
-__all__ = ["Subject"]
-
 
 class Subject(ABC):
     """What a page is about; what several sections show of it is computed once."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from ..._version import __version__
 
-__all__ = ["known_versions", "versions"]
-
 
 def versions() -> dict[str, str]:
     """Return the versions of what the numbers come from.

@@ -19,10 +19,11 @@ inference in the conjugate exponential family" (NeurIPS 2012), for f as the natu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ...._typing import Array
+from ....numerics.records import replaced
 
 __all__ = [
     "Memory",
@@ -52,7 +53,7 @@ _LONGEST_PAUSE = 16
 
 @dataclass(frozen=True)
 class Place:
-    """Where the global factors stand: all natural parameters and all expected statistics, (P,) each."""
+    """Where the global factors are: all natural parameters and all expected statistics, (P,) each."""
 
     natural: Array
     expected: Array
@@ -123,7 +124,7 @@ def seen(memory: Memory, place: Place, update: Place) -> Memory:
             move.expected - memory.move.expected,
         )
         pairs = (*pairs, pair)[-_most_pairs(pair) :] if pair.curvature > 0 else pairs
-    return replace(memory, place=place, move=move, pairs=pairs)
+    return replaced(memory, place=place, move=move, pairs=pairs)
 
 
 def _most_pairs(pair: Pair) -> int:
@@ -144,13 +145,13 @@ def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | Non
     assert move is not None
     if change_per_row >= _NEAR:
         # far from an optimum a long move may leave for another, lower one
-        return replace(memory, is_secant=False), None
+        return replaced(memory, is_secant=False), None
     if memory.pairs:
         if not memory.pause:
             natural = place.natural + secant_move(move, memory.pairs)
-            return replace(memory, is_secant=True), natural
-        memory = replace(memory, pause=memory.pause - 1)
-    memory = replace(memory, is_secant=False)
+            return replaced(memory, is_secant=True), natural
+        memory = replaced(memory, pause=memory.pause - 1)
+    memory = replaced(memory, is_secant=False)
     if memory.relaxation == 1.0:
         return memory, None
     return memory, place.natural + memory.relaxation * move.natural
@@ -177,15 +178,15 @@ def secant_move(move: Move, pairs: tuple[Pair, ...]) -> Array:
 def accepted(memory: Memory) -> Memory:
     """Return the memory after the proposal was good."""
     if memory.is_secant:
-        return replace(memory, next_pause=1, has_moved=True)
-    return replace(memory, relaxation=_GROWTH * memory.relaxation, has_moved=True)
+        return replaced(memory, next_pause=1, has_moved=True)
+    return replaced(memory, relaxation=_GROWTH * memory.relaxation, has_moved=True)
 
 
 def refused(memory: Memory) -> Memory:
     """Return the memory after the proposal was bad."""
     if not memory.is_secant:
-        return replace(memory, relaxation=1.0, has_moved=False)
-    return replace(
+        return replaced(memory, relaxation=1.0, has_moved=False)
+    return replaced(
         memory,
         pairs=(),
         pause=memory.next_pause,
@@ -196,7 +197,7 @@ def refused(memory: Memory) -> Memory:
 
 def updated(memory: Memory) -> Memory:
     """Return the memory after the update itself was taken."""
-    return replace(memory, relaxation=_GROWTH * memory.relaxation, has_moved=False)
+    return replaced(memory, relaxation=_GROWTH * memory.relaxation, has_moved=False)
 
 
 def to_plain(memory: Memory) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ..degeneracy import checked
 from ..plain_states import place_of, plain_place
@@ -73,12 +74,12 @@ class Batch(Ascent[BatchState]):
         if raced is None or not self.goes_on:
             return self.at(begin(beginning.problem, beginning.q, beginning.rows))
         rows = beginning.rows.at(raced.problem.rows)
-        return replace(raced, rows=rows, memory=None if self.moves is None else raced.memory)
+        return replaced(raced, rows=rows, memory=None if self.moves is None else raced.memory)
 
     def step(self, state: BatchState) -> BatchState:
         """Return the state after each global was updated in turn, and the local factors in a pass."""
         after = checked(state, _advanced)
-        return replace(state, status=Status.COLLAPSED) if after is None else iterated(state, after)
+        return replaced(state, status=Status.COLLAPSED) if after is None else iterated(state, after)
 
     def judged(self, before: BatchState, after: BatchState, tol: float) -> BatchState:
         """Return the state after an iteration, converged only after a plain sweep.
@@ -89,9 +90,9 @@ class Batch(Ascent[BatchState]):
             # between two objectives of which one at least is not finite nothing has settled
             return after
         if abs(after.change) >= tol:
-            return after if after.memory is not None else replace(after, memory=self.moves)
+            return after if after.memory is not None else replaced(after, memory=self.moves)
         if after.memory is not None and after.memory.has_moved:
-            return replace(after, memory=None)
+            return replaced(after, memory=None)
         return settled(after)
 
     def to_plain(self, state: BatchState) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def _advanced(state: BatchState) -> BatchState:
     if state.memory is None:
         return update_locals(after, half)
     further, memory = _further(before, after, state.memory, state.change)
-    return replace(update_locals(after, half) if further is None else further, memory=memory)
+    return replaced(update_locals(after, half) if further is None else further, memory=memory)
 
 
 def _further(

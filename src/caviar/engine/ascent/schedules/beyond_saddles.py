@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ..problem import Problem
 from ..schedule import Ascent, Beginning
@@ -64,11 +65,11 @@ class BeyondSaddles(Ascent[A]):
         if found is None:
             return state
         if state.n_iter >= self.max_iter:
-            return replace(state, status=None)
+            return replaced(state, status=None)
         log.info(
             "the fit had settled at a saddle point; it goes on %.4g nats higher", found.elbo - state.elbo
         )
-        beyond = replace(found, status=None, saddles=state.saddles + 1)
+        beyond = replaced(found, status=None, saddles=state.saddles + 1)
         return self.own.at(iterated(state, beyond, max(1, state.rows.n_batches_made)))
 
     def finish(self, state: A) -> AscentState:

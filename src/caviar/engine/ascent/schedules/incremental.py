@@ -8,6 +8,8 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+
 from ...._errors import ImproperError, ParameterError
 from ...rows.row_map import RowMap
 from ..degeneracy import checked
@@ -254,6 +256,7 @@ def advance_by_batch(
     return after, half
 
 
+@np.errstate(all="ignore")
 def _advanced_beyond(
     state: IncrementalState, batch: int, last_time: Visit, ahead: float
 ) -> tuple[IncrementalState, HalfStep] | None:

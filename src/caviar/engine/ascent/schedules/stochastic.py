@@ -257,6 +257,7 @@ def _chunks_of(blocks: Sequence[tuple[int, int]]) -> list[Chunk]:
     return [Chunk(number, tuple(piece)) for number, piece in enumerate(pieces)]
 
 
+@np.errstate(all="ignore")
 def _moved(state: StochasticState, chunks: Sequence[Chunk], rate: float) -> StochasticState:
     """Return where a step from one batch leads, with what the batch says of the objective before it."""
     natural = state.natural

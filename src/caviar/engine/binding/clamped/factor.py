@@ -81,9 +81,9 @@ class ClampedFactor:
         Parameters
         ----------
         of_unknown, of_known
-            Shape (leading axes..., n, event...), or a pair of such; a number stands for all known repetitions.
+            Shape (leading axes..., n, event...), or a pair of such; one number is for all known repetitions.
         n_leading
-            How many axes stand before the repetitions.
+            How many axes are before the repetitions.
         """
         if isinstance(of_unknown, tuple):
             pairs = zip(of_unknown, of_known, strict=True)

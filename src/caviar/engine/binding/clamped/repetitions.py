@@ -113,7 +113,7 @@ def _why_whole(node: Variable, where: Sequence[int]) -> str:
     if isinstance(node, Dirichlet | StickBreaking):
         return (
             f"{kind} has some probabilities missing (NaN) and others not{place}: those of one repetition sum to one, "
-            f"and are given together or not at all. Probabilities that are all known may also stand as numbers in "
+            f"and are given together or not at all. Probabilities that are all known may also be given as numbers in "
             f"the place of '{node.name}', as in Categorical('z', [0.2, 0.8])"
         )
     return (

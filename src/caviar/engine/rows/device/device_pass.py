@@ -123,7 +123,7 @@ class DevicePass:
 
 
 def _rows(block: BlockOnDevice) -> Rows:
-    # columns go by feature, and where the rows stand is not asked
+    # columns go by feature, and where the rows are is not asked
     return Rows(block.columns, block.weights, block.n_rows, slice(0, 0))  # type: ignore[arg-type]
 
 
@@ -144,7 +144,7 @@ def refuse_what_no_device_takes(rows: RowModel) -> None:
     Raises
     ------
     ParameterError
-        If not: the message says what in the model stands against it.
+        If not: the message says what in the model forbids it.
     """
     reason = rows.why_not_on_a_device()
     if reason:

@@ -124,7 +124,7 @@ class Centres(RowTerm):
 
 
 def _runs(columns: Sequence[slice]) -> list[tuple[slice, slice]]:
-    """Return slices one after the other (own), and where they stand (common); adjoining ones as one."""
+    """Return slices one after the other (own), and where they are (common); adjoining ones as one."""
     runs: list[tuple[slice, slice]] = []
     stop = 0
     for common in columns:

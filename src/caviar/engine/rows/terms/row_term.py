@@ -11,7 +11,9 @@ A new kind of known values, or of what meets them, is a class with these two met
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
+
+import numpy as np
 
 from ...._typing import Array
 from ...design.backend import Workspace
@@ -56,17 +58,21 @@ class BlockWork:
         self.state: LocalState = {} if state is None else dict(state)
         self.counted: LocalState = {}
         self.rest: dict[FactorKey, Array] = {}
-        self._tables: dict[int, Array] = {}
+        self._tables: MutableMapping[FeatureTable, Array] = {} if rows.tables is None else rows.tables
         self._known: Arrays = {}
         self._weighted: LocalState = {}
 
     def features(self, table: FeatureTable) -> Array:
-        """Return the dense features T of the block, (F, B): written once, in the scratch."""
-        found = self._tables.get(id(table))
+        """Return the dense features T of the block, (F, B): written once, in the scratch or where they are kept."""
+        found = self._tables.get(table)
         if found is None:
-            found = self.scratch.array((table, "features"), (table.n_dense, self.rows.n_rows))
+            shape = table.n_dense, self.rows.n_rows
+            if self.rows.tables is None:
+                found = self.scratch.array((table, "features"), shape)
+            else:
+                found = np.empty(shape)
             self.scratch.backend.fill(table, self.rows.columns, found, self.scratch)
-            self._tables[id(table)] = found
+            self._tables[table] = found
         return found
 
     def known(self, features: Sequence[Feature]) -> Arrays:

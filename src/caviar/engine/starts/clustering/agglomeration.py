@@ -52,18 +52,18 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     losses = np.full((n_pieces, n_pieces), np.inf)
     a, b = _neighbours(sums[:, 1 : size + 1] / sums[:, :1])
     losses[a, b] = gains[a] + gains[b] - gains_of(sums[a] + sums[b], prior)
-    parent, alive = np.arange(n_pieces), np.ones(n_pieces, dtype=bool)
+    parent, left = np.arange(n_pieces), list(range(n_pieces))
     for _ in range(n_pieces - n_clusters):
-        a, b = np.unravel_index(np.argmin(losses), losses.shape)
+        a, b = divmod(int(np.argmin(losses)), n_pieces)
+        gains[a] += gains[b] - losses[a, b]
         sums[a] += sums[b]
-        gains[a] = gains_of(sums[a], prior)
-        parent[parent == b], alive[b] = a, False
+        parent[parent == b] = a
         losses[b], losses[:, b] = np.inf, np.inf
-        others = np.flatnonzero(alive)
-        others = others[others != a]
+        left.remove(b)
+        others = np.array([piece for piece in left if piece != a], dtype=np.intp)
         lost = gains[a] + gains[others] - gains_of(sums[a] + sums[others], prior)
-        before, after = others < a, others > a
-        losses[others[before], a], losses[a, others[after]] = lost[before], lost[after]
+        before = np.searchsorted(others, a)
+        losses[others[:before], a], losses[a, others[before:]] = lost[:before], lost[before:]
     return np.unique(parent[labels], return_inverse=True)[1]
 
 

@@ -49,7 +49,8 @@ _ALIKE = 0.95
 """Share of the rows on which two partitions agree that makes the second one superfluous."""
 
 _SAME = 0.99
-"""That share for two runs of k-means, whose ends may differ in little and lead to different optima."""
+"""That share for two runs of k-means, whose ends may differ in little and lead to different optima; and for clusters so
+plain that no third way to them is tried."""
 
 _MOST_RUNS, _PATIENCE = 6, 2
 """Further runs of k-means, and after how many that find nothing new they end."""
@@ -135,6 +136,9 @@ def partitions(
         both = many or points.size * n_clusters <= _FEW_NUMBERS
         for pieces in _pieces([white, points] if both else [white], weights, n_clusters, rng):
             labels = agglomerated(white, weights, pieces, n_clusters)
+            if not many and alike(labels, found[0], weights, _SAME):
+                # two ways that have nothing in common lead to the same clusters, so that a third would as well
+                break
             if not any(alike(labels, other, weights) for other in found):
                 found.append(labels)
     if many:

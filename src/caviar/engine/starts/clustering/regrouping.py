@@ -21,7 +21,7 @@ __all__ = ["regrouped"]
 
 
 _MOST = 4
-"""Partitions that are returned."""
+"""Partitions that are returned where no other number is asked for."""
 
 _MOST_LOST = 0.1
 """Nats a point that a partition may lose: the components are no Gaussians with a covariance each."""
@@ -31,7 +31,13 @@ _FEWEST = 4
 
 
 def regrouped(
-    points: Array, weights: Array, labels: AnyArray, n_clusters: int, rng: np.random.Generator
+    points: Array,
+    weights: Array,
+    labels: AnyArray,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    most: int = _MOST,
 ) -> list[AnyArray]:
     """Return labels (n,) in which two clusters are merged, or one is split, or both, the most promising first.
 
@@ -43,6 +49,8 @@ def regrouped(
         Shape (n,); only their proportions matter.
     labels
         Shape (n,), from 0 to ``n_clusters`` - 1; some of these may have no points, and clusters are split into them.
+    most
+        Partitions that are returned at the most.
 
     Examples
     --------
@@ -77,7 +85,7 @@ def regrouped(
         if name not in (a, b)
     ]
     found.sort(key=lambda move: -move[0])
-    return [own for gain, own in found[:_MOST] if gain > -_MOST_LOST * len(labels)]
+    return [own for gain, own in found[:most] if gain > -_MOST_LOST * len(labels)]
 
 
 def _halves(

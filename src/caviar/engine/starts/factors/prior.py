@@ -1,4 +1,4 @@
-"""Priors as factors: where the globals stand before any data are seen."""
+"""Priors as factors: where the globals are before any data are seen."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ Start: TypeAlias = tuple[Problem, dict[Variable, Any]]
 """Global factors, and the problem whose reference points they are measured from."""
 
 
+@np.errstate(all="ignore")
 def prior_start(problem: Problem, given: Mapping[Variable, Any] | None = None) -> dict[Variable, Any]:
     """Return every global factor at its prior, but those that are given."""
     q: dict[Variable, Any] = dict(given or {})

@@ -87,7 +87,7 @@ def _is_constant(columns: Array) -> bool:
 
 
 def by_regression(basis: Basis) -> Iterator[Guess]:
-    """Yield the labels of the best clusterwise regressions of each leaf whose predictor the gates of rows stand in."""
+    """Yield the labels of the best clusterwise regressions of each leaf whose predictor has gates of rows."""
     for leaf in basis.problem.compiled.sources:
         stated = _sum_of(leaf) if isinstance(leaf, Variable) else None
         if isinstance(leaf, Variable) and stated is not None:

@@ -19,7 +19,7 @@ from .basis import Basis, Guess
 from .partitioned import by_value
 from .points import Cloud, leaves_below
 
-__all__ = ["by_neighbours", "neighbouring"]
+__all__ = ["by_neighbours", "neighbouring", "views"]
 
 
 _REACH = 2
@@ -56,12 +56,29 @@ def neighbouring(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
         return [partition(points, weights, gate.size, basis.rng)]
 
     if _chooses_widths(basis, gate):
-        near = _directions(points)[_places(basis, gate, _REACH)]
-        widths = np.log(near.var(axis=0) + _SMALLEST * near.var(axis=(0, 1)) + np.finfo(float).tiny)
-        yield from by_value(gate, Cloud(in_units(widths, weights), weights), clusters)
+        yield from by_value(gate, Cloud(_widths(basis, gate, cloud), weights), clusters)
     for reach in (1, 2) if gate.size >= _MANY_STATES else (1,):
-        beside = np.concatenate(list(points[_places(basis, gate, reach)]), axis=1)
-        yield from by_value(gate, Cloud(beside, weights), clusters)
+        yield from by_value(gate, Cloud(_beside(basis, gate, points, reach), weights), clusters)
+
+
+def views(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[Array]:
+    """Yield what may tell states apart: points, with those before and after, and with how far values go around them."""
+    yield cloud.points
+    yield _beside(basis, gate, cloud.points, 1)
+    if _chooses_widths(basis, gate):
+        yield np.concatenate([cloud.points, _widths(basis, gate, cloud)], axis=1)
+
+
+def _widths(basis: Basis, gate: Gate, cloud: Cloud) -> Array:
+    """Return the logarithm of the variance around each point, in units of its spread."""
+    near = _directions(cloud.points)[_places(basis, gate, _REACH)]
+    widths = np.log(near.var(axis=0) + _SMALLEST * near.var(axis=(0, 1)) + np.finfo(float).tiny)
+    return in_units(widths, cloud.weights)
+
+
+def _beside(basis: Basis, gate: Gate, points: Array, reach: int) -> Array:
+    """Return each point with those from so many rows before to so many after it side by side, (n, (2 reach + 1) d)."""
+    return np.concatenate(list(points[_places(basis, gate, reach)]), axis=1)
 
 
 def _directions(points: Array) -> Array:

@@ -9,8 +9,6 @@ import numpy as np
 from ...tables import component_table
 from ..section import Section
 
-__all__ = ["Components"]
-
 
 class Components(Section):
     """The table of components, with the controls that filter it."""

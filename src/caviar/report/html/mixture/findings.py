@@ -13,8 +13,6 @@ from ..seen import Seen
 from .held_out import HeldOut
 from .judged import RATE, JudgedRows
 
-__all__ = ["findings_of"]
-
 _FEWEST_JUDGED = 100
 """Rows from which on the rate of outliers is judged: for one of 5% is then four standard errors from 1%."""
 

@@ -12,8 +12,6 @@ from ...._typing import AnyArray, Array
 from ..seen import Seen, judged_by_others
 from .judged import JudgedRows, judge
 
-__all__ = ["HeldOut", "held_out_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:

@@ -9,8 +9,6 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 
-__all__ = ["RATE", "JudgedRows", "judge"]
-
 RATE = 0.01
 """Share of rows of the fitted density itself that lie beyond the threshold of outliers."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from ..section import Section
 from .judged import RATE, JudgedRows
 
-__all__ = ["Outliers", "in_digits", "outliers_of"]
-
 _MOST_OUTLIERS = 20
 _EDGES = (0.0, 0.5, 0.8, 0.95, 0.99)
 """Probabilities of the most probable component, between which rows are counted."""

@@ -21,8 +21,6 @@ from .judged import JudgedRows, judge
 from .outliers import Outliers, outliers_of
 from .views import Plots, components_in_use
 
-__all__ = ["MixtureSubject"]
-
 _TERMS = {
     "x": "how well the rows are explained, given their components",
     "z": "what assigning rows to components costs",

@@ -12,8 +12,6 @@ from ....estimators._components import covariances_of, means_of, telling_columns
 from ..section import Page, Section
 from .outliers import in_digits
 
-__all__ = ["Plots", "chosen_rows", "components_in_use", "densities", "ellipses"]
-
 _MOST_PLOT_COLUMNS = 8
 
 _MOST_DRAWN = 24

@@ -12,8 +12,6 @@ from ....data.row_numbers import has_moments_of_row_numbers
 from ....language import Data, Variable
 from ..quality import CONSTANT, NUMBERS, quality_of
 
-__all__ = ["columns_of"]
-
 _MOST_COLUMNS = 100
 
 

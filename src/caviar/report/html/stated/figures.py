@@ -13,8 +13,6 @@ from ....language import Data, MarkovChain
 from ....language.algebra import Diagonal, Predictor
 from ....posterior.summary import marginals
 
-__all__ = ["LEVEL", "Figures", "figures_of"]
-
 LEVEL = 0.95
 
 

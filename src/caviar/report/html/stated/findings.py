@@ -11,8 +11,6 @@ import numpy as np
 from ...._errors import CaviarError
 from ..findings import ascent, convergence, finding, restarts
 
-__all__ = ["findings_of"]
-
 _LEVEL = 0.95
 _FEWEST_TOLD, _FEWEST_JUDGED = 20, 80
 """Observations from which on coverage is told; and is judged, for 95% is two standard errors from 90%."""

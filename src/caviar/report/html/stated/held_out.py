@@ -11,8 +11,6 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from ..seen import judged_by_others
 
-__all__ = ["HeldOut", "held_out_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:

@@ -10,8 +10,6 @@ import numpy as np
 from ..section import Page, Section
 from .figures import Figures
 
-__all__ = ["Pictures", "cells_of", "intervals_of", "topics_of"]
-
 _MOST_INTERVALS = 60
 _MOST_COLUMNS = 30
 _MOST_LINES = 60

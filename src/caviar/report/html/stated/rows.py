@@ -15,8 +15,6 @@ from ..section import Page, Section
 from ..seen import Seen
 from .held_out import HeldOut, held_out_of
 
-__all__ = ["Rows", "rows_of"]
-
 _MOST_POINTS = 2000
 _MOST_STEPS = 3000
 _MOST_STATES = 12

@@ -12,8 +12,6 @@ from ....language import Constant, Data, Variable
 from ....posterior.posterior import Posterior
 from ..section import Section
 
-__all__ = ["Statement", "plate_sizes", "statement_of"]
-
 _NODE = re.compile(r"\b[A-Z]\w*\('((?:[^'\\]|\\.)*)'(?:, plates=\([^()]*\))?\)")
 """A node as it prints, of which readers need the name."""
 

@@ -22,8 +22,6 @@ from .rows import Rows, rows_of
 from .statement import Statement
 from .variables import Variables
 
-__all__ = ["StatedSubject"]
-
 
 class StatedSubject(Subject):
     """A posterior, and what is known of where it comes from.

@@ -6,8 +6,6 @@ from typing import Any
 
 from ..section import Section
 
-__all__ = ["Variables"]
-
 _MOST_ENTRIES = 300
 """Of each variable in the table of all: of more the largest in size."""
 
