@@ -1,5 +1,7 @@
 """Several known labels in one term: against exact posteriors and bounds that are written out, and in little memory."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -168,3 +170,30 @@ def test_only_pairs_that_occur_are_kept(leaf):
     seen = np.unique(data["i"])
     assert np.isfinite(posterior.elbo)
     np.testing.assert_allclose(np.delete(posterior["a"].variance, seen), 1.0)
+
+
+def problem_of(model, data):
+    bound = bind_rows(model.nodes, model.leaves, data)
+    return assemble(bound, bound.latent, frozenset())
+
+
+def test_rows_are_looked_up_once_for_each_pair_of_labels():
+    """The sums by a label follow from those by its pairs; numbers times labels are multiplied once, however many."""
+    rng = np.random.default_rng(6)
+    data = {**labels_of("ijk", 300, rng), "x": rng.standard_normal(300), "y": rng.integers(0, 2, 300)}
+    effects = effects_of("ijk", dict.fromkeys("ijk", 2.0))
+    mean = predictor("ijk", effects, cv.Normal("slope", 0.0, 1.0))
+    compiled = problem_of(cv.Model(cv.Bernoulli("y", cv.logistic(mean), plates=OBS)), data).compiled
+    (hidden,) = (factor for factor in compiled.tables if factor is not None)
+    labels = [f.source.node.name for f in compiled.tables[hidden].features if f.n_labels]
+    assert sorted(labels) == ["i and j", "i and k", "j and k"]
+    assert [len(term.look_ups) for term in compiled.local_terms if term.parts[0].key.local] == [3]
+
+
+def test_what_is_sent_to_workers_does_not_grow_with_the_rows():
+    rng, sizes = np.random.default_rng(7), []
+    for n in (3000, 30_000):
+        data = {"i": np.arange(n) % 30, "j": np.arange(n) // 30 % 40, "y": rng.integers(0, 2, n)}
+        problem = problem_of(two_labels("Bernoulli"), data)
+        sizes.append(len(pickle.dumps(problem.rows)))
+    assert sizes[1] < 1.1 * sizes[0]

@@ -12,6 +12,7 @@ from ..._typing import AnyArray, Array
 from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
+from ..binding.joined_labels import JoinedLabels
 from ..binding.known_statistics import role_of
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
@@ -51,7 +52,7 @@ class SumsOverRows:
         self._factor_of: dict[Node, LocalFactor] = {
             variable: factor for factor in factors for variable in factor.variables
         }
-        self._joined = {joined.node: joined for joined in bound.joined.values()}
+        self._joined: dict[Node, JoinedLabels] = {joined.node: joined for joined in bound.joined.values()}
         self._features: dict[FeatureKey, Feature] = {}
         self._parts: dict[Hashable, Part] = {}
         self._local_terms: dict[Hashable, LocalTerm] = {}
@@ -66,36 +67,31 @@ class SumsOverRows:
 
         Sums by a label follow from those by the combinations that it stands in, where some term needs these.
         """
+        parts = {key: self._by_combination(part) for key, part in self._parts.items()}
         used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}
-        for part in self._parts.values():
+        for part in parts.values():
             if part.feature is not None:
                 used.setdefault(part.factor, {})[part.feature.key] = part.feature
-        parts = {key: self._by_combination(part, used) for key, part in self._parts.items()}
-        for own in parts.values():
-            if own.labels is not None:
-                used[own.factor].pop(self._parts[own.key].feature.key, None)
         return parts, {factor: FeatureTable(_ordered(own)) for factor, own in used.items()}
 
-    def _by_combination(
-        self, part: Part, used: Mapping[LocalFactor | None, Mapping[FeatureKey, Feature]]
-    ) -> Part:
+    def _by_combination(self, part: Part) -> Part:
         """Return a sum by a label as one by the fewest combinations that its factor meets; another sum as it is."""
-        if part.feature is None or part.feature.source is None:
+        if not self._joined or part.feature is None or part.feature.source is None:
             return part
         label = part.feature.source.node
         finer = [
-            (own, labels[label])
-            for own in used[part.factor].values()
-            if label in (labels := self._labels_of(own))
+            (own.feature, labels[label])
+            for own in self._parts.values()
+            if own.factor is part.factor and label in (labels := self._labels_of(own.feature))
         ]
         if not finer:
             return part
         feature, labels = min(finer, key=lambda own: len(own[1]))
         return replace(part, feature=feature, labels=labels)
 
-    def _labels_of(self, feature: Feature) -> Mapping[Node, AnyArray]:
+    def _labels_of(self, feature: Feature | None) -> Mapping[Node, AnyArray]:
         """Return the labels that each combination consists of, if a feature says which one a row has."""
-        joined = None if feature.source is None else self._joined.get(feature.source.node)
+        joined = None if feature is None or feature.source is None else self._joined.get(feature.source.node)
         return {} if joined is None else joined.labels
 
     def part(

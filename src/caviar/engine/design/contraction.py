@@ -10,14 +10,17 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
+from itertools import permutations
 from string import ascii_letters
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array
 
 from ..._typing import AnyArray, Array
 from ...language import Axis
 from ...numerics.cached import cached_property
+from ...numerics.spread import spread
 from ...numerics.sums_by_label import sums_by_label
 
 __all__ = ["Contraction", "Factor", "Gather"]
@@ -75,6 +78,73 @@ class Gather:
         where = labels[0] if len(labels) == 1 else np.ravel_multi_index(labels, shape)
         total = sums_by_label(looked_up.reshape(-1, looked_up.shape[-1]), where, math.prod(shape))
         return np.moveaxis(total.reshape(*looked_up.shape[:-1], *shape), range(-len(places), 0), places)
+
+
+_NONE = np.zeros(0)
+"""In the place of the operand that is left out."""
+
+
+class _BetweenLabels:
+    """The term a_i b_j S_c of two operands that each combination c of labels (i, j) looks up: a' S b, S sparse.
+
+    It reads each entry of S once, where looking up, multiplying and adding by label go over all of them three times.
+
+    Parameters
+    ----------
+    places
+        Of a, b and S among the operands.
+    labels
+        i and j of each combination, sorted by i, (C,) each.
+    shape
+        Numbers of labels.
+    """
+
+    def __init__(
+        self, places: tuple[int, int, int], labels: tuple[AnyArray, AnyArray], shape: tuple[int, int]
+    ) -> None:
+        self._places, self._shape = places, shape
+        rows, columns = labels
+        self._counts = np.bincount(rows, minlength=shape[0])
+        ends = np.concatenate([[0], np.cumsum(self._counts)])
+        layout = (np.zeros(len(columns)), columns, ends)
+        self._matrix = csr_array(layout, shape=shape)
+        self._transpose = csc_array(layout, shape=shape[::-1])
+
+    @classmethod
+    def of(cls, gather: Gather, factors: Sequence[Factor], size: Callable[[Axis], int]) -> Self | None:
+        """Return the term where its operands are these, with labels in the order of the combinations; else None."""
+        if len(gather.labels) != 2 or len(factors) != 3:
+            return None
+        places = {factor.axes: place for place, factor in enumerate(factors)}
+        for i, j in permutations(gather.labels):
+            is_sorted = bool((np.diff(gather.labels[i]) >= 0).all())
+            if is_sorted and places.keys() == {(i,), (j,), (gather.axis,)}:
+                found = places[i,], places[j,], places[gather.axis,]
+                return cls(found, (gather.labels[i], gather.labels[j]), (size(i), size(j)))
+        return None
+
+    def value(self, operands: Sequence[Array]) -> float:
+        """Return the contraction of all operands."""
+        first = self._places[0]
+        return float(np.vdot(spread(operands[first], self._shape[:1]), self.derivative(first, operands)))
+
+    def derivative(self, position: int, operands: Sequence[Array]) -> Array:
+        """Return the contraction of the operands but the one at a position."""
+        first, second, entries = (operands[place] for place in self._places)
+        if position == self._places[0]:
+            return _filled(self._matrix, entries) @ spread(second, self._shape[1:])
+        if position == self._places[1]:
+            return _filled(self._transpose, entries) @ spread(first, self._shape[:1])
+        chosen = second.take(self._matrix.indices, mode="clip")
+        chosen *= np.repeat(spread(first, self._shape[:1]), self._counts)
+        return chosen
+
+
+def _filled(matrix: Any, entries: Array) -> Any:
+    """Return a sparse matrix of the same layout with other entries."""
+    filled = copy(matrix)
+    filled.data = entries
+    return filled
 
 
 class Contraction:
@@ -187,10 +257,18 @@ class Contraction:
             self._evaluations[spec] = evaluation
         return evaluation(arrays)
 
+    @cached_property
+    def _between(self) -> _BetweenLabels | None:
+        if self.gather is None or self.constant_axes:
+            return None
+        return _BetweenLabels.of(self.gather, self.factors, self.size)
+
     def value(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the contraction over all axes."""
         if self.is_scalar:
             return self._product(self.keys, arrays)
+        if self._between is not None:
+            return float(self.constant) * self._between.value([arrays[key] for key in self.keys])
         return float(self._contract(self._value_spec, self._arrays(range(len(self.keys)), arrays)))
 
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> float:
@@ -241,8 +319,12 @@ class Derivative:
     def __init__(self, contraction: Contraction, position: int, keep: Axis | None = None) -> None:
         self._contraction = contraction
         self._kept = () if keep is None else (keep,)
+        self._position = position
         self._keys = contraction.keys[:position] + contraction.keys[position + 1 :]
         if contraction.is_scalar:
+            return
+        self._between = contraction._between if keep is None else None
+        if self._between is not None:
             return
         target = contraction._looked_up[position]
         gather, own = contraction.gather, contraction.factors[position].axes
@@ -265,6 +347,9 @@ class Derivative:
         if self._contraction.is_scalar:
             product = np.float64(self._contraction._product(self._keys, arrays))
             return product.reshape((1,) * len(self._kept)) if self._kept else product  # type: ignore[return-value]
+        if self._between is not None:
+            operands = [arrays.get(key, _NONE) for key in self._contraction.keys]
+            return self._contraction.constant * self._between.derivative(self._position, operands)
         result = self._contraction._contract(self._spec, self._contraction._arrays(self._others, arrays))
         if not self._is_full:
             result = result[self._expand]

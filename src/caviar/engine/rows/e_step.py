@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..._typing import Array
-from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Derivative
@@ -102,6 +101,8 @@ class IndependentRows:
         needed |= self.parts_of_messages
         self._part_derivatives = _derivatives(compiled.terms if needed else (), needed)
         self._zero_derivatives = _derivatives(compiled.zero_terms, needed)
+        self.block_rows = self._rows_of_a_block()
+        """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
@@ -118,9 +119,7 @@ class IndependentRows:
         """Whether local factors meet the rows in matrix products alone."""
         return not self._contracted
 
-    @cached_property
-    def block_rows(self) -> int:
-        """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
+    def _rows_of_a_block(self) -> int:
         tables = self.compiled.tables.items()
         n_categories = max((table.n_rows - table.n_dense for _, table in tables), default=0)
         sizes = [

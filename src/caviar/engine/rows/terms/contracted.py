@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...._typing import Array
+from ....numerics.spread import spread
 from ...design.contraction import Derivative
 from ...design.keys import FactorKey, StatisticKey
 from ...design.look_ups import look_up_of
@@ -93,8 +94,7 @@ class ContractedTerm(RowTerm):
             chosen.fill(0.0)
             for part, look_up in zip(parts, self._look_ups, strict=True):
                 if part.key in coefficients.parts:
-                    full = np.broadcast_to(coefficients.parts[part.key], part.shape)
-                    matrix = full.reshape(-1, part.shape[-1])
+                    matrix = spread(coefficients.parts[part.key], part.shape).reshape(-1, part.shape[-1])
                     look_up.add_product(matrix, work.rows.columns, chosen, work.scratch)
             coefficient = chosen.reshape(*parts[0].shape[:-1], n_rows)
         return {**work.known(self._local.features), parts[0].key: coefficient}
@@ -104,7 +104,7 @@ class ContractedTerm(RowTerm):
         known = self._known(coefficients, work)
         if self._look_ups:
             chosen = known[self._local.parts[0].key]
-            each = np.broadcast_to(self._sum(known), chosen.shape) * chosen
+            each = self._sum(known) * chosen
         else:
             contraction = self._local.contraction
             each = contraction.derivative(1)(known) * known[contraction.keys[1]]
@@ -121,7 +121,7 @@ class ContractedTerm(RowTerm):
         if not self._look_ups:
             sums.parts[parts[0].key] = np.array(np.broadcast_to(value, parts[0].shape), dtype=np.float64)
         for part, look_up in zip(parts, self._look_ups, strict=False):
-            each = np.broadcast_to(value, (*part.shape[:-1], n_rows)).reshape(-1, n_rows)
+            each = spread(value, (*part.shape[:-1], n_rows)).reshape(-1, n_rows)
             total = np.empty((len(each), part.shape[-1]))
             look_up.sums(each, work.rows.columns, total)
             sums.parts[part.key] = total.reshape(part.shape)

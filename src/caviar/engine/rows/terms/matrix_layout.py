@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 import numpy as np
 
 from ...._typing import Array
+from ....numerics.spread import spread
 from ....numerics.sums_by_label import sums_by_label
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
@@ -71,7 +72,7 @@ class MatrixLayout:
         for part, feature, columns in self._entries:
             value = coefficients.get(part.key)
             if value is not None:
-                full = value if value.shape == part.shape else np.broadcast_to(value, part.shape)
+                full = spread(value, part.shape)
                 if part.labels is None:
                     matrix[part.rows, columns] += feature.pack(full.reshape(-1, *feature.shape))
                 else:
