@@ -20,7 +20,7 @@ SCRIPTS = sorted(
     for name in ("benchmarks", "docs", "tests/golden", "tests/mutations")
     for path in (ROOT / name).glob("*.py")
 )
-FILE = re.compile(r"`((?:[\w.-]+/)+\w+\.py)`")
+FILE = re.compile(r"`((?:[\w.-]+/)+\w+\.py)(?:: (\w+))?`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
@@ -109,15 +109,22 @@ def test_what_is_not_there_is_found():
 
 
 def test_files_that_documents_name_are_there():
-    """By the end of their paths; those of the change log aside, which tells of files that were."""
+    """By the end of their paths, with the name in them that follows; the change log tells of files that were."""
     named = {
-        (path.name, name)
+        (path.name, *found)
         for path in DOCUMENTS
         if path.name != "CHANGELOG.md"
-        for name in FILE.findall(prose(path))
+        for found in FILE.findall(prose(path))
     }
-    there = [f"/{path.relative_to(ROOT).as_posix()}" for path in project_files()]
-    assert sorted(pair for pair in named if not any(path.endswith(f"/{pair[1]}") for path in there)) == []
+    there = {f"/{path.relative_to(ROOT).as_posix()}": path for path in project_files()}
+
+    def holds(name: str, inside: str) -> bool:
+        paths = [path for end, path in there.items() if end.endswith(f"/{name}")]
+        return any(
+            re.search(rf"^ *(def|class) {inside}\b|^{inside}\b", path.read_text(), re.M) for path in paths
+        )
+
+    assert sorted(own for own in named if not holds(*own[1:])) == []
 
 
 def test_no_file_refers_outside_the_project():

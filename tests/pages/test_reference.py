@@ -7,8 +7,6 @@ from build_examples import DOCS
 
 import caviar as cv
 
-griffe = pytest.importorskip("griffe", reason="pages of the reference are built with the extra docs")
-
 MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 SHOWN = [
     name
@@ -19,6 +17,7 @@ SHOWN = [
 
 @pytest.fixture(scope="module")
 def package():
+    griffe = pytest.importorskip("griffe", reason="pages of the reference are built with the extra docs")
     from sphinx_markup import SphinxMarkup
 
     return griffe.load(
@@ -53,6 +52,7 @@ def test_what_is_shown_is_what_has_the_name(package):
 
 
 def test_markup_of_sphinx_becomes_markdown():
+    pytest.importorskip("griffe", reason="pages of the reference are built with the extra docs")
     from sphinx_markup import markdown
 
     text = "Mean :math:`x\n+ 1`; see :meth:`fit`, :class:`~caviar.Normal`.\n\n.. math:: a\n    b\n\nEnd::\n\n    code"

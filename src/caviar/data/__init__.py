@@ -3,7 +3,7 @@
 from .arrays import ArrayRows
 from .lazy_table import LazyTable, scan
 from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
-from .rows import as_rows, column_names, on_host, refuse_unmade
+from .rows import as_rows, column_names
 from .tables import Table, read_table, write_table
 
 __all__ = [
@@ -16,9 +16,7 @@ __all__ = [
     "column_names",
     "indicator_query",
     "numeric_query",
-    "on_host",
     "read_table",
-    "refuse_unmade",
     "scan",
     "unknown_values",
     "write_table",

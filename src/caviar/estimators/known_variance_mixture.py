@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import DataError
 from .._typing import AnyArray
-from ..data import on_host
+from ..data.rows import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
 from ..posterior.posterior import Posterior

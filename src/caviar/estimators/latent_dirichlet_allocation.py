@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._errors import DataError, ParameterError
 from .._typing import Array
-from ..data import on_host, refuse_unmade
+from ..data.rows import on_host, refuse_unmade
 from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
 from ..engine.ascent.status import Status

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
-from ..data import on_host
+from ..data.rows import on_host
 from ..files.naming import listed
 from ..lazy.rows import in_memory
 from ..models import mixed_mixture

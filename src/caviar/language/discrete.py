@@ -66,6 +66,11 @@ class Categorical(Variable, Label):
         """Return the labels one-hot."""
         return one_hot(self.dimension or 0, value)
 
+    def evened(self, value: Array) -> Array:
+        """Return the labels one-hot."""
+        labels = np.nan_to_num(value).astype(np.int64)
+        return np.where(np.isnan(value)[..., None], np.nan, one_hot(self.dimension or 0, labels))
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with labels that are not whole numbers below the number of categories."""
         whole = value.dtype.kind in "bui" or np.array_equal(value, np.floor(value))
@@ -193,6 +198,10 @@ class Poisson(Variable):
     def __init__(self, name: str, rate: Expression, *, plates: Plates = ()) -> None:
         self._state(name, plates, {"rate": (rate, RATE)}, dimension=1)
 
+    def evened(self, value: Array) -> Array:
+        """Return square roots."""
+        return np.sqrt(value)
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are no counts."""
         return _no_counts(value)
@@ -296,6 +305,10 @@ class Multinomial(Variable):
         own = _shares_of_large(counts[large], totals[large][..., None])
         found[large] = own.sum(axis=-1) + _small_part(totals[large])
         return found
+
+    def evened(self, value: Array) -> Array:
+        """Return square roots of shares."""
+        return np.sqrt(value / np.maximum(value.sum(axis=-1, keepdims=True), 1.0))
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with vectors that are no counts, or do not sum to the number of trials."""

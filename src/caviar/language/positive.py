@@ -104,6 +104,10 @@ class Gamma(Variable):
             return False
         return bool(np.all(shape == 1))
 
+    def evened(self, value: Array) -> Array:
+        """Return logarithms; that of 0 is taken as that of the smallest normal number."""
+        return np.log(np.maximum(value, np.finfo(float).tiny))
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are not positive."""
         return "" if np.all(value > 0) else f"must be positive; its smallest value is {value.min()}"

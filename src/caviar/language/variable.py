@@ -190,6 +190,10 @@ class Variable(Stated):
         """Return a broad factor about :meth:`unit_value` to begin with, or None where its family needs none."""
         return None
 
+    def evened(self, value: Array) -> Array:
+        """Return values, NaN where missing, on the scale on which clusters of them are about as wide as each other."""
+        return value
+
     def problem_with(self, value: AnyArray) -> str:
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""

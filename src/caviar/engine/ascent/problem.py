@@ -131,10 +131,13 @@ class Problem:
         return Problem(self.bound, coordinates, self.factors, self.order, self.point, self._compile_rows)
 
     def updating(self, variables: Sequence[Variable]) -> Problem:
-        """Return this problem with updates of these globals only; the factors of the others stay as they are given."""
+        """Return this problem with updates of these globals only; the factors of the others stay as they are given.
+
+        All of them have been compiled: going back to more of them costs nothing.
+        """
         if all(variable in self.updates for variable in variables):
             other = copy(self)
-            other.order, other.updates = tuple(variables), {v: self.updates[v] for v in variables}
+            other.order = tuple(variables)
             vars(other).pop("terms_of_rows", None)
             return other
         return Problem(self.bound, self.coordinates, self.factors, variables, self.point, self._compile_rows)
@@ -156,7 +159,7 @@ class Problem:
         """Numbers of the terms that a look at the rows changes: those with more than statistics of globals."""
         if not self.factors:
             return []
-        updated, untold = {variable.name for variable in self.updates}, set(self.untold_terms)
+        updated, untold = {variable.name for variable in self.order}, set(self.untold_terms)
         return [
             number
             for number, term in enumerate(self.compiled.terms)
@@ -253,7 +256,7 @@ class Problem:
             return self._log_base(variable, self.statistics(variable, factor))
         learnt, seen = factor.learnt, self.bound.of(variable).active
         if learnt is None:
-            return factor.entropy_about_base() if variable in self.updates else 0.0
+            return factor.entropy_about_base() if variable in self.order else 0.0
         entropy = learnt.entropy_about_base()
         if seen is not None:
             entropy = np.where(seen if learnt is factor else seen[~factor.is_known], entropy, 0.0)

@@ -66,8 +66,8 @@ class FitState:
     rows
         The map over the rows: where they are, and with which digits they are summed.
     natural
-        Global variable -> the natural parameters that its factor was made of, also where that is a point; empty if
-        they are not known, or were measured from other reference points.
+        Global variable -> the natural parameters that its factor was made of, also where that is a point: of all
+        globals, or empty if those of any are not known, or were measured from other reference points.
     trace
         Objective at the start and after each iteration.
     change

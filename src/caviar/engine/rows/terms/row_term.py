@@ -100,7 +100,11 @@ class BlockWork:
 
 
 class RowTerm(ABC):
-    """Some of the terms of a row, all with the same local factors."""
+    """Some of the terms of a row, all with the same local factors.
+
+    All threads share it: what belongs to a block is in ``work``, or in ``work.scratch.array((self, name), shape)``. On
+    a device the arrays are those of its library, which ``work.scratch.backend`` knows.
+    """
 
     is_linear = True
     """Whether what it says to a local factor is linear in the coefficients."""
@@ -112,8 +116,15 @@ class RowTerm(ABC):
 
     @abstractmethod
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
-        """Add the terms with the target's statistics taken out to its natural parameters (E, B)."""
+        """Add the terms with the target's statistics taken out to its natural parameters (E, B).
+
+        The first term of a factor writes them all. It may be called more than once for a block, also with coefficients
+        that count known probabilities of zero.
+        """
 
     @abstractmethod
     def backward(self, work: BlockWork, sums: Sums) -> None:
-        """Add the terms with the coefficients taken out, summed over the rows; called once a block."""
+        """Add the terms with the coefficients taken out, summed over the rows; called once a block.
+
+        The first term of a factor sets ``sums.fused`` of it, (E, F); those after it fill in their own columns.
+        """

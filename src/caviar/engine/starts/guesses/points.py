@@ -12,17 +12,13 @@ from scipy.sparse import issparse
 
 from ...._typing import Array
 from ....language import (
-    Categorical,
-    Gamma,
     Multinomial,
     MultivariateNormal,
     Node,
     Normal,
     Plate,
-    Poisson,
     Variable,
 )
-from ....language.roles import one_hot
 from ...ascent.problem import Problem
 from ...binding.bound_model import BoundModel
 from ...design.keys import ColumnKey
@@ -202,7 +198,7 @@ def _averaged(problem: Problem, sample: Sample, gate: Gate, leaf: Variable, valu
         if slot.index is gate.variable
         for plate in slot.node.plates
     }
-    values = _symmetrised(leaf, values)
+    values = leaf.evened(values)
     for axis in reversed(range(len(others))):
         if others[axis] in chosen:
             continue
@@ -217,23 +213,7 @@ def _averaged(problem: Problem, sample: Sample, gate: Gate, leaf: Variable, valu
 
 
 def _each(leaf: Variable, values: Array) -> Array:
-    return _symmetrised(leaf, values).reshape(len(values), -1)
-
-
-def _symmetrised(leaf: Variable, values: Array) -> Array:
-    """Return values of a skew family on the scale on which its members are about as wide as each other."""
-    if isinstance(leaf, Gamma):
-        return logs(values)
-    if isinstance(leaf, Poisson):
-        return np.sqrt(values)
-    if isinstance(leaf, Multinomial):
-        return np.sqrt(values / np.maximum(values.sum(axis=-1, keepdims=True), 1.0))
-    if isinstance(leaf, Categorical):
-        labels = np.nan_to_num(values)
-        return np.where(
-            np.isnan(values)[..., None], np.nan, one_hot(leaf.dimension or 0, labels.astype(np.int64))
-        )
-    return values
+    return leaf.evened(values).reshape(len(values), -1)
 
 
 def logs(values: Array) -> Array:
