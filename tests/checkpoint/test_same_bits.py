@@ -66,7 +66,7 @@ def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(3)}])
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("name", "schedule"), SEVERAL)
 def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -288,6 +288,7 @@ def test_what_comes_from_a_checkpoint_serves_as_a_prior(tmp_path):
     assert_same_bits(model.fit(rest, **known, prior=again), model.fit(rest, **known, prior=first))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["joint", "spherical", "factors"])
 def test_ctrl_c_at_any_pass_is_told_and_the_same_call_goes_on(name, tmp_path):
     """In the starts, in iterations, and in the look for a saddle point where a fit has settled."""

@@ -66,6 +66,7 @@ def in_frames(columns, folder):
     }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_gaussian_mixture_from_disk(store, columns, tmp_path):
     assert_same(mixture(store(columns, tmp_path)), mixture(together(columns)))

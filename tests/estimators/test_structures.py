@@ -146,6 +146,7 @@ def test_em_ends_where_scikit_learns_does(structure):
     np.testing.assert_allclose(ours.score_samples(FAITHFUL), theirs.score_samples(FAITHFUL), rtol=1e-5)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_objective_of_em_is_the_log_likelihood(structure):
     X = FAITHFUL / [1.0, 10.0]

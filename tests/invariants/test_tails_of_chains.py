@@ -171,6 +171,7 @@ def test_no_start_knows_of_them(fit: Any, start: dict[str, Any]) -> None:
     assert_same(one, other, 1e-8)
 
 
+@pytest.mark.thinned(2)
 @EVERY
 @pytest.mark.parametrize("schedule", [cv.Incremental(3), cv.Stochastic(10_000)], ids=str)
 def test_every_schedule_leaves_them_out(fit: Any, schedule: Any) -> None:
