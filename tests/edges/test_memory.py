@@ -10,8 +10,8 @@ import caviar as cv
 from caviar.engine.design.dense import block_rows
 from edges import stated
 
-N, K = 1_000_000, 8
-LIMIT = 48e6
+N, K = 2_000_000, 8
+LIMIT = 96e6
 
 
 @pytest.fixture(scope="module")
