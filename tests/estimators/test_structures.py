@@ -63,6 +63,7 @@ def test_one_component_predicts_by_the_ratio_of_evidences(structure):
         np.testing.assert_allclose(mixture.score_samples([new])[0], exact, rtol=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_two_components_stay_below_the_exact_evidence(structure):
     X = FAITHFUL[:7]

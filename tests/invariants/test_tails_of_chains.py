@@ -147,6 +147,7 @@ def test_empty_sequences_give_an_initial_distribution_no_counts() -> None:
     assert_same(gaussian_markov(seen), posterior)
 
 
+@pytest.mark.thinned(2)
 @EVERY
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6), missing=st.sampled_from([0.0, 0.2, 0.6]), n_rows=st.integers(5, 60))
@@ -199,6 +200,7 @@ def test_a_stochastic_batch_stands_for_the_steps_that_count() -> None:
     assert posterior["transition"].concentration.sum() == pytest.approx(STATES**2 + steps, rel=0.1)
 
 
+@pytest.mark.thinned(2)
 @EVERY
 def test_more_data_may_have_tails(fit: Any) -> None:
     one, more = sequences(4), sequences(5)

@@ -72,7 +72,6 @@ def test_it_ends_at_the_fixed_point_of_batch_ascent():
     np.testing.assert_allclose(incremental["theta"].mean[0], batch["theta"].mean[0], rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("accelerate", "share"), [(False, 0.6), (True, 0.4)])
 def test_it_needs_fewer_passes_than_batch_ascent_to_the_same_objective(accelerate, share):
     rng = np.random.default_rng(3)

@@ -48,6 +48,7 @@ def test_a_loaded_model_is_the_saved_one(name, path):
     assert same(dict(posterior._factors), dict(again.fit(data, **arguments)._factors))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["joint", "map", "dynamics", "topics", "points of pairs"])
 def test_more_rows_go_on_from_a_loaded_posterior(name, path):
     """After several updates, too: what stood in the place of the priors is there."""
