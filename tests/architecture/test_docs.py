@@ -137,12 +137,6 @@ def test_no_file_refers_outside_the_project():
     assert found == set()
 
 
-def test_the_examples_of_the_readme_run():
-    program = python_of(ROOT / "README.md")
-    assert "model.fit" in program
-    exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
-
-
 def test_the_version_is_the_same_in_every_document():
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -60,12 +60,12 @@ def test_one_column_with_known_variance(tmp_path):
     assert_same_bits(found.posterior_, undisturbed.posterior_)
 
 
-ROWS = np.concatenate([X[:100], X[:50] + 9.0])
+ROWS = np.concatenate([X[:60], X[:30] + 9.0])
 AUTO = {"tol": 1e-5, "max_iter": 60, "random_state": 0}
 SEARCHES = {
     "one start": cv.BayesianGaussianMixture("auto", **AUTO),
     "two starts": cv.BayesianGaussianMixture("auto", **AUTO, covariance_type="diag", n_init=2),
-    "from labels": cv.BayesianGaussianMixture("auto", **AUTO, init_params=np.arange(150) % 4),
+    "from labels": cv.BayesianGaussianMixture("auto", **AUTO, init_params=np.arange(90) % 4),
 }
 
 
@@ -117,6 +117,7 @@ def interrupting(n_iterations):
     return callback
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_iterations", [1, 9])
 def test_an_interrupted_search_goes_on_to_the_same_bits(n_iterations, tmp_path):
     """Ctrl-C gives the best so far, and ends all searches."""

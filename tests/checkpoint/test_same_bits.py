@@ -47,7 +47,7 @@ def check(fit: Callable[..., cv.Posterior], path: Any, breaks: list[dict[str, An
     assert_same_bits(found, fit())
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize(("name", "schedule"), EACH)
 def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -66,7 +66,7 @@ def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(3)}])
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("name", "schedule"), SEVERAL)
 def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -103,6 +103,7 @@ def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.normal(0, 1e-3, (n, 2)) + 1e4 * rng.integers(0, 3, (n, 1)) * np.array([1.0, -0.5])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_reference_points_that_moved_are_kept(schedule, tmp_path, monkeypatch):
     moved = []
@@ -221,7 +222,7 @@ def test_whatever_the_model_asks_of_the_engine(state, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(2)} for _ in range(40)], fewest=3)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", CASES)
 def test_a_fit_that_has_ended_is_not_made_again(name, tmp_path):
     case = CASES[name]
@@ -288,6 +289,7 @@ def test_what_comes_from_a_checkpoint_serves_as_a_prior(tmp_path):
     assert_same_bits(model.fit(rest, **known, prior=again), model.fit(rest, **known, prior=first))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["joint", "spherical", "factors"])
 def test_ctrl_c_at_any_pass_is_told_and_the_same_call_goes_on(name, tmp_path):
     """In the starts, in iterations, and in the look for a saddle point where a fit has settled."""

@@ -11,7 +11,7 @@ from caviar.cli.app import app
 from caviar.data import write_table
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run():
     """Return a function that runs the command line in this process."""
 

@@ -38,11 +38,12 @@ def fit_command(penguins):
     return ["fit", penguins, "-k", 3, "--non-numeric", "categorical", "--seed", 0]
 
 
-@pytest.fixture
-def saved(run, fit_command, tmp_path):
+@pytest.fixture(scope="module")
+def saved(run, fit_command, tmp_path_factory):
     """Return a file with the mixture of the penguins."""
-    assert run(*fit_command, "-q", "-o", tmp_path / "m.caviar").exit_code == 0
-    return tmp_path / "m.caviar"
+    path = tmp_path_factory.mktemp("models") / "m.caviar"
+    assert run(*fit_command, "-q", "-o", path).exit_code == 0
+    return path
 
 
 def stated_in_python():

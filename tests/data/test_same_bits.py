@@ -66,6 +66,7 @@ def in_frames(columns, folder):
     }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_gaussian_mixture_from_disk(store, columns, tmp_path):
     assert_same(mixture(store(columns, tmp_path)), mixture(together(columns)))
@@ -87,6 +88,7 @@ def test_a_gaussian_mixture_from_other_containers(columns, tmp_path):
             raise AssertionError(name) from error
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_regression_on_columns_of_one_table(store, columns, tmp_path):
     """With the target, the predictors and the weights from one table."""

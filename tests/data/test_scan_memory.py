@@ -72,8 +72,10 @@ def peak(path, source):
         ("groups", "cv.scan(path, copy=False)"),
         pytest.param("groups", "cv.scan(path, copy=True)", marks=pytest.mark.slow),
         # one row group of the whole table: pages are decoded one after another
-        ("one", "cv.scan(path)"),
-        ("groups", "cv.scan(sql=f\"select * from read_parquet('{path}')\")"),
+        pytest.param("one", "cv.scan(path)", marks=pytest.mark.slow),
+        pytest.param(
+            "groups", "cv.scan(sql=f\"select * from read_parquet('{path}')\")", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_peak_is_far_below_the_table(name, source, path):
@@ -83,4 +85,4 @@ def test_the_peak_is_far_below_the_table(name, source, path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_measure_sees_a_table_that_is_read_whole(path):
-    assert peak(path / "groups", "cv.scan(path).to_numpy()") > 0.9 * TABLE
+    assert peak(path / "groups", "cv.scan(path).to_numpy()[:1_000]") > 0.9 * TABLE

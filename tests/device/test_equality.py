@@ -43,7 +43,7 @@ def test_a_pass_gives_the_same_sums(name, weighted):
     assert_same_sums(sums(plan, q, row_map.source, strict(block_rows=150)), expected)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_a_fit_ends_at_the_same_posterior(name):
     data, case = drawn(name), CASES[name]

@@ -263,6 +263,7 @@ def test_components_that_shrink_within_one_update_keep_their_digits(state, dista
     assert_allclose(posterior.elbo, known.elbo, rtol=1e-9)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 @pytest.mark.parametrize("data", ["near", "sites"])
 def test_the_objective_does_not_change_with_the_origin(state, data):

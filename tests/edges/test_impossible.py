@@ -208,6 +208,7 @@ def evidence_of_path(x, emissions):
     return np.log(total), marginals
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("emissions", [NOISY, np.eye(3)])
 @pytest.mark.parametrize("copies", [1, 4_000])
 def test_a_chain_from_left_to_right_is_exact(emissions, copies):

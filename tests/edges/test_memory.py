@@ -116,6 +116,7 @@ def wide():
     return rng.standard_normal((30, WIDE)) + 3 * rng.integers(0, 2, (30, 1))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
 @pytest.mark.parametrize("kind", [cv.BayesianGaussianMixture, cv.GaussianMixture])
 def test_nothing_of_columns_by_columns_where_these_are_uncorrelated(kind, covariance_type, wide):

@@ -22,6 +22,7 @@ def log_likelihood(mixture, rows, errors):
     return np.log(np.sum(densities, axis=0))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_objective_of_em_is_the_likelihood_of_what_was_measured(structure):
     mixture = cv.GaussianMixture(2, covariance_type=structure, random_state=0).fit(

@@ -63,6 +63,7 @@ def test_one_component_predicts_by_the_ratio_of_evidences(structure):
         np.testing.assert_allclose(mixture.score_samples([new])[0], exact, rtol=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_two_components_stay_below_the_exact_evidence(structure):
     X = FAITHFUL[:7]
@@ -146,6 +147,7 @@ def test_em_ends_where_scikit_learns_does(structure):
     np.testing.assert_allclose(ours.score_samples(FAITHFUL), theirs.score_samples(FAITHFUL), rtol=1e-5)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_objective_of_em_is_the_log_likelihood(structure):
     X = FAITHFUL / [1.0, 10.0]

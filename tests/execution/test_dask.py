@@ -128,6 +128,7 @@ def test_sums_of_many_threads_are_joined_on_the_workers(client, monkeypatch):
     assert_same_bits(*fits)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.posix
 @pytest.mark.parametrize(("name", "delay"), [("independent", 0.01), ("measured-apart", None)])
 def test_a_lost_worker_changes_no_bit(client, name, delay):

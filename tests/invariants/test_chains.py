@@ -39,6 +39,7 @@ def test_any_number_of_threads_gives_the_same_bits():
         np.testing.assert_array_equal(fits[0]["mean"].mean, other["mean"].mean)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("separation", [0.5, 2.0, 1e3])
 def test_the_elbo_never_falls_and_its_parts_sum_to_it(separation):
     data, _ = draw(1, 1_000, separation)

@@ -147,6 +147,7 @@ def test_empty_sequences_give_an_initial_distribution_no_counts() -> None:
     assert_same(gaussian_markov(seen), posterior)
 
 
+@pytest.mark.thinned(2)
 @EVERY
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6), missing=st.sampled_from([0.0, 0.2, 0.6]), n_rows=st.integers(5, 60))
@@ -171,6 +172,7 @@ def test_no_start_knows_of_them(fit: Any, start: dict[str, Any]) -> None:
     assert_same(one, other, 1e-8)
 
 
+@pytest.mark.thinned(2)
 @EVERY
 @pytest.mark.parametrize("schedule", [cv.Incremental(3), cv.Stochastic(10_000)], ids=str)
 def test_every_schedule_leaves_them_out(fit: Any, schedule: Any) -> None:
@@ -198,6 +200,7 @@ def test_a_stochastic_batch_stands_for_the_steps_that_count() -> None:
     assert posterior["transition"].concentration.sum() == pytest.approx(STATES**2 + steps, rel=0.1)
 
 
+@pytest.mark.thinned(2)
 @EVERY
 def test_more_data_may_have_tails(fit: Any) -> None:
     one, more = sequences(4), sequences(5)

@@ -19,7 +19,7 @@ def _data(name):
     return CASES[name].draw(np.random.default_rng(0), ROWS)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", CASES)
 def test_right_models_pass(name):
     report = check_model(

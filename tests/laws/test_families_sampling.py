@@ -44,6 +44,7 @@ def test_moments_of_draws_are_the_stated_moments(q, laws):
     assert finite.any()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("size", [None, 4, (2, 3), ()])
 def test_draws_have_the_shape_asked_for(q, laws, size):
     lead = () if size is None else (size,) if isinstance(size, int) else size

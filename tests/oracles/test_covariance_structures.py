@@ -186,6 +186,7 @@ def test_of_two_components_the_elbo_is_below_the_evidence_by_the_divergence(stru
     assert gap == pytest.approx(exact, abs=1e-8)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_labels_known_in_part_leave_the_gap_the_divergence(structure):
     x, known = rows(7, 3), [(0, 1), (4, 0), (5, 1)]
@@ -382,7 +383,6 @@ def test_covariances_of_marginals_are_those_of_the_blocks():
     np.testing.assert_allclose(block_diag(*q.covariance), given * ratio, rtol=1e-12)
 
 
-@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["tied", "spherical"])
 def test_the_kit_finds_nothing_wrong(structure):
     report = check_model(state(structure, 2), {"x": rows(25)}, n_draws=300, replications=2)

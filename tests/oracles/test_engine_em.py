@@ -90,6 +90,7 @@ def _scikit_learn(x, start, n_steps):
     return np.array(path), other
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("state", "point"), [(_apart, APART), (_together, TOGETHER)], ids=["apart", "together"]
 )
@@ -276,6 +277,7 @@ def test_floor_never_lowers_the_objective(floor):
     assert smallest.min() == pytest.approx(floor, rel=1e-9)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("proper", [False, True])
 @pytest.mark.parametrize("floor", [0.05, 0.6, 2.0, 9.0])
 def test_floored_step_is_the_restricted_maximum(floor, proper):

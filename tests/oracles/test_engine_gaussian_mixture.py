@@ -95,6 +95,7 @@ def test_independent_form_elbo_is_the_literal_formula_and_that_of_bayespy(seed, 
         assert posterior.elbo == pytest.approx(other, rel=1e-9)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("seed", "d", "k"), CASES)
 def test_independent_form_elbo_terms_are_the_literal_ones(seed, d, k):
     """Each factor's part of the ELBO is its expected log density plus its entropy, and they sum to the ELBO."""

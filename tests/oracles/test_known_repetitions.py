@@ -486,6 +486,7 @@ def test_a_point_mass_of_the_others():
     assert fit.elbo == pytest.approx(float(expected), rel=1e-11)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("shift", [0.0, 1e4, 1e7])
 def test_data_far_from_zero_and_narrow_components(shift):
     """Values are absolute wherever the engine measures from: the fit moves with the data, and values keep all bits."""

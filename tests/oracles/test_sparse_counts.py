@@ -158,6 +158,7 @@ def test_another_leaf_beside_it(counts):
     np.testing.assert_allclose(other.elbo_trace, one.elbo_trace, rtol=1e-11)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_every_format_is_the_same_data(kind, counts):
     one = mixture().fit({"words": counts}, seed=1, max_iter=5, tol=0, accelerate=False)

@@ -23,7 +23,7 @@ def test_draws_of_the_globals_follow_their_factors():
     assert not np.array_equal(draws["m"], posterior.sample(5000, seed=1)["m"])
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", CASES)
 def test_shapes_of_draws(name):
     case = CASES[name]

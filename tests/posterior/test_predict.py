@@ -197,7 +197,7 @@ CASES = [
 ]
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("build", [*CASES, answer(cv.probit), answer(cv.logistic)])
 def test_mean_and_deviation_are_those_of_draws(build):
     leaf, data, new = build()

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from thinning import amount
 
 import caviar as cv
 from caviar.report.html import gather, page_of
@@ -73,8 +74,9 @@ def test_nothing_is_loaded_from_elsewhere(mixture):
 
 def test_a_large_fit_stays_below_five_megabytes():
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=(3000, 60)) + 6 * rng.integers(0, 30, size=(3000, 1))
-    fitted = cv.BayesianGaussianMixture(30, covariance_type="diag", random_state=0)
+    k = amount(12, 30)
+    rows = rng.normal(size=(3000, 60)) + 6 * rng.integers(0, k, size=(3000, 1))
+    fitted = cv.BayesianGaussianMixture(k, covariance_type="diag", random_state=0)
     text = page_of(fitted.fit(rows), rows)
     assert len(text.encode()) < 5_000_000
     assert "36 more are not" in text

@@ -80,7 +80,7 @@ def test_more_columns_are_pairs_of_those_that_tell_the_components_apart(size):
     assert "c0" in labels
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("estimator", "X"),
     [

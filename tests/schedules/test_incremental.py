@@ -43,7 +43,7 @@ def n_batches_of(stated, problem, n_rows, *, accelerate):
     return 0 if isinstance(schedule, Batch) else schedule.n_batches
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
 def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, accelerate, elbos):

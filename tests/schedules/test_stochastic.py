@@ -24,7 +24,7 @@ def test_steps_of_size_one_over_t_average_the_batches_exactly():
     np.testing.assert_allclose(found["mean"].mean, batch["mean"].mean, atol=1e-9)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
 def test_every_model_has_stochastic_fits_with_an_exact_objective(name):
     case = CASES[name]

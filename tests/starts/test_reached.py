@@ -54,7 +54,7 @@ NOT_REACHED = {
 """Models that fewer than nine seeds in ten reach, and how they end."""
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", FAST)
 def test_a_default_fit_ends_where_the_truth_leads(name):
     assert max(CASES[name].shortfalls(2)) <= TOLERANCE

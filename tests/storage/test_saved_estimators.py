@@ -5,6 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from thinning import amount
 
 import caviar as cv
 from caviar.storage import pack, read, write
@@ -217,9 +218,9 @@ def test_made_up_documents_are_refused_or_harmless(saved):
     """Replace each entry by values that make no sense there: the file loads or is refused, and nothing else."""
     header, arrays = read(saved)
     text, rng = json.dumps(header), np.random.default_rng(0)
-    refused = 0
+    refused = tried = 0
     for path in places(header):
-        for replacement in rng.choice(len(REPLACEMENTS), 3, replace=False):
+        for replacement in rng.choice(len(REPLACEMENTS), amount(1, 3), replace=False):
             document = json.loads(text)
             inner = document
             for key in path[:-1]:
@@ -232,11 +233,12 @@ def test_made_up_documents_are_refused_or_harmless(saved):
             ):
                 continue
             write(saved, {**document, "arrays": list(arrays)}, arrays)
+            tried += 1
             try:
                 cv.load(saved)
             except cv.DataError:
                 refused += 1
-    assert refused > 200
+    assert refused > 0.5 * tried > 50
 
 
 def test_no_name_in_a_file_is_looked_up_anywhere_but_in_a_table(saved):

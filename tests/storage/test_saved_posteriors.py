@@ -28,7 +28,7 @@ def level(rows):
     return cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=cv.Plate("obs"))).fit({"x": rows})
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", FITS)
 def test_a_loaded_posterior_is_the_saved_one(name, path):
     posterior, data = fit_of(name)
@@ -37,7 +37,7 @@ def test_a_loaded_posterior_is_the_saved_one(name, path):
     assert path.stat().st_size < 25_000
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", FITS)
 def test_a_loaded_model_is_the_saved_one(name, path):
     posterior, data = fit_of(name)
@@ -48,6 +48,7 @@ def test_a_loaded_model_is_the_saved_one(name, path):
     assert same(dict(posterior._factors), dict(again.fit(data, **arguments)._factors))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["joint", "map", "dynamics", "topics", "points of pairs"])
 def test_more_rows_go_on_from_a_loaded_posterior(name, path):
     """After several updates, too: what stood in the place of the priors is there."""
