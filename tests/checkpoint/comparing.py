@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
-from caviar.engine.binding.clamped.factor import ClampedFactor
-from caviar.engine.binding.clamped.point_mass import PointMass
+from caviar.engine.binding.clamped.factor import ClampedFactor, PointMass
 from caviar.execution import Threads
 
 __all__ = ["Breaking", "Broken", "after", "assert_same_bits", "broken_off_until_done", "parameters"]

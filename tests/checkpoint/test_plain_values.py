@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.binding.clamped.factor import ClampedFactor
-from caviar.engine.binding.clamped.point_mass import PointMass
+from caviar.engine.binding.clamped.factor import ClampedFactor, PointMass
 from caviar.engine.checkpoint.plain_values import plain, restored
 from caviar.families import FAMILIES, Gamma, MeanPrecision, Normal, Wishart
 from caviar.storage import pack, unpack

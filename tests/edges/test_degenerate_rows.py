@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from caviar.engine.ascent.status import Status
-from caviar.engine.binding.missing.moments import moments
+from caviar.lazy.moments import moments
 from edges import stated
 
 STATES = [stated.independent, stated.joint]

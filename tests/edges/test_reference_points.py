@@ -9,7 +9,7 @@ import caviar as cv
 from caviar.engine.ascent.status import Status
 from caviar.engine.binding.bind import bind
 from caviar.engine.binding.coordinates import coordinates_of
-from caviar.engine.binding.missing.moments import moments
+from caviar.lazy.moments import moments
 
 
 @pytest.mark.parametrize("value", [0.1, 1e100, -1e8 / 3, 7e-300])

@@ -8,7 +8,7 @@ import pytest
 
 import caviar as cv
 from caviar import families
-from caviar.engine.binding.clamped.point_mass import PointMass
+from caviar.engine.binding.clamped.factor import PointMass
 from invariants.registry import CASES
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from caviar.families import FAMILIES, Categorical, Normal, NormalGamma, NormalWishart
+from caviar.families import FAMILIES, Categorical, Gamma, Normal, NormalGamma, NormalWishart
+from caviar.families._base import ExponentialFamily
 
 
 def directions(q, rng):
@@ -149,3 +150,13 @@ def test_unnormalised_log_probabilities_are_kept():
     np.testing.assert_allclose(q.log_partition, np.logaddexp(1.0, 2.0), rtol=1e-15)
     np.testing.assert_allclose(q.log_density(np.array([0, 1])), np.log(q.probabilities[:2]), rtol=1e-14)
     assert q.log_density(2) == -np.inf
+
+
+def test_a_family_needs_its_natural_parameters_expectations_and_log_partition():
+    class Unfinished(Gamma):
+        natural = ExponentialFamily.natural
+        expected_statistics = ExponentialFamily.expected_statistics
+        log_partition = ExponentialFamily.log_partition
+
+    with pytest.raises(TypeError, match=r"expected_statistics.*log_partition.*natural"):
+        Unfinished(1.0, 1.0)

@@ -16,7 +16,7 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..data import as_rows
 from ..densities import MixtureDensity
-from ..engine.binding.clamped.point_mass import PointMass
+from ..engine.binding.clamped.factor import PointMass
 from ..fitting.model import Model
 from ..language import Categorical, Plate
 from ..lazy.rows import in_memory

@@ -117,14 +117,14 @@ class ExponentialFamily(ABC):
         return (0.0,) * len(self.statistics)
 
     @cached_property
+    @abstractmethod
     def natural(self) -> Statistics:
         """Natural parameters, each of shape batch + shape of its statistic."""
-        raise NotImplementedError
 
     @cached_property
+    @abstractmethod
     def expected_statistics(self) -> Statistics:
         """Expectation of each sufficient statistic, the gradient of the log-partition."""
-        raise NotImplementedError
 
     def expected_statistic(self, name: str) -> Array:
         """Return the expectation of one statistic, by name; families override it where that saves making the others."""
@@ -136,9 +136,9 @@ class ExponentialFamily(ABC):
         return expected.sum(axis=0) if weights is None else np.tensordot(weights, expected, 1)
 
     @cached_property
+    @abstractmethod
     def log_partition(self) -> Array:
         """Log-normaliser A, of the batch shape, with every constant."""
-        raise NotImplementedError
 
     def entropy_about_base(self) -> Array:
         r"""Return the entropy about the base measure, :math:`A - \langle \eta, E t \rangle`, of the batch shape.

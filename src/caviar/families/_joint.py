@@ -117,9 +117,9 @@ class Joint(ExponentialFamily):
         return self.precision_family._trusted(**dict(list(self._parameters().items())[2:]))
 
     @cached_property
+    @abstractmethod
     def _log_determinant(self) -> Array:
         """Logarithm of the determinant of the precision of all locations together, given that their own is the unit."""
-        raise NotImplementedError
 
     @property
     def _n_repeats(self) -> int:

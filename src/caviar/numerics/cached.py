@@ -1,18 +1,17 @@
-"""Properties that are computed once: those of Python 3.12, whose predecessor takes a lock at every first access.
+"""Properties that are computed once, without the lock that Python before 3.12 takes at every first access.
 
 The lock costs more than most expectations of a single number, and nothing needs it: what is cached is a function of a
-frozen object, the same for every thread that computes it.
+frozen object, the same for every thread that computes it. Unlike those of Python they can be abstract.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["cached_property"]
 
-if TYPE_CHECKING or sys.version_info >= (3, 12):
+if TYPE_CHECKING:
     from functools import cached_property
 else:
 
@@ -35,6 +34,7 @@ else:
         def __init__(self, function: Callable[[Any], Any]) -> None:
             self.function = function
             self.__doc__ = function.__doc__
+            self.__isabstractmethod__ = getattr(function, "__isabstractmethod__", False)
 
         def __set_name__(self, owner: type, name: str) -> None:
             self.name = name

@@ -23,7 +23,7 @@ from ...families import ExponentialFamily
 from ...language import Axis, Constant, Variable, base_terms_of
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
 from ..compiled.global_update import possible, updates_of

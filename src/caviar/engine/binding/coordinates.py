@@ -23,9 +23,9 @@ from ..._errors import DataError
 from ..._typing import Array
 from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
 from ...lazy.block_map import total_of
+from ...lazy.moments import medians, medians_by_label, moments
 from ...numerics.cached import cached_property
 from .bound_model import BoundModel
-from .missing.moments import medians, medians_by_label, moments
 from .origins import (
     KnownLocation,
     OwnMean,

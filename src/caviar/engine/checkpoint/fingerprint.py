@@ -13,8 +13,7 @@ from ..._errors import ParameterError
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Node, Operand, Variable, terms_of
 from ..ascent.problem import Problem
-from ..binding.clamped.factor import Clamped, ClampedFactor
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import Clamped, ClampedFactor, PointMass
 from ..design.keys import ColumnKey
 from ..rows.tasks import RowSource
 

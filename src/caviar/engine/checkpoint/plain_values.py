@@ -14,8 +14,7 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
-from ..binding.clamped.factor import ClampedFactor
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 
 __all__ = ["plain", "restored"]

@@ -18,9 +18,8 @@ from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
 from ..design.keys import FeatureKey, StatisticKey, SumKey
-from ..local.local_factor import LocalFactor
+from ..local.local_factor import LocalFactor, LocalTerm, Part
 from ..local.missing_vector import WHOLE
-from ..local.parts import LocalTerm, Part
 
 __all__ = ["SumsOverRows", "key_of"]
 

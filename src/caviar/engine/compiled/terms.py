@@ -10,8 +10,7 @@ from ...language import Node, Variable
 from ..design.contraction import Contraction, Derivative
 from ..design.features import FeatureTable, Source
 from ..design.keys import FeatureKey, StatisticKey
-from ..local.local_factor import LocalFactor
-from ..local.parts import LocalTerm, Part
+from ..local.local_factor import LocalFactor, LocalTerm, Part
 
 __all__ = ["Compiled", "GlobalTerm", "is_of"]
 

@@ -7,7 +7,6 @@ NumPy arrays (here) and arrays of any library of the array API (:mod:`~caviar.en
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,39 +15,10 @@ from ..._typing import AnyArray, Array
 from ..design.keys import ColumnKey
 from . import dense as products
 from .features import FeatureTable
+from .inferred import Inferred, Infers
 from .scratch import HostMemory, Memory, Scratch
 
-__all__ = ["Backend", "HostBackend", "Inferred", "Infers", "Workspace"]
-
-
-@dataclass(frozen=True)
-class Inferred:
-    """What inference gives besides the expected statistics of each row.
-
-    Attributes
-    ----------
-    log_partition
-        Of each repetition of each row's factor, shape (plates..., B).
-    entropy
-        About the base measure, of the same shape; None where it is the log-partition minus <natural, expected> without
-        loss.
-    """
-
-    log_partition: Array
-    entropy: Array | None
-
-
-class Infers(Protocol):
-    """A local factor, as far as kernels ask: natural parameters in, expected statistics out."""
-
-    @property
-    def shapes(self) -> Mapping[Any, tuple[int, ...]]:
-        """Shape of each of its statistics."""
-        ...
-
-    def infer(self, natural: Array) -> Inferred:
-        """Overwrite natural parameters (E, B) by expected statistics."""
-        ...
+__all__ = ["Backend", "HostBackend", "Workspace"]
 
 
 class Backend(Memory, Protocol):

@@ -20,7 +20,7 @@ from ...language import Variable
 from ..ascent.impossible import known_zeros, zeros_by_row
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin, ready
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import PointMass
 from ..design.backend import Workspace
 from ..local.statistics import Arrays
 from ..rows.row_map import RowMap

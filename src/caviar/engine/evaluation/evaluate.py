@@ -18,8 +18,8 @@ from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch
 from ..ascent.state import begin, ready
+from ..binding.clamped.factor import PointMass
 from ..binding.clamped.given import refuse_missing_value
-from ..binding.clamped.point_mass import PointMass
 from ..binding.coordinates import Coordinates, coordinates_about
 from ..binding.nested import outer_variables
 from ..design.keys import FactorKey, StatisticKey

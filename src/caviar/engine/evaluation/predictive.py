@@ -24,8 +24,7 @@ from ..._typing import Array, Statistics
 from ...families import Dirichlet
 from ...language import Label, Operand, Term, Variable
 from ..binding.bound_model import BoundModel
-from ..binding.clamped.factor import ClampedFactor
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..binding.evidence import Evidence, Latent
 from ..compiled.labels_that_meet import is_label_of_rows
 from .row_messages import Choice, Measured, RowsInCategory

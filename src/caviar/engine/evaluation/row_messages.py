@@ -15,7 +15,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...language import Axis, Indexed, Node, Operand, Term, Variable, base_terms_of, terms_of, zero_terms_of
 from ..binding.bound_model import BoundModel
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import known_statistic
 from ..binding.missing.values import OBSERVED

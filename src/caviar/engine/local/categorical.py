@@ -11,8 +11,8 @@ from ... import families
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
-from ..design.backend import Inferred
 from ..design.features import row_major
+from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes
 

@@ -14,8 +14,8 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
-from ..design.backend import Inferred
 from ..design.features import row_major
+from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
 from .categorical import softmax_inplace
 from .local_factor import LocalFactor, own_axes

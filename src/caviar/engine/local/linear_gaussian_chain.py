@@ -13,7 +13,7 @@ from ...families.linear_gaussian_chain import StateMoments
 from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
 from ..binding.evidence import Evidence
-from ..design.backend import Inferred
+from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
 from .chain import ChainFactor, Starts
 from .family import FamilyFactor

@@ -8,7 +8,7 @@ from typing import Any
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
-from ..design.backend import Inferred
+from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor
 

@@ -14,7 +14,7 @@ from ..design.backend import Workspace
 from ..design.contraction import Derivative
 from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
-from ..design.keys import FactorKey, StatisticKey
+from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..design.look_ups import look_up_of
 from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, chain_of
@@ -70,6 +70,7 @@ class IndependentRows:
         self.factors = tuple(factors)
         self.chain: ChainFactor | None = chain_of(self.factors)
         self.partial = partial
+        self.entries = [ColumnKey(own.leaf.name).entries for several in partial.values() for own in several]
         used = {factor: [own for own in several if own.is_used] for factor, several in centres.items()}
         self.has_centres = any(used.values())
         """Whether some category is measured from a point of its own."""

@@ -19,8 +19,7 @@ from ..binding.coordinates import Coordinates, Group
 from ..compiled.terms import Compiled
 from ..design.features import Feature
 from ..local.categorical import CategoricalFactor
-from ..local.local_factor import LocalFactor
-from ..local.parts import Part
+from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Coefficients
 from .terms.centred import Centres
 

@@ -8,11 +8,10 @@ from typing import Protocol
 from ..._typing import Array
 from ..design.backend import Workspace
 from ..design.features import FeatureTable
-from ..design.keys import FactorKey
+from ..design.keys import ColumnKey, FactorKey
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from .terms.missing_patterns import MissingPatterns
 
 __all__ = ["RowModel"]
 
@@ -61,8 +60,8 @@ class RowModel(Protocol):
         ...
 
     @property
-    def partial(self) -> Mapping[LocalFactor, Sequence[MissingPatterns]]:
-        """Leaves of vectors missing in part, by the local factor whose features they are."""
+    def entries(self) -> Sequence[ColumnKey]:
+        """The columns that tell which entries of vectors missing in part were observed."""
         ...
 
     @property

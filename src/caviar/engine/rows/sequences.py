@@ -19,7 +19,6 @@ from ...families.markov_chain import ImpossiblePathError
 from ...numerics.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
-from ..design.keys import ColumnKey
 from ..local.chain import ChainFactor, Starts
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
@@ -112,13 +111,12 @@ def tiles_of(row_pass: RowModel, rows: Rows) -> list[tuple[slice | AnyArray, Row
 
     Rows of a part that lack the same entries of a vector are together.
     """
-    entries = [ColumnKey(own.leaf.name).entries for several in row_pass.partial.values() for own in several]
     tiles = []
     for start in range(0, rows.n_rows, row_pass.block_rows):
         stop = min(start + row_pass.block_rows, rows.n_rows)
         places: slice | AnyArray = slice(start, stop)
-        if entries:
-            places = start + order_of_patterns([rows.columns[key][start:stop] for key in entries])
+        if row_pass.entries:
+            places = start + order_of_patterns([rows.columns[key][start:stop] for key in row_pass.entries])
         if isinstance(rows.where, slice):
             where = slice(rows.where.start + start, rows.where.start + stop)
             where = where if isinstance(places, slice) else rows.where.start + places

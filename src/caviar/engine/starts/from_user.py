@@ -22,8 +22,7 @@ from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch
 from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
-from ..binding.clamped.factor import GlobalFactor
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import GlobalFactor, PointMass
 from ..compiled.products_of_unknowns import multiplied_together
 from ..rows.row_map import RowMap
 from ..topics.kind_of_rows import kind_of

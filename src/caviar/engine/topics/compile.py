@@ -11,8 +11,7 @@ from ..design.contraction import Contraction, Factor
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.categorical import CategoricalFactor
 from ..local.family import FamilyFactor
-from ..local.local_factor import LocalFactor
-from ..local.parts import Part
+from ..local.local_factor import LocalFactor, Part
 from .lowering import BoundDocuments
 
 __all__ = ["compile_documents", "document_factors"]

@@ -14,10 +14,8 @@ from ..._typing import Array
 from ..design.backend import Workspace
 from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
-from ..local.local_factor import LocalFactor
-from ..local.parts import Part
+from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from ..rows.terms.missing_patterns import MissingPatterns
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 
@@ -82,7 +80,7 @@ class TopicRows:
     begins_anew = True
     has_static = False
     chain = None
-    partial: Mapping[LocalFactor, Sequence[MissingPatterns]] = {}
+    entries: Sequence[ColumnKey] = ()
     tables: Mapping[LocalFactor, FeatureTable] = {}
 
     def __init__(

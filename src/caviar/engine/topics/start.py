@@ -14,7 +14,7 @@ from ..._errors import ParameterError
 from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..ascent.problem import Factors, Problem, statistics_of
-from ..binding.clamped.point_mass import PointMass
+from ..binding.clamped.factor import PointMass
 from ..local.statistics import LocalState, Rows
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample

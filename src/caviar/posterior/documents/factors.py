@@ -13,8 +13,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray
-from ...engine.binding.clamped.factor import ClampedFactor
-from ...engine.binding.clamped.point_mass import PointMass
+from ...engine.binding.clamped.factor import ClampedFactor, PointMass
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ...language import Variable
 from .shapes import Sizes, batch_of, check_parameters, check_point

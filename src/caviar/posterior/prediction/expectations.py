@@ -20,7 +20,7 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError
 from ..._typing import Array
-from ...engine.binding.clamped.point_mass import PointMass
+from ...engine.binding.clamped.factor import PointMass
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
 from ...numerics.linalg import inverse

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import MultivariateNormal, Node
-from .moments import moments
+from ....lazy.moments import moments
 
 __all__ = ["Gaps", "gaps_of", "observed_entries", "order_of_patterns", "with_column_means"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Protocol
 
-from ...design.backend import Inferred, Infers
 from ...design.features import Feature, FeatureTable, Source
+from ...design.inferred import Inferred, Infers
 from ...design.keys import ColumnKey
 from ...design.scratch import Scratch
 

@@ -13,8 +13,7 @@ from ....numerics.spread import spread
 from ...design.contraction import Derivative
 from ...design.keys import FactorKey, StatisticKey
 from ...design.look_ups import look_up_of
-from ...local.local_factor import LocalFactor
-from ...local.parts import LocalTerm
+from ...local.local_factor import LocalFactor, LocalTerm
 from ...local.statistics import Arrays, Coefficients, Sums
 from .row_term import BlockWork, RowTerm
 

@@ -11,8 +11,7 @@ from ....numerics.spread import spread
 from ....numerics.sums_by_label import sums_by_label
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
-from ...local.local_factor import LocalFactor
-from ...local.parts import Part
+from ...local.local_factor import LocalFactor, Part
 from ...local.statistics import Arrays
 
 __all__ = ["MatrixLayout"]

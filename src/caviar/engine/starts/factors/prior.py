@@ -11,7 +11,7 @@ from ...._errors import ImproperError
 from ...._typing import Array
 from ....language import Variable
 from ...ascent.problem import Problem, statistics_of
-from ...binding.clamped.point_mass import PointMass
+from ...binding.clamped.factor import PointMass
 from ...compiled.global_update import possible, updates_of
 from ...design.keys import StatisticKey
 

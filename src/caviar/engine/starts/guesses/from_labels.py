@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....language import Variable
-from ...binding.clamped.point_mass import PointMass
+from ...binding.clamped.factor import PointMass
 from ...local.statistics import LocalState, Rows
 from ..factors.given_locals import with_labels
 from ..factors.swept import Swept, swept

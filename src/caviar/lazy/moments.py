@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...._typing import AnyArray, Array
-from ....lazy.block_map import map_blocks, total_of
-from ....numerics.blas import one_blas_thread
+from .._typing import AnyArray, Array
+from ..numerics.blas import one_blas_thread
+from .block_map import map_blocks, total_of
 
 __all__ = ["Moments", "medians", "medians_by_label", "moments"]
 
