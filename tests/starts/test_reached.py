@@ -20,6 +20,7 @@ FAST = (
     "slopes beside levels",
     "level and slope",
     "many groups beside clusters",
+    "a hundred groups beside clusters",
     "slopes of groups beside clusters",
     "two binary factors",
     "six prototypes of answers",

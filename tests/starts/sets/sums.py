@@ -173,6 +173,27 @@ def beside_known_groups(n_groups, spread, *, is_slope=False):
     return make
 
 
+def beside_small_groups(n_groups, rows, steps, *, mean=0.0, columns=()):
+    """Clusters of rows beside levels of groups that have too few rows to show theirs."""
+
+    def make(rng):
+        n = n_groups * rows
+        z, g = rng.integers(len(steps), size=n), np.arange(n) % n_groups
+        shape = tuple(columns)
+        levels = mean + 5 * rng.normal(size=(n_groups, *shape))
+        x = np.array(steps)[z].reshape(n, *(1,) * len(shape)) + levels[g] + 0.5 * rng.normal(size=(n, *shape))
+        o, k, groups = cv.Plate("o"), cv.Plate("k", len(steps)), cv.Plate("g", n_groups)
+        others = tuple(cv.Plate("d", size) for size in shape)
+        label = cv.Categorical("z", cv.Dirichlet("w", np.ones(len(steps))), plates=o)
+        centre = cv.Normal("h", 0, 1e-4) if mean else 0.0
+        own = cv.Normal("b", centre, cv.Gamma("tb", 1, 1), plates=(groups, *others))
+        location = own[cv.Data("group", plates=o)] + cv.Normal("a", 0, 0.02, plates=(k, *others))[label]
+        model = cv.Model(cv.Normal("x", location, cv.Gamma("t", 1, 1), plates=(o, *others)))
+        return Problem(model, {"x": x, "group": g}, {"z": z}, n)
+
+    return make
+
+
 CASES = cases_of(
     two_by_two=sums(400, [[-10, 10], [-3, 3]], 0.5),
     two_by_three=sums(400, [[-10, 10], [-3, 0, 3]], 0.4),
@@ -195,6 +216,10 @@ CASES = cases_of(
     product_of_sharp_rates=product_of_rates(40.0, [1.0, 60.0], [1.0, 3.0, 9.0]),
     product_of_precisions=product_of_precisions,
     many_groups_beside_clusters=beside_known_groups(12, 8.0),
+    a_hundred_groups_beside_clusters=beside_small_groups(100, 4, [-6.0, 0, 6]),
+    groups_of_ten_beside_clusters=beside_small_groups(100, 10, [-6.0, 0, 6]),
+    groups_about_a_mean_beside_clusters=beside_small_groups(90, 5, [0.0, 6, 9], mean=200.0),
+    groups_in_two_columns_beside_clusters=beside_small_groups(100, 4, [-6.0, 0, 6], columns=(2,)),
     slopes_of_groups_beside_clusters=beside_known_groups(8, 8.0, is_slope=True),
     two_binary_factors=binary_factors(300, 2, 4, 0.5),
     three_binary_factors=binary_factors(400, 3, 5, 0.5),

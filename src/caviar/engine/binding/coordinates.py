@@ -25,6 +25,7 @@ from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
 from ...lazy.block_map import total_of
 from ...lazy.moments import medians, medians_by_label, moments
 from ...numerics.cached import cached_property
+from .added_locations import location_slot, multiplied_in, plain_addend
 from .bound_model import BoundModel
 from .origins import (
     KnownLocation,
@@ -262,18 +263,19 @@ def coordinates_of(bound: BoundModel) -> Coordinates:
 def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
     """Return the sets of variables that location slots connect, but those of which one is also in a predictor.
 
-    What is multiplied, or added to something else, cannot be measured from another point, nor can the states of a
-    chain, which multiply their transition. Known values of rows are
-    measured from one point each, so they connect as variables do.
+    What is multiplied cannot be measured from another point, nor can the states of a chain, which multiply their
+    transition; of what is added one addend can. Known values of rows are measured from one point each, so they connect
+    as variables do.
     """
     group_of: dict[Node, set[Node]] = {}
     multiplied: set[Node] = set()
     for node in bound.nodes:
-        for slot in node.slots.values() if isinstance(node, Variable) else ():
-            if slot.role.adds_up:
-                # nor can what has the sum for its mean, where it is the mean of something else
-                multiplied |= {slot.node, node}
-            if not slot.role.moves:
+        if not isinstance(node, Variable):
+            continue
+        multiplied.update(multiplied_in(bound, node))
+        plain = plain_addend(bound, node)
+        for slot in node.slots.values():
+            if not slot.role.moves and slot is not plain:
                 continue
             if isinstance(slot.node, Variable) and slot.node.summed:
                 multiplied.add(slot.node)
@@ -441,13 +443,16 @@ def coordinates_about(
     Then what a row gives does not depend, in its digits, on the rows beside it. What a Categorical (``gate``) chooses
     is measured from where its factors are in one category.
     """
-    groups = tuple(_about(group, factors, gate, category) for group in coordinates.groups)
+    bound = coordinates.bound
+    groups = tuple(_about(bound, group, factors, gate, category) for group in coordinates.groups)
     return replace(coordinates, groups=groups)
 
 
-def _about(group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None) -> Group:
+def _about(
+    bound: BoundModel, group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+) -> Group:
     """Return a group measured from where its factors are; the repetitions that known labels choose from, each there."""
-    point = _point_of_factors(group, factors, gate, category)
+    point = _point_of_factors(bound, group, factors, gate, category)
     moved = group if point is None else replace(group, point=point)
     if group.location is None or group.by_label is None or group.location.node.name not in factors:
         return moved
@@ -460,11 +465,11 @@ def _about(group: Group, factors: Mapping[str, Any], gate: Variable | None, cate
 
 
 def _point_of_factors(
-    group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None
+    bound: BoundModel, group: Group, factors: Mapping[str, Any], gate: Variable | None, category: int | None
 ) -> Array | None:
     """Return the mean of a group's factor or known mean, averaged over the plates that the group does not share."""
     for variable in group.variables:
-        slot = variable.slots.get("mean")
+        slot = location_slot(bound, variable)
         if slot is None or not (isinstance(slot.node, Constant) or slot.node.name in factors):
             continue
         value = slot.node.value if isinstance(slot.node, Constant) else factors[slot.node.name].mean

@@ -240,6 +240,8 @@ def _can_move(
     group: Group,
     leaves: list[Variable],
 ) -> bool:
+    if not all("mean" in leaf.slots for leaf in leaves):
+        return False
     slots = [leaf.slots["mean"] for leaf in leaves]
     chosen = {slot.node for slot in slots if isinstance(slot.node, (Variable, Constant))}
     if any(slot.index is not gate for slot in slots) or len(chosen) != 1:

@@ -28,6 +28,7 @@ from ....language.roles import one_hot
 from ..clustering.partitions import partition
 from ..components.gates import Gate
 from .basis import Basis, Guess
+from .beside_groups import labels_beside_groups
 from .points import log_distances, logs, sampled_values
 
 __all__ = ["by_regression"]
@@ -93,9 +94,26 @@ def by_regression(basis: Basis) -> Iterator[Guess]:
         if isinstance(leaf, Variable) and stated is not None:
             problem = _problem_of(basis, leaf, stated)
             if problem is not None:
-                gates, addends, values = problem
-                for labels in _best(basis, gates, addends, values):
+                gates, addends, values, groups = problem
+                for labels in _best(
+                    basis, gates, addends, _centred(values, groups, basis.sample.row_weights)
+                ):
                     yield {gate.variable: own for gate, own in zip(gates, labels, strict=True)}
+                yield from _beside_groups(basis, gates, addends, values, groups)
+
+
+def _beside_groups(
+    basis: Basis, gates: Sequence[Gate], addends: Sequence[_Addend], values: Array, groups: Sequence[AnyArray]
+) -> Iterator[Guess]:
+    """Yield the labels of one gate that adds a number for each label, beside many groups that do so too."""
+    chosen = [addend for addend in addends if addend.gate is not None]
+    if len(groups) != 1 or len(chosen) != 1 or not chosen[0].is_constant or np.isnan(values).any():
+        return
+    others = [addend.columns for addend in addends if addend.gate is None and not addend.is_constant]
+    columns = np.concatenate([np.zeros((len(values), 0)), *others], axis=1)
+    rng, weights = basis.rng, basis.sample.row_weights
+    for labels in labels_beside_groups(values, weights, columns, groups[0], gates[0].size, rng):
+        yield {gates[0].variable: labels}
 
 
 @dataclass(frozen=True)
@@ -120,8 +138,13 @@ def _sum_of(leaf: Variable) -> _Sum | None:
     return None
 
 
-def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate], list[_Addend], Array] | None:
-    """Return the gates of a leaf's sum, what is added up in it, and its values (n, d); None if it is no such."""
+def _problem_of(
+    basis: Basis, leaf: Variable, stated: _Sum
+) -> tuple[list[Gate], list[_Addend], Array, list[AnyArray]] | None:
+    """Return the gates of a leaf's sum, what is added up in it, its values (n, d), and groups of rows; or None.
+
+    The groups (n,) are those that are too many to be solved for. None if it is no such sum.
+    """
     found = sampled_values(basis.problem, basis.sample, leaf)
     if found is None:
         return None
@@ -130,7 +153,7 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
         values = logs(values) if isinstance(leaf, Gamma) else log_distances(values, basis.sample.row_weights)
     gates: list[Gate] = []
     addends: list[_Addend] = []
-    is_centred = False
+    many: list[AnyArray] = []
     of_rows = {gate.variable: gate for gate in basis.gates if gate.factor is not None}
     for coefficient, operands in stated.addends:
         columns, number = np.full((len(values), 1), coefficient), None
@@ -153,19 +176,27 @@ def _problem_of(basis: Basis, leaf: Variable, stated: _Sum) -> tuple[list[Gate],
                 columns = _multiplied(columns, own)
             elif n_unknown == 1 and isinstance(index, Node) and _is_of_rows(basis, index):
                 groups.append(_groups(basis, index))
-        for group in groups:
-            n_groups = int(group.max()) + 1
-            if _ROWS_OF_A_COEFFICIENT * n_groups * columns.shape[1] <= min(len(values), _MOST_ROWS):
-                columns = _multiplied(columns, one_hot(n_groups, group))
-            elif _is_constant(columns):
-                values, is_centred = _centred(values, group, basis.sample.row_weights), True
+        columns, too_many = _by_groups(columns, groups)
+        many += too_many
         addends.append(_Addend(columns, number))
     if not gates or np.prod([float(gate.size) for gate in gates]) > _MOST_COMBINATIONS:
         return None
-    if len(gates) == 1 and not is_centred and all(addend.is_constant for addend in addends):
+    if len(gates) == 1 and not many and all(addend.is_constant for addend in addends):
         # means of clusters: what k-means is for
         return None
-    return gates, addends, values
+    return gates, addends, values, many
+
+
+def _by_groups(columns: Array, several: Sequence[AnyArray]) -> tuple[Array, list[AnyArray]]:
+    """Return the columns of each group, and groups of constants that are too many for columns of their own."""
+    many: list[AnyArray] = []
+    for groups in several:
+        n_groups = int(groups.max()) + 1
+        if _ROWS_OF_A_COEFFICIENT * n_groups * columns.shape[1] <= min(len(columns), _MOST_ROWS):
+            columns = _multiplied(columns, one_hot(n_groups, groups))
+        elif _is_constant(columns):
+            many.append(groups)
+    return columns, many
 
 
 def _multiplied(columns: Array, others: Array) -> Array:
@@ -186,8 +217,14 @@ def _groups(basis: Basis, label: Node) -> AnyArray:
     return np.unique(np.ravel(labels), return_inverse=True)[1]
 
 
-def _centred(values: Array, groups: AnyArray, weights: Array) -> Array:
-    """Return values less the mean of their group: what is left where there are too many groups to be solved for."""
+def _centred(values: Array, several: Sequence[AnyArray], weights: Array) -> Array:
+    """Return values less the means of their groups: what is left where there are too many groups to be solved for."""
+    for groups in several:
+        values = _less_means(values, groups, weights)
+    return values
+
+
+def _less_means(values: Array, groups: AnyArray, weights: Array) -> Array:
     of_rows = weights[:, None] * ~np.isnan(values)
     columns = zip(of_rows.T, np.nan_to_num(values).T, strict=True)
     sums = np.stack([np.bincount(groups, own * column) for own, column in columns], axis=1)
