@@ -28,7 +28,7 @@ class FitRequest:
     output, picture
         Files to write, if any.
     checkpoint
-        File that says where the fit stands, if any.
+        File that keeps the state of the fit, if any.
     non_numeric
         What is done with columns without numbers.
     as_json, quiet

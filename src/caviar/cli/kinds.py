@@ -48,7 +48,7 @@ class Kind:
     objective
         What its fit raises.
     options
-        The options of the command line that only some mixtures have, and the argument that each stands for.
+        The options of the command line that only some mixtures have, and the argument that each sets.
     one_column
         Whether it is a mixture in one dimension.
     """

@@ -42,7 +42,7 @@ class TimeLeft:
         self._recent.append((event.iteration, event.change_per_row, self._clock()))
 
     def seconds(self) -> float | None:
-        """Return the seconds that are left; None as long as nothing can be said."""
+        """Return the seconds that are left; None until they can be estimated."""
         if len(self._recent) < _FEWEST:
             return None
         (first, change_then, then), (last, change_now, now) = self._recent[0], self._recent[-1]

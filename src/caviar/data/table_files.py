@@ -67,7 +67,7 @@ class TableFiles(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Return where a row, counted from 0, stands."""
+        """Return the place of a row, counted from 0."""
 
 
 def _path_list(paths: Sequence[Path]) -> str:

@@ -84,7 +84,7 @@ def checked_weights(sample_weight: Any, X: Any) -> Any:
         if isinstance(X, LazyRows):
             return as_weights(weights, len(X))
         weights = weights.to_numpy()
-    # rows that need no memory stand for those of X
+    # rows that need no memory in place of those of X
     rows = np.broadcast_to(0.0, (len(X), 1)) if isinstance(X, LazyRows) else X
     return _check_sample_weight(weights, rows, dtype=np.float64, ensure_non_negative=True)
 

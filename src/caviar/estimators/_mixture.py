@@ -124,7 +124,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Set the attributes that are read off a posterior; return the density of a new row."""
 
     def _objective_offset(self) -> float:
-        """Return what the objective of the estimator lacks of that of its posterior."""
+        """Return what is subtracted from the objective of the posterior for that of the estimator."""
         return 0.0
 
     def _values(self, X: AnyArray) -> AnyArray:

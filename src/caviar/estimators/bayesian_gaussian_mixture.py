@@ -388,7 +388,7 @@ class BayesianGaussianMixture(GaussianEstimator):
 
 
 def _known_to(model: Model, starts: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return starts without factors that the model lacks: a warm start may go on under another prior."""
+    """Return starts without factors that the model does not have: a warm start may go on under another prior."""
     if isinstance(starts, str):
         return starts
     names = model.variables

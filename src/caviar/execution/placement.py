@@ -28,7 +28,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Placed:
-    """A chunk, the thread that works on it, and what stands for its rows."""
+    """A chunk, the thread that works on it, and the future of its rows."""
 
     chunk: Any
     slot: Slot

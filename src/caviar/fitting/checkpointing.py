@@ -42,7 +42,7 @@ _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
 
 
 class Keeper(Protocol):
-    """Keeps where a fit stands."""
+    """Keeps the state of a fit."""
 
     ends: Ends
     """Of the starts that have ended."""
@@ -54,7 +54,7 @@ class Keeper(Protocol):
     """Of the starts."""
 
     def record(self, state: FitState) -> None:
-        """Keep where the present start stands."""
+        """Keep the state of the present start."""
         ...
 
     def end(self, ends: Ends) -> None:
@@ -86,7 +86,7 @@ class NoKeeper:
 
 
 class FitsFile:
-    """A file with where one fit stands, or several that are made one after another: the ends of some, and the present.
+    """A file with the state of one fit, or of several made one after another: the ends of some, and the present one.
 
     Whoever makes the same fits in the same order goes on from there: those that have ended are not made again. The
     file is written seldom enough to cost little, and without harm where it cannot be.
@@ -165,7 +165,7 @@ class FitsFile:
             self._write()
 
     def keep(self, number: int, document: Callable[[], Mapping[str, Any]], *, is_end: bool) -> bool:
-        """Keep where a fit stands if it ends or is broken off, or if writing is due; return whether it was written."""
+        """Keep the state of a fit if it ends or is broken off, or if writing is due; return whether it was written."""
         is_due = time.monotonic() >= self._next_write
         if not (is_end or is_due):
             return False
@@ -210,7 +210,7 @@ class PlaceOfFit:
 
 
 class FileKeeper:
-    """Keeps where a fit stands in a file, or a part of one.
+    """Keeps the state of a fit in a file, or a part of one.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class FileKeeper:
             )
 
     def record(self, state: FitState) -> None:
-        """Keep where the present start stands; write it if that is due."""
+        """Keep the state of the present start; write it if that is due."""
         self._is_written = self._is_written and state is self.state
         self.state = state
         self._keep()
@@ -338,7 +338,7 @@ class FileKeeper:
             self._is_written = self._file.keep(self._number, self._document, is_end=is_end)
 
     def _document(self) -> dict[str, Any]:
-        """Return where the fit stands as plain values."""
+        """Return the state of the fit as plain values."""
         state, ends = self.state, self.ends
         return {
             "caviar": __version__,
@@ -364,7 +364,7 @@ def keeper_of(
     states: States,
     seed: Any,
 ) -> Keeper:
-    """Return what keeps where a fit stands: a file at ``path``, the place of one of several fits, or nothing.
+    """Return what keeps the state of a fit: a file at ``path``, the place of one of several fits, or nothing.
 
     Raises
     ------

@@ -41,7 +41,7 @@ class Patience:
 
 
 class Watch:
-    """Waits for a cluster as long as it is heard of.
+    """Waits for a cluster while it answers.
 
     Parameters
     ----------

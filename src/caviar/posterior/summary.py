@@ -24,7 +24,7 @@ class SummaryRow:
     variable
         Name; of a joint factor with ``.mean`` or ``.precision``.
     index
-        Where the entry stands: the plates, then the axes of one value.
+        Place of the entry: the plates, then the axes of one value.
     mean, sd, lower, upper
         Moments, and ends of the central credible interval.
     """
@@ -103,47 +103,23 @@ class Summary:
         return "\n".join([*lines, "</table>", *remark])
 
 
-def summary_of(
-    title: str,
-    factors: Mapping[str, Any],
-    plates: Mapping[str, Sequence[str]],
-    *,
-    restarts: str = "",
-    level: float,
-    max_rows: int | None,
-    remark: str,
-) -> Summary:
-    """Return the summary of factors by name, with at most ``max_rows`` rows for each part of each.
-
-    Parameters
-    ----------
-    title
-        Of the table.
-    factors
-        Name -> distribution or point mass.
-    plates
-        Name -> names of the plates.
-    restarts
-        Where several starts ended.
-    level
-        Of the intervals.
-    max_rows
-        None for all.
-    remark
-        On the intervals, if there are any.
-    """
+def summary_of(posterior: Any, level: float, max_rows: int | None) -> Summary:
+    """Return the summary of a posterior, with at most ``max_rows`` rows for each part of each factor; None for all."""
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
-    for name, factor in factors.items():
-        for part in marginals(factor, level):
-            own = plates[name][:-1] if part.is_shared else plates[name]
+    for name in posterior:
+        plates = [plate.name for plate in posterior.model.variables[name].plates]
+        for part in marginals(posterior[name], level):
+            own = plates[:-1] if part.is_shared else plates
             entries = list(_entries(name, own, part, max_rows))
             rows += entries
             total = _n_entries(part, len(own))
             if total > len(entries):
                 left_out[name + part.part] = total - len(entries)
+    title = f"ELBO {posterior.elbo:.6f} nats, {posterior.status.value} (iterations: {posterior.n_iter})"
     has_intervals = any(not np.isnan(row.lower) for row in rows)
-    return Summary(title, tuple(rows), left_out, level, restarts, remark if has_intervals else "")
+    remark = posterior.interval_remark if has_intervals else ""
+    return Summary(title, tuple(rows), left_out, level, posterior.told_ends, remark)
 
 
 def _n_entries(part: Marginals, n_plates: int) -> int:

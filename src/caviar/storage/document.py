@@ -228,7 +228,7 @@ def _finite(digits: str) -> float:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("an entry of its JSON stands there twice")
+        raise ValueError("an entry of its JSON is there twice")
     return found
 
 

@@ -18,7 +18,7 @@ class Check:
     figure
         What was measured.
     threshold
-        What the figure is held against.
+        What the figure is compared with.
     passed
         Whether the claim holds.
     sentence

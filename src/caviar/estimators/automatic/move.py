@@ -18,7 +18,7 @@ class Move:
     kind
         ``"split"``, ``"merge"`` or ``"delete"``.
     components
-        Which components it took, numbered as they stood before it: each group in it is one that is split in two,
+        Which components it took, numbered as before it: each group in it is one that is split in two,
         two that are merged into one, or one that is deleted. Several groups were changed at once.
     elbo_before
         ELBO (nats) of the mixture that it started from.

@@ -56,7 +56,7 @@ class Diagnosis:
     effective_draws
         1 / sum of the squared, smoothed and normalised weights.
     elbo
-        The ELBO of the same factors; what it lacks to ``log_evidence`` is KL(q || posterior), local factors included.
+        The ELBO of the same factors; ``log_evidence`` minus it is KL(q || posterior), local factors included.
 
     References
     ----------

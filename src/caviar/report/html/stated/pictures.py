@@ -36,7 +36,7 @@ class Pictures(Section):
 
 
 def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
-    """Return the variables whose entries are drawn below each other; single numbers and matrices stand in the table."""
+    """Return the variables whose entries are drawn below each other; the table has single numbers and matrices."""
     found = []
     for own in figures:
         if own.mean.size < 2 or own.n_event == 2 or _is_topics(own):

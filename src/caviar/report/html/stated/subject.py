@@ -119,7 +119,7 @@ class StatedSubject(Subject):
         }
 
     def _kind(self) -> str:
-        """Return what a stated model is called: by what stands out in it."""
+        """Return what a stated model is called, by its main part."""
         model = self.posterior.model
         leaves = " and ".join(leaf.name for leaf in model.leaves)
         hidden = [model.variables[name] for name in self.hidden]
