@@ -1,4 +1,4 @@
-"""What a user asked ``caviar fit`` for, and the command that asks for the same again."""
+"""The request of ``caviar fit``, and the command that repeats it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with columns without numbers: refused, left out, or made indicators or categories; and always said."""
+"""Columns without numbers: refused, left out, or turned into indicators or categories; the user is always told."""
 
 from __future__ import annotations
 

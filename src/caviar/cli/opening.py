@@ -1,4 +1,4 @@
-"""What is done with a saved model: ``caviar show``, ``report``, ``predict`` and ``sample``."""
+"""The commands on a saved model: ``caviar show``, ``report``, ``predict`` and ``sample``."""
 
 from __future__ import annotations
 

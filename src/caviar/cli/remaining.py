@@ -1,4 +1,4 @@
-"""How long a fit will go on, guessed from how fast its changes became smaller so far."""
+"""The time that a fit will still take, estimated from how fast its changes have become smaller."""
 
 from __future__ import annotations
 

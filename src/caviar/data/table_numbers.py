@@ -1,4 +1,4 @@
-"""The numbers of a relation of DuckDB, and what is said where there are none."""
+"""The numbers of a relation of DuckDB, and the messages where there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of mixtures as users give them: checked, and refused in words that help."""
+"""Checks of the parameters of mixtures that users give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the arguments of the estimators may be, refused in the words that the user gave them in."""
+"""Checks of the arguments of estimators, with messages in the user's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two mixtures of Gaussians in R^d share: structures, statements, labels, starts."""
+"""The base of the mixtures of Gaussians in R^d: structures, statements, labels, starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the estimators share: validate -> state a model -> fit -> attributes; and prediction."""
+"""The base of the mixtures: validate -> state a model -> fit -> attributes; and prediction."""
 
 from __future__ import annotations
 
@@ -467,5 +467,5 @@ def refuse_equal_names(X: Any) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataError(
-            f"X has several columns with the name {twice!r}, which cannot be told apart by it; rename them"
+            f"X has several columns with the name {twice!r}, which does not distinguish them; rename them"
         )

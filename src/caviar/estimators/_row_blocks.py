@@ -1,4 +1,4 @@
-"""Rows predicted a block at a time: memory beyond what is returned does not grow with their number."""
+"""Rows predicted a block at a time: memory beyond the result does not grow with their number."""
 
 from __future__ import annotations
 

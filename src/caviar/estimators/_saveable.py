@@ -1,4 +1,4 @@
-"""What lets an estimator be saved: everything that was fitted as plain values, and set again from them."""
+"""Estimators that can be saved: their fit as plain values, and set again from them."""
 
 from __future__ import annotations
 

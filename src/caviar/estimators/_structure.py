@@ -1,4 +1,4 @@
-"""What a covariance structure is: a prior, a statement of rows given their labels, and what is read off its factors."""
+"""The protocol of a covariance structure: a prior, a statement of rows given their labels, and attributes of a fit."""
 
 from __future__ import annotations
 

@@ -169,8 +169,8 @@ class BayesianGaussianMixture(GaussianEstimator):
 
     The prior must not change with K, or ELBOs would compare priors: so the concentration of the weights is 1 by
     default. The ELBO lacks up to log K! of the log evidence (:func:`caviar.compare_mixtures`), so of two numbers
-    that the data hardly tell apart the smaller is found. With a ``covariance_prior`` that is given the number answers
-    to its scale, too.
+    that fit the data almost equally well the smaller is found. With a given ``covariance_prior`` the number depends on
+    its scale, too.
 
     A scale that is learnt is stated in the language, as the rest of the mixture, and its divergence is in the ELBO:
 

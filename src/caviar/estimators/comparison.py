@@ -1,4 +1,4 @@
-"""What a comparison of mixtures found: a table, and the best of them."""
+"""The result of a comparison of mixtures: a table, and the best of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker of a cluster does: work on the chunks that lie there, and sums of sums. Nothing here needs Dask.
+"""The tasks of a worker of a cluster: work on its chunks, and sums of sums. Nothing here needs Dask.
 
 Local factors that the next pass starts from stay in the worker's memory, under the name of the pass that left them.
 They are no results of the cluster: its scheduler would have to remember, for each of them, all passes before.

@@ -1,4 +1,4 @@
-"""Where the chunks of a source lie: each is sent to one worker once, and again where that worker was lost."""
+"""The placement of the chunks of a source: each is sent to one worker once, and again if that worker was lost."""
 
 from __future__ import annotations
 

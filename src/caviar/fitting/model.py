@@ -1,4 +1,4 @@
-"""Model: language, engine, execution and data put together; what a user calls."""
+"""Model, the class that users fit: language, engine, execution and data together."""
 
 from __future__ import annotations
 

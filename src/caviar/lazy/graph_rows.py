@@ -1,4 +1,4 @@
-"""Rows that a graph of tasks computes: a cluster can, where they are wanted, so that their numbers need not come here.
+"""Rows that a graph of tasks computes: a cluster computes them where they are needed, so they need not come here.
 
 What holds such rows is packed without them: the pickle refers to the pieces that they are made of,
 which the cluster hands to the task that unpacks it.

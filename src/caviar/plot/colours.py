@@ -1,4 +1,4 @@
-"""Colours, markers, hatches and line styles of components: told apart with any colour vision, and in grey."""
+"""Colours, markers, hatches and line styles of components: distinct with any colour vision, and in grey."""
 
 from __future__ import annotations
 

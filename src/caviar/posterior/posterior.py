@@ -1,4 +1,4 @@
-"""Posterior: what a fit gives back."""
+"""Posterior, the result of a fit."""
 
 from __future__ import annotations
 

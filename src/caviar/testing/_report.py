@@ -1,4 +1,4 @@
-"""What a verification found: checks with their figures, as a table."""
+"""The result of a verification: checks with their figures, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saddle points: whether the ELBO of a fit rises once all its factors are moved a little."""
+"""Saddle points: whether the ELBO of a fit rises when all its factors are moved a little."""
 
 from __future__ import annotations
 

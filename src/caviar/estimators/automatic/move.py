@@ -1,4 +1,4 @@
-"""What a search for the number of components did, as it is told to a user."""
+"""A move of the search for the number of components, as the user sees it."""
 
 from __future__ import annotations
 

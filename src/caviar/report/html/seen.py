@@ -1,4 +1,4 @@
-"""What a fit has seen of the rows that a page is about, and whether figures of these rows are a test of it."""
+"""Whether a fit has seen the rows of a page, and whether figures of these rows test it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page is about: something that was fitted, and data."""
+"""The subject of a page: a fitted model, and data."""
 
 from __future__ import annotations
 

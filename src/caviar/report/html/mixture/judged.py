@@ -1,4 +1,4 @@
-"""What a fitted mixture says of rows: their components, how certain these are, and which rows it does not expect."""
+"""Rows under a fitted mixture: their components, how certain these are, and which rows are unexpected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mixture says of rows: how clearly they belong to components, and which are not expected."""
+"""The section on rows: how clearly they belong to components, and which are unexpected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mixture of Gaussians, and rows: what its page is about."""
+"""The subject of a page on a mixture of Gaussians: the mixture, and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plots of a page are drawn from: some rows, the densities of columns, and the ellipses of components."""
+"""The data of the plots of a page: some rows, the densities of columns, and the ellipses of components."""
 
 from __future__ import annotations
 

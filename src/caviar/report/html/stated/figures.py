@@ -1,4 +1,4 @@
-"""Mean, spread and interval of every entry of every global variable, with what its places are called."""
+"""Mean, spread and interval of every entry of every global variable, with the names of its places."""
 
 from __future__ import annotations
 

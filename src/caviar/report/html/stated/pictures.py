@@ -1,4 +1,4 @@
-"""What the pictures of a posterior are drawn from: intervals, tables of cells, words of topics."""
+"""The data of the pictures of a posterior: intervals, tables of cells, words of topics."""
 
 from __future__ import annotations
 

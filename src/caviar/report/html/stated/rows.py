@@ -1,4 +1,4 @@
-"""What a posterior says of rows of data: hidden states and groups, hidden numbers, predictions beside observations."""
+"""Rows of data under a posterior: hidden states and groups, hidden numbers, predictions beside observations."""
 
 from __future__ import annotations
 

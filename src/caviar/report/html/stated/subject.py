@@ -1,4 +1,4 @@
-"""The posterior of a model, and data: what its page is about; also where an estimator is around it."""
+"""The subject of a page on a posterior: the posterior of a model or an estimator, and data."""
 
 from __future__ import annotations
 
