@@ -29,8 +29,7 @@ from ._components import Component
 from ._declared import estimator
 from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
-from ._lazy_rows import checked_rows, checked_weights, lazy_rows
-from ._row_blocks import filled, row_blocks
+from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
 from ._saveable import Saveable
 
 REMEDY = (

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._tables import html_table, text_table
 from ..families._marginals import Marginals
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
@@ -85,22 +86,14 @@ class Summary:
 
     def __str__(self) -> str:
         """Return the table."""
-        cells = list(self._cells())
-        widths = [max(len(row[i]) for row in cells) for i in range(5)]
-        lines = [
-            f"{name:<{widths[0]}}  {at:<{widths[1]}}  {mean:>{widths[2]}}  {sd:>{widths[3]}}  {interval}".rstrip()
-            for name, at, mean, sd, interval in cells
-        ]
-        return "\n".join([*self._heading(), *lines, *filter(None, [self.remark])])
+        table = text_table(list(self._cells()), left={0, 1, 4})
+        return "\n".join([*self._heading(), table, *filter(None, [self.remark])])
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
-        header, *rows = (tuple(escape(cell) for cell in row) for row in self._cells())
-        lines = [f"<p>{'<br>'.join(map(escape, self._heading()))}</p>", "<table>"]
-        lines.append("<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>")
-        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+        heading = f"<p>{'<br>'.join(map(escape, self._heading()))}</p>"
         remark = [f"<p>{escape(self.remark)}</p>"] if self.remark else []
-        return "\n".join([*lines, "</table>", *remark])
+        return "\n".join([heading, html_table(list(self._cells())), *remark])
 
 
 def summary_of(posterior: Any, level: float, max_rows: int | None) -> Summary:

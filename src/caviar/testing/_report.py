@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from caviar._errors import VerificationError
+from caviar._tables import text_table
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,4 @@ class VerificationReport:
             (c.name, "passed" if c.passed else "FAILED", f"{c.figure:.3g}", f"{c.threshold:.3g}", c.sentence)
             for c in self.checks
         ]
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        return "\n".join(
-            f"{name:<{widths[0]}}  {result:<{widths[1]}}  {figure:>{widths[2]}}  {threshold:>{widths[3]}}  {finding}"
-            for name, result, figure, threshold, finding in rows
-        )
+        return text_table(rows, left={0, 1, 4})
