@@ -27,7 +27,6 @@ from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
 from ._saveable import Saveable
@@ -217,7 +216,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         posterior = self.posterior_.update(
             self._data(rows),
             sample_weight=rows.weights,
-            **FitArguments.of(self).of_model(),
+            **self._arguments_of_model(),
         )
         self._keep(posterior)
         return self
@@ -252,7 +251,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 init=start,
                 sample_weight=sample_weight,
                 checkpoint=next_fit(),
-                **FitArguments.of(self).of_model(),
+                **self._arguments_of_model(),
             )
             ends.append(end)
             if end.status is Status.INTERRUPTED:
@@ -263,7 +262,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _check_settings(self) -> None:
         self._check_n_components()
-        FitArguments.of(self).check()
+        self._check_fit_arguments()
 
     def _check_n_components(self) -> None:
         require_whole("n_components", self.n_components, 1)

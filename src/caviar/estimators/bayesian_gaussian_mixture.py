@@ -22,7 +22,6 @@ from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
@@ -335,7 +334,7 @@ class BayesianGaussianMixture(GaussianEstimator):
             weights[rows],
             self.max_iter,
             self.tol,
-            FitArguments.of(self).place,
+            self._place,
             self.verbose if callable(self.verbose) else False,
             next_fit,
         )

@@ -27,7 +27,6 @@ from ._arguments import (
 )
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._map_prior import check_names, map_concentration, map_prior
@@ -280,7 +279,7 @@ class GaussianMixture(GaussianEstimator):
                 point=point,
                 init=begin,
                 sample_weight=rows.weights,
-                executor=FitArguments.of(self).place,
+                executor=self._place,
             )
             for begin in begins
         ]

@@ -29,7 +29,6 @@ from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
 from ._checkpointing import Checkpointing
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
 from ._perplexity import PerplexityWatch
@@ -274,7 +273,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         **arguments: Any,
     ) -> Posterior:
         """Return the posterior of a model of these documents."""
-        arguments = {**FitArguments.of(self).of_model(), **arguments}
+        arguments = {**self._arguments_of_model(), **arguments}
         with reporter(arguments["progress"]) as tell:
             progress = tell
             if self.evaluate_every > 0:
@@ -314,7 +313,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         posterior = self.posterior_.update(
             {"word": counts},
             sample_weight=sample_weight,
-            **FitArguments.of(self).of_model(),
+            **self._arguments_of_model(),
         )
         self._keep(posterior)
         self._set_perplexity(counts, sample_weight)
@@ -526,7 +525,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _check_settings(self) -> StatedSchedule:
         """Return the schedule of the fit, after checking the arguments."""
         require_whole("n_components", self.n_components, 1)
-        FitArguments.of(self).check()
+        self._check_fit_arguments()
         require_whole("batch_size", self.batch_size, 1)
         require_number("learning_decay", self.learning_decay)
         require_number("learning_offset", self.learning_offset)

@@ -98,11 +98,6 @@ class Placement:
         placed = self._placed[chunk.number]
         return placed.slot, placed.future
 
-    @property
-    def addresses(self) -> set[str]:
-        """Addresses of the workers that chunks lie on."""
-        return {placed.slot.address for placed in self._placed.values()}
-
     def release(self) -> None:
         """Let the workers forget the rows."""
         for placed in self._placed.values():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -41,34 +41,19 @@ _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
 """What putting together values that do not belong together can raise."""
 
 
-class Keeper(Protocol):
-    """Keeps the state of a fit."""
-
-    ends: Ends
-    """Of the starts that have ended."""
-
-    state: FitState | None
-    """Where the present start goes on; None if it begins."""
-
-    seed: Any
-    """Of the starts."""
-
-    def record(self, state: FitState) -> None:
-        """Keep the state of the present start."""
-        ...
-
-    def end(self, ends: Ends) -> None:
-        """Keep that one more start has ended."""
-        ...
-
-    def flush(self) -> None:
-        """Write what is not written yet."""
-        ...
-
-
 @dataclass
 class NoKeeper:
-    """Keeps nothing."""
+    """Keeps nothing.
+
+    Attributes
+    ----------
+    seed
+        Of the starts.
+    ends
+        Of the starts that have ended.
+    state
+        Where the present start goes on; None if it begins.
+    """
 
     seed: Any
     ends: Ends = field(default_factory=Ends)
@@ -355,6 +340,10 @@ class FileKeeper:
             },
             "state": None if state is None else self._states.plain(state),
         }
+
+
+Keeper = NoKeeper | FileKeeper
+"""Keeps the state of a fit."""
 
 
 def keeper_of(
