@@ -98,7 +98,7 @@ class LostDigitsWarning(CaviarWarning):
 
 
 class PrecisionWarning(CaviarWarning):
-    """What was to be computed in float32 is computed in float64, because responsibilities would be off by too much."""
+    """Passes meant for float32 are in float64, because responsibilities would be off by too much."""
 
 
 for _each in list(vars().values()):

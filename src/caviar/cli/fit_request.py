@@ -13,7 +13,7 @@ from .non_numeric import NonNumeric
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What the user asked for.
+    """The request of the user.
 
     Attributes
     ----------

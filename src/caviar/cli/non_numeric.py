@@ -15,7 +15,7 @@ from .speaking import say, standard_error
 
 
 class NonNumeric(StrEnum):
-    """What ``--non-numeric`` takes."""
+    """The values of ``--non-numeric``."""
 
     ERROR = "error"
     DROP = "drop"

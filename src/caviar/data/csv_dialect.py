@@ -31,7 +31,7 @@ _MOST_LINES = 1_000
 _NUMBER = re.compile(
     r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE
 )
-"""What DuckDB reads as a number, except for digits grouped by underscores: 2020_01 is a name."""
+"""The texts that DuckDB reads as numbers, except digits grouped by underscores: 2020_01 is a name."""
 
 
 @dataclass(frozen=True)

@@ -321,7 +321,7 @@ class _ParquetOrigin:
 
 
 _Origin = QueryStream | _ParquetOrigin
-"""What tables are columns of."""
+"""The origin of the columns of a table."""
 
 
 def _keys(path: Path, source: Any) -> dict[str, str]:

@@ -56,7 +56,7 @@ class TableFiles(ABC):
 
     @property
     def label(self) -> str:
-        """What the files are called in messages."""
+        """The name of the files in messages."""
         first = str(self.paths[0])
         return first if len(self.paths) == 1 else f"{first} and {len(self.paths) - 1} more"
 

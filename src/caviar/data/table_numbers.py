@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Rows:
-    """What the rows are read from: a relation of DuckDB, and words for messages."""
+    """The source of rows: a relation of DuckDB, and words for messages."""
 
     relation: Any
     label: str

@@ -23,7 +23,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Component:
-    """What a fit says about one component.
+    """One fitted component.
 
     Attributes
     ----------

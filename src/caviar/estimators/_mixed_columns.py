@@ -62,7 +62,7 @@ def as_objects(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table are.
+    """The columns of a table: names, kinds and categories.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class RowsToFit:
-    """What a fit is given.
+    """The data of a fit.
 
     Attributes
     ----------

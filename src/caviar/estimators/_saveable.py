@@ -26,9 +26,9 @@ class Saveable(FitArguments):
     """An estimator that can be saved and loaded by :func:`caviar.load`."""
 
     _kind_in_words: ClassVar[str]
-    """What it is called on pages."""
+    """Its name on pages."""
     _objective_in_words: ClassVar[str] = "ELBO"
-    """What its fit raises."""
+    """The objective that its fit raises."""
 
     posterior_: ClassVar[Any] = Fitted()
 

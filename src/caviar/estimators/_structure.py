@@ -49,7 +49,7 @@ class ComponentPrior:
 
 @dataclass(frozen=True)
 class Components:
-    """What is read off the fitted components.
+    """Parameters of the fitted components.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Form(ABC):
 
 
 class CovarianceStructure(ABC):
-    """What the covariance matrices of the components share.
+    """A covariance structure: what the covariance matrices of the components share.
 
     Attributes
     ----------

@@ -206,7 +206,7 @@ def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequ
 
 
 class _Shipped:
-    """What stays the same from pass to pass, on the workers."""
+    """The part that stays the same in all passes, on the workers."""
 
     def __init__(self, connection: Connection, rows: Any) -> None:
         self.model = ModelOfRows(rows)
@@ -237,7 +237,7 @@ class _Pass:
 
 
 class _Kept:
-    """What the caller carries over: while it exists, the workers keep the local factors that a pass has left."""
+    """The handle that the caller carries over: while it exists, the workers keep the local factors of a pass."""
 
     def __init__(self, made_by: _Pass, unwanted: list[str]) -> None:
         self.made_by = made_by

@@ -131,7 +131,7 @@ class Device(Executor):
 
     @property
     def host(self) -> Threads:
-        """What runs what no device takes."""
+        """The executor for work that no device takes."""
         return self._host
 
     def check(self, model: RowModel) -> None:

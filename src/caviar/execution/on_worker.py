@@ -34,7 +34,7 @@ _ended: deque[str] = deque(maxlen=1_000)
 
 
 class ModelOfRows:
-    """What stays the same from pass to pass, to be sent once: the model of the rows, without any of the data.
+    """The part that is sent once and stays the same in all passes: the model of the rows, without any of the data.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Found:
-    """What a share gave: sums by subtree of the chunks, from place to place.
+    """The result of a share: sums by subtree of the chunks, from place to place.
 
     Attributes
     ----------

@@ -32,13 +32,13 @@ from ..storage.checkpoint import REMEDY
 log = logging.getLogger("caviar.checkpoint")
 
 _LARGEST_SHARE = 0.05
-"""Of the time, that writing takes; then checkpoints are written less often than they were asked for."""
+"""Largest share of the time for writing; where it would be more, checkpoints are written less often than asked for."""
 
 _LAYOUT = 3
-"""What a checkpoint holds and under which keys: another number where that changes."""
+"""Layout of a checkpoint: the number changes with its keys and values."""
 
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
-"""What putting together values that do not belong together can raise."""
+"""Errors from putting together values that do not belong together."""
 
 
 @dataclass

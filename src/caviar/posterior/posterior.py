@@ -240,7 +240,7 @@ class Posterior:
 
     @property
     def beliefs(self) -> Beliefs:
-        """What it knows of the globals, for more rows of data."""
+        """The posterior of the globals, as a prior for more rows of data."""
         return Beliefs(self._factors, self._of_points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -879,7 +879,7 @@ class Posterior:
 
     @property
     def interval_remark(self) -> str:
-        """What is to be known of credible intervals of its factors, in a sentence; empty where they are exact."""
+        """A caveat on the credible intervals of its factors, in a sentence; empty where they are exact."""
         return "" if self.is_exact else MEAN_FIELD
 
     def _repr_html_(self) -> str:

@@ -13,7 +13,7 @@ from .._tables import html_table, text_table
 from ..families._marginals import Marginals
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
-"""What is said of intervals wherever they are shown, except those of an exact posterior."""
+"""The remark beside all intervals, except those of an exact posterior."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ _DAMAGE = (
     RuntimeError,
     MemoryError,
 )
-"""What the parsers of zip archives, JSON and UTF-8 raise at damaged bytes."""
+"""Errors that the parsers of zip archives, JSON and UTF-8 raise at damaged bytes."""
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:

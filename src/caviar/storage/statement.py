@@ -32,7 +32,7 @@ _MOST_NODES = 10_000
 _MOST_PLATES = 32
 """Plates of one node: arrays have no more axes."""
 _MOST_WORK = 250_000
-"""Of writing out sums: one of 500 operands."""
+"""Work of writing out sums: that of one with 500 operands."""
 _MOST_PIECES = 2_000_000
 """Truncations of all StickBreakings together, which alone are larger than what states them."""
 

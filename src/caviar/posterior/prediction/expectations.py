@@ -27,7 +27,7 @@ from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
-"""What to do where there is no closed form."""
+"""The way out where there is no closed form."""
 
 
 def refuse(owner: Variable, why: str) -> NoReturn:

@@ -19,7 +19,7 @@ _MOST_PATTERNS = 64
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """What a mixture says of N rows.
+    """N rows under a mixture.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class StatedSubject(Subject):
 
     @cached_property
     def rows(self) -> dict[str, Any] | None:
-        """What the posterior says of the data."""
+        """The data under the posterior."""
         return rows_of(self)
 
     def findings(self) -> list[dict[str, str]]:
