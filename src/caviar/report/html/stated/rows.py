@@ -1,8 +1,7 @@
-"""What a posterior says of rows of data: hidden states and groups, hidden numbers, predictions beside observations."""
+"""Rows of data under a posterior: hidden states and groups, hidden numbers, predictions beside observations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from .... import language
 from ...._errors import CaviarError
 from ...._typing import AnyArray
 from ....families import Categorical, ForecastMarkovChain, MarkovChain
+from ..numbers import as_numbers, in_digits, spread_out
 from ..section import Page, Section
 from ..seen import Seen
 from .held_out import HeldOut, held_out_of
@@ -92,7 +92,7 @@ def _add_held_out(subject: Any, found: dict[str, Any]) -> None:
         return
     variables = subject.posterior.model.variables
     for own in found["predictions"]:
-        observed = _numbers(subject.data[own["name"]])
+        observed = as_numbers(subject.data[own["name"]])
         assert observed is not None
         mean, sd = told.predictions[own["name"]]
         own["held_out"] = _scores(
@@ -141,7 +141,7 @@ def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Any) ->
 def _lines(subject: Any, n_steps: int) -> list[dict[str, Any]]:
     """Return up to three columns of what was observed, along the steps."""
     leaf = subject.posterior.model.leaves[0]
-    values = _numbers((subject.data or {}).get(leaf.name))
+    values = as_numbers((subject.data or {}).get(leaf.name))
     if values is None:
         return []
     values = values[:n_steps].reshape(min(n_steps, len(values)), -1)
@@ -151,7 +151,7 @@ def _lines(subject: Any, n_steps: int) -> list[dict[str, Any]]:
     return [
         {
             "name": names[j] if names else f"{leaf.name} {j}" if values.shape[1] > 1 else leaf.name,
-            "values": [_digits(value) for value in values[:, j].tolist()],
+            "values": [in_digits(value, 5) for value in values[:, j].tolist()],
         }
         for j in range(min(values.shape[1], 3))
     ]
@@ -179,7 +179,7 @@ def _groups(name: str, probabilities: AnyArray) -> dict[str, Any]:
 
 def _cloud(name: str, mean: AnyArray) -> dict[str, Any]:
     """Return the first two hidden numbers of each row."""
-    chosen = _spread(len(mean))
+    chosen = spread_out(len(mean), _MOST_POINTS)
     second = mean[chosen, 1] if mean.shape[1] > 1 else np.zeros(len(chosen))
     return {
         "x": f"{name} 0",
@@ -214,7 +214,7 @@ def _predictions(subject: Any) -> list[dict[str, Any]]:
         return []
     found = []
     for leaf in posterior.model.leaves:
-        observed = _numbers(data.get(leaf.name))
+        observed = as_numbers(data.get(leaf.name))
         if observed is None or isinstance(leaf, language.Categorical):
             continue
         rest = {name: value for name, value in data.items() if name != leaf.name}
@@ -232,7 +232,7 @@ def _predictions(subject: Any) -> list[dict[str, Any]]:
 def _beside(leaf: Any, observed: AnyArray, told: Any, seen: Seen) -> dict[str, Any]:
     mean, sd = np.ravel(told.mean), np.ravel(told.standard_deviation)
     rows = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
-    chosen = rows[_spread(len(rows))]
+    chosen = rows[spread_out(len(rows), _MOST_POINTS)]
     is_probability = isinstance(leaf, language.Bernoulli)
     points = np.column_stack([mean[chosen], observed[chosen]])
     title = f"Predictions of {leaf.name} beside what was observed"
@@ -279,21 +279,3 @@ def _shares(probability: AnyArray, observed: AnyArray) -> AnyArray:
     return np.array(
         [[probability[rows].mean(), observed[rows].mean()] for rows in groups if len(rows)]
     ).reshape(-1, 2)
-
-
-def _numbers(values: Any) -> AnyArray | None:
-    """Return an array of numbers, NaN where they are missing; None of what is no such array."""
-    if values is None or isinstance(values, Mapping) or hasattr(values, "indptr"):
-        return None
-    try:
-        return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
-    except (TypeError, ValueError):
-        return None
-
-
-def _spread(n_rows: int) -> AnyArray:
-    return np.linspace(0, n_rows - 1, min(n_rows, _MOST_POINTS)).round().astype(np.int64)
-
-
-def _digits(value: float) -> float | None:
-    return float(f"{value:.5g}") if np.isfinite(value) else None
