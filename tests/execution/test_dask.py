@@ -198,9 +198,9 @@ def test_workers_of_another_version_are_refused(client, monkeypatch):
 
 
 def _other_versions():
-    from caviar.execution import on_worker
+    from caviar._version import versions
 
-    found = on_worker.versions()
+    found = versions()
     if "CAVIAR_TEST" in os.environ:
         found["numpy"] = "1.0"
     return found

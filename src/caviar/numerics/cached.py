@@ -34,7 +34,7 @@ else:
         def __init__(self, function: Callable[[Any], Any]) -> None:
             self.function = function
             self.__doc__ = function.__doc__
-            self.__isabstractmethod__ = getattr(function, "__isabstractmethod__", False)
+            self.__isabstractmethod__ = "__isabstractmethod__" in vars(function)
 
         def __set_name__(self, owner: type, name: str) -> None:
             self.name = name

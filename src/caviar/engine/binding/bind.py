@@ -20,8 +20,7 @@ from .missing.steps import counted_steps, refuse_weights, rows_that_count
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import seen_globals
-from .reading import completed, read, settled
-from .sparse_counts import check_along_rows
+from .reading import check_along_rows, completed, read, settled
 from .values import as_weights, check_known_slots, check_support, refuse_flat
 
 __all__ = ["bind"]

@@ -8,14 +8,35 @@ from typing import Any, TypeVar
 
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
-from ...language import Axis, Node, Plate, Variable
+from ...language import Axis, Data, Node, Plate, Variable
 from .evidence import Evidence, Latent
-from .joined_labels import JoinedLabels
 
-__all__ = ["BoundModel"]
+__all__ = ["BoundModel", "JoinedLabels"]
 
 T = TypeVar("T")
 _NOTHING = Latent()
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedLabels:
+    """Which combination of several known labels each row has.
+
+    Attributes
+    ----------
+    node
+        In the place of the labels, one that chooses from the combinations.
+    combinations
+        The plate of the combinations.
+    labels
+        Label -> its value in each combination, (C,).
+    positions
+        Of each row, the combination that it has, (N,).
+    """
+
+    node: Data
+    combinations: Plate
+    labels: Mapping[Node, AnyArray]
+    positions: Any
 
 
 @dataclass(frozen=True)

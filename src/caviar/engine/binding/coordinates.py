@@ -23,17 +23,24 @@ from ..._errors import DataError
 from ..._typing import Array
 from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
 from ...lazy.block_map import total_of
-from ...lazy.moments import medians, medians_by_label, moments
+from ...lazy.moments import medians_by_label
 from ...numerics.cached import cached_property
 from .added_locations import location_slot, multiplied_in, plain_addend
 from .bound_model import BoundModel
+from .observed_moments import (
+    axes_not_kept,
+    known_precisions,
+    medians_of,
+    moments_of,
+    rows_of,
+    seen_rows,
+)
 from .origins import (
     KnownLocation,
     OwnMean,
     PointOfLabel,
     has_precisions_of_rows,
     known_location_of,
-    known_precisions,
 )
 
 __all__ = ["SHIFT", "SHIFT_SQUARED", "Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
@@ -41,9 +48,6 @@ __all__ = ["SHIFT", "SHIFT_SQUARED", "Coordinates", "Group", "coordinates_of", "
 
 SHIFT, SHIFT_SQUARED = "shift", "shift_squared"
 """Statistics of how far the points of a location's mean are from its own, and of the products of that."""
-
-_LARGEST = 1e152
-"""Size of data whose squares, summed over rows and columns, still fit a double."""
 
 _FARTHEST = 1e7
 """Standard deviations of the data between them and a prior mean, beyond which their squares leave no digits."""
@@ -303,12 +307,12 @@ def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | 
         for p in observed.plates
         if p is not bound.data_plate and all(p in node.plates for node in (*members, *known))
     ]
-    point, spread = _moments(bound, observed, common)
+    point, spread = moments_of(bound, observed, common)
     known = _known_location(bound, members, common)
     if known is not None:
         point = np.broadcast_to(known, point.shape)
     elif has_precisions_of_rows(bound, members):
-        point = _medians(bound, observed, common)
+        point = medians_of(bound, observed, common)
     group = Group(members, point, tuple(Axis(plate) for plate in common), spread)
     return _by_row(bound, group, observed, common)
 
@@ -333,14 +337,14 @@ def _points_of_groups(
     assert plate is not None
     assert isinstance(node, Variable)
     assert label is not None
-    rows, weights = _rows_of(bound, observed, bound.values_of(observed))
+    rows, weights = rows_of(bound, observed, bound.values_of(observed))
     points, number = medians_by_label(
         np.broadcast_to(group.point, (bound.sizes[plate], *group.point.shape)),
-        _not_kept(bound, observed, common),
+        axes_not_kept(bound, observed, common),
         rows,
         bound.values_of(label),
         weights,
-        _seen(bound, observed),
+        seen_rows(bound, observed),
         known_precisions(bound, observed),
     )
     mean, worth = node.slots["mean"].node, node.slots.get("mean_precision")
@@ -382,57 +386,6 @@ def _averaged(node: Constant, common: list[Plate]) -> Array:
     )
     averaged = value.mean(axis=tuple(range(len(others)))) if others else value
     return averaged[tuple(slice(None) if plate in kept else None for plate in common)]
-
-
-def _moments(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[Array, Array]:
-    """Return the mean and the standard deviation over the data plate and the plates that are not kept."""
-    rows, weights = _rows_of(bound, observed, bound.values_of(observed))
-    found = moments(rows, weights)
-    if found.largest.max(initial=0.0) > _LARGEST:
-        raise DataError(
-            f"'{observed.name}' holds values as large as {found.largest.max():.3g}, whose squares are beyond a double; "
-            f"divide the data (and their priors) by a common factor so that they stay below {_LARGEST:g}"
-        )
-    mean, spread = found.mean, found.spread
-    averaged = _not_kept(bound, observed, kept)
-    if not averaged:
-        return mean, spread
-    common = mean.mean(axis=averaged, keepdims=True)
-    # the spread about the common mean, in two steps that neither over- nor underflow
-    about = np.sqrt(np.mean(np.square(np.hypot(spread, mean - common) / _unit(mean, spread)), axis=averaged))
-    return common.reshape(about.shape), about * _unit(mean, spread)
-
-
-def _medians(bound: BoundModel, observed: Variable, kept: list[Plate]) -> Array:
-    """Return the medians of what was observed, over the data plate and the plates that are not kept."""
-    rows, weights = _rows_of(bound, observed, bound.values_of(observed))
-    found = medians(rows, weights, _seen(bound, observed), known_precisions(bound, observed))
-    return np.median(found, axis=_not_kept(bound, observed, kept))
-
-
-def _seen(bound: BoundModel, observed: Variable) -> Any:
-    """Return which entries of a variable were observed, the rows first, or None if all were."""
-    own = bound.of(observed)
-    seen = own.observed if own.entries is None else own.entries.seen
-    return None if seen is None else _rows_of(bound, observed, seen)[0]
-
-
-def _rows_of(bound: BoundModel, observed: Variable, values: Any) -> tuple[Any, Any]:
-    """Return values of a variable, or which were observed, with the rows first, and the weights of the rows."""
-    if bound.data_plate not in observed.plates:
-        return values[None], None
-    along = observed.plates.index(bound.data_plate)
-    return np.moveaxis(values, along, 0) if along else values, bound.row_weights
-
-
-def _not_kept(bound: BoundModel, observed: Variable, kept: list[Plate]) -> tuple[int, ...]:
-    """Return the axes of a row's values that are plates which are not kept."""
-    plates = [plate for plate in observed.plates if plate is not bound.data_plate]
-    return tuple(i for i, plate in enumerate(plates) if plate not in kept)
-
-
-def _unit(mean: Array, spread: Array) -> float:
-    return float(np.max(np.abs(mean)) + np.max(spread)) or 1.0
 
 
 def coordinates_about(

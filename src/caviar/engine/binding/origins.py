@@ -16,7 +16,6 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Constant, Data, Indexed, Node, Plate, Slot, Variable
-from ...language.roles import PRECISION, PRECISION_MATRIX
 from .bound_model import BoundModel
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "PointOfLabel",
     "has_precisions_of_rows",
     "known_location_of",
-    "known_precisions",
 ]
 
 
@@ -171,15 +169,3 @@ def _differs(bound: BoundModel, member: Variable, slot: Slot) -> bool:
     mean = member.slots.get("mean")
     chosen = slot.index is not None and (mean is None or mean.index is not slot.index)
     return bound.is_local(slot.node) or (chosen and slot.index is not None and bound.is_local(slot.index))
-
-
-def known_precisions(bound: BoundModel, observed: Variable) -> Any:
-    """Return known precisions of the rows of a variable, the rows first, or None if there are none."""
-    for slot in observed.slots.values():
-        node = slot.node
-        is_along = (
-            node.plates[:1] == (bound.data_plate,) and node.plates == observed.plates[: len(node.plates)]
-        )
-        if slot.role in (PRECISION, PRECISION_MATRIX) and isinstance(node, Data) and is_along:
-            return bound.values_of(node)
-    return None

@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
+from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
-from ...language import Node, Plate, Variable
+from ...language import Multinomial, Node, Plate, Variable
 from ...lazy.rows import LazyRows, in_memory
 from .clamped.repetitions import as_pair, is_joint
 from .evidence import Observed
 from .missing.entries import gaps_of, observed_entries, with_column_means
 from .missing.lazy_values import LazyValues, lazy_values, rows_first
 from .missing.values import at_column_means, filled
-from .sparse_counts import sparse_counts, takes_sparse
 from .values import as_values, check_axes, value_ranks
 
-__all__ = ["Given", "completed", "read", "settled"]
+__all__ = ["Given", "check_along_rows", "completed", "read", "settled"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +70,8 @@ def read(nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, A
 
 
 def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:
-    if takes_sparse(node, value):
-        return Given(sparse_counts(node, value))
+    if _takes_sparse(node, value):
+        return Given(_sparse_counts(node, value))
     if isinstance(node, Variable) and is_joint(node):
         return Given(as_pair(node, value, as_values), is_in_part=True)
     if isinstance(value, LazyRows):
@@ -94,6 +95,61 @@ def _read_array(node: Node, array: AnyArray, rank: int, is_leaf: bool) -> Given:
 
 def _has_missing(array: AnyArray) -> bool:
     return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _takes_sparse(node: Node, value: Any) -> bool:
+    """Whether a value is a sparse matrix that can be the data of a variable: rows of counts of a Multinomial."""
+    return issparse(value) and value.ndim == 2 and isinstance(node, Multinomial) and len(node.plates) == 1
+
+
+def _sparse_counts(node: Node, value: Any) -> Any:
+    """Return a sparse matrix (N, V) as rows in float64, each entry that is not zero once; the matrix stays as it is.
+
+    Raises
+    ------
+    DataError
+        If it is empty, its entries are no finite numbers, or its indices are broken.
+    """
+    if value.dtype.kind not in "biuf":
+        raise DataError(f"the data of '{node.name}' must be numbers; got a sparse {value.dtype.name} matrix")
+    if 0 in value.shape:
+        raise DataError(f"the data of '{node.name}' are empty: shape {value.shape}")
+    try:
+        with np.errstate(over="ignore"):
+            # before duplicates are summed, which could be too much for a short type
+            rows: Any = csr_array(value.astype(np.float64, copy=False))
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"the data of '{node.name}' are no valid sparse matrix: {error}") from error
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    wrong = np.flatnonzero(~np.isfinite(rows.data))
+    if len(wrong):
+        row = np.searchsorted(rows.indptr, wrong[0], side="right") - 1
+        raise DataError(
+            f"'{node.name}' has {rows.data[wrong[0]]} in row {row}; sparse counts have no missing entries: drop such "
+            f"rows before the fit"
+        )
+    return rows
+
+
+def check_along_rows(values: Mapping[Node, AnyArray], plate: Plate | None) -> None:
+    """Check that what is sparse are rows of data.
+
+    Raises
+    ------
+    PlateError
+        If not.
+    """
+    for node, value in values.items():
+        if issparse(value) and plate not in node.plates:
+            own = node.plates[0].name
+            raise PlateError(
+                f"the data of '{node.name}' are sparse along plate '{own}', but the rows of data run along "
+                f"'{plate.name if plate else ''}'; state data_plate='{own}', or pass its .toarray()"
+            )
 
 
 def settled(given: Mapping[Node, Given], nodes: Sequence[Node], plate: Plate | None) -> dict[Node, Given]:

@@ -10,9 +10,8 @@ from scipy.sparse import issparse
 
 from ..._typing import AnyArray, Array
 from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
-from ..binding.bound_model import BoundModel
+from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.coordinates import Coordinates
-from ..binding.joined_labels import JoinedLabels
 from ..binding.known_statistics import role_of
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
