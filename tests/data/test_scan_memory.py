@@ -33,29 +33,37 @@ FIT = """
 """
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    """Names of files with the suffix of their storage, and small ones beside them."""
-    folder = tmp_path_factory.mktemp("large")
+def pieces(n_rows):
     rng = np.random.default_rng(0)
-    names = [f"x{j}" for j in range(COLUMNS)]
+    for start in range(0, n_rows, 100_000):
+        rows = rng.standard_normal((min(100_000, n_rows - start), COLUMNS)) + 5 * rng.integers(0, 2, (1, 1))
+        yield pa.table({f"x{j}": column for j, column in enumerate(rows.T)})
 
-    def pieces(n_rows):
-        for start in range(0, n_rows, 100_000):
-            yield rng.standard_normal((min(100_000, n_rows - start), COLUMNS)) + 5 * rng.integers(
-                0, 2, (1, 1)
-            )
 
+def written(folder, name, write):
+    """Return the name of a large file, beside which there is a small one."""
     for suffix, n_rows in (("", ROWS), (".small", 2_000)):
-        schema = pa.schema([(name, pa.float64()) for name in names])
-        with pq.ParquetWriter(folder / f"groups{suffix}", schema) as groups:
-            for rows in pieces(n_rows):
-                groups.write_table(pa.table(dict(zip(names, rows.T, strict=True))))
-        whole = np.concatenate(list(pieces(n_rows)))
-        pq.write_table(
-            pa.table(dict(zip(names, whole.T, strict=True))), folder / f"one{suffix}", row_group_size=10**9
-        )
-    return folder
+        write(folder / f"{name}{suffix}", pieces(n_rows))
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory):
+    def write(path, tables):
+        first = next(tables)
+        with pq.ParquetWriter(path, first.schema) as file:
+            for table in (first, *tables):
+                file.write_table(table)
+
+    return written(tmp_path_factory.mktemp("large"), "groups", write)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    def write(path, tables):
+        pq.write_table(pa.concat_tables(tables).combine_chunks(), path, row_group_size=10**9)
+
+    return written(tmp_path_factory.mktemp("large"), "one", write)
 
 
 def peak(path, source):
@@ -78,11 +86,11 @@ def peak(path, source):
         ),
     ],
 )
-def test_the_peak_is_far_below_the_table(name, source, path):
+def test_the_peak_is_far_below_the_table(name, source, request):
     """Above the same fit of a small table, which has loaded and allocated all that a fit does."""
-    assert peak(path / name, source) < 0.8 * TABLE
+    assert peak(request.getfixturevalue(name), source) < 0.8 * TABLE
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_the_measure_sees_a_table_that_is_read_whole(path):
-    assert peak(path / "groups", "cv.scan(path).to_numpy()[:1_000]") > 0.9 * TABLE
+def test_the_measure_sees_a_table_that_is_read_whole(groups):
+    assert peak(groups, "cv.scan(path).to_numpy()[:1_000]") > 0.9 * TABLE
