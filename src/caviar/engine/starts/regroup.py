@@ -70,8 +70,9 @@ def regroup(basis: Basis, begun: Begun) -> Begun:
     Parameters
     ----------
     basis
-        The model and its sample: an ordinary mixture, or a chain of states without other labels. Others are left as
-        they are, and likelihoods: a component of few rows may raise one without a bound.
+        The model and its sample: a mixture whose components differ in their weights at the most, or a chain of states
+        without other labels. Others are left as they are, and likelihoods: a component of few rows may raise one
+        without a bound.
     begun
         With global factors that have nearly settled on the sample.
 
@@ -79,7 +80,7 @@ def regroup(basis: Basis, begun: Begun) -> Begun:
     -----
     About 60 passes over the sample a round. It ends with the first round in which no move leads higher.
     """
-    if len(basis.gates) != 1 or basis.problem.point or not (basis.has_states or basis.is_plain):
+    if len(basis.gates) != 1 or basis.problem.point or not (basis.has_states or basis.has_components_alike):
         return begun
     (gate,) = basis.gates
     n_moves, fewest = (_MOVES_OF_STATES, _FEWEST_STATES) if basis.has_states else (_MOVES, _FEWEST_CLUSTERS)
