@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
+import caviar as cv
 from caviar.engine.starts.clustering.partitions import in_units, whitened
 from caviar.engine.starts.clustering.regrouping import regrouped
+from starts.case import Case
+from starts.sets.alike import clouds
 
 
 def _moves(x, labels, size):
@@ -55,3 +58,20 @@ def test_clusters_that_are_plain_have_no_moves():
     truth = np.repeat(np.arange(3), 40)
     x = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 30.0]])[truth] + rng.normal(size=(120, 2))
     assert _moves(x, truth, 3) == []
+
+
+def test_a_default_fit_leaves_a_place_that_even_the_truth_leads_to():
+    """Of six clusters of one shape the fit from the true labels is caught 0.13 nats a row below the best known."""
+    case = Case("tied clusters that overlap", clouds(cv.models.tied_mixture, 240, 6, 5, 2.0))
+    assert max(case.shortfalls(2)) < -0.12
+
+
+def test_moves_may_be_asked_for_that_lose_much():
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(3), 40)
+    x = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 30.0]])[truth] + rng.normal(size=(120, 2))
+    weights = np.ones(120)
+    points = whitened(in_units(x, weights), weights)
+    many = regrouped(points, weights, truth, 3, np.random.default_rng(0), most=20, most_lost=np.inf)
+    assert 3 < len(many) <= 20
+    assert len({tuple(own) for own in many}) > 3

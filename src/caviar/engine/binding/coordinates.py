@@ -25,7 +25,6 @@ from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
 from ...lazy.block_map import total_of
 from ...lazy.moments import medians_by_label
 from ...numerics.cached import cached_property
-from .added_locations import location_slot, multiplied_in, plain_addend
 from .bound_model import BoundModel
 from .observed_moments import (
     axes_not_kept,
@@ -41,6 +40,9 @@ from .origins import (
     PointOfLabel,
     has_precisions_of_rows,
     known_location_of,
+    location_slot,
+    moving_slots,
+    multiplied_in,
 )
 
 __all__ = ["SHIFT", "SHIFT_SQUARED", "Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
@@ -273,14 +275,9 @@ def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
     """
     group_of: dict[Node, set[Node]] = {}
     multiplied: set[Node] = set()
-    for node in bound.nodes:
-        if not isinstance(node, Variable):
-            continue
+    for node in (own for own in bound.nodes if isinstance(own, Variable)):
         multiplied.update(multiplied_in(bound, node))
-        plain = plain_addend(bound, node)
-        for slot in node.slots.values():
-            if not slot.role.moves and slot is not plain:
-                continue
+        for slot in moving_slots(bound, node):
             if isinstance(slot.node, Variable) and slot.node.summed:
                 multiplied.add(slot.node)
             members = group_of.setdefault(node, {node})
@@ -396,8 +393,7 @@ def coordinates_about(
     Then what a row gives does not depend, in its digits, on the rows beside it. What a Categorical (``gate``) chooses
     is measured from where its factors are in one category.
     """
-    bound = coordinates.bound
-    groups = tuple(_about(bound, group, factors, gate, category) for group in coordinates.groups)
+    groups = tuple(_about(coordinates.bound, group, factors, gate, category) for group in coordinates.groups)
     return replace(coordinates, groups=groups)
 
 

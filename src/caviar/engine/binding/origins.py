@@ -1,21 +1,26 @@
-"""Origins of rows: what each row is measured from, where one point for all of them would cost digits.
+r"""Origins of rows: what each row is measured from, where one point for all of them would cost digits.
 
 A difference from one common point has the digits that the distance leaves. So the rows of known groups
 (``mean[group]``) are measured from the median of their group, as the group's location is, and rows with a known mean of
 their own from that: then their values are the residuals. Where rows have precisions of their own, digits matter where
 these are large.
+
+What is added up is measured from one point: in :math:`y \sim N(m + b_g + \langle w, u \rangle, \tau)` nothing changes
+if y and m are both measured from it. What is multiplied cannot be moved so, and of what is added only one addend, since
+the point is subtracted once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...language import Constant, Data, Indexed, Node, Plate, Slot, Variable
+from ...language import Constant, Data, Indexed, Node, Normal, Plate, Predictor, Slot, Variable
 from .bound_model import BoundModel
 
 __all__ = [
@@ -24,6 +29,9 @@ __all__ = [
     "PointOfLabel",
     "has_precisions_of_rows",
     "known_location_of",
+    "location_slot",
+    "moving_slots",
+    "multiplied_in",
 ]
 
 
@@ -169,3 +177,71 @@ def _differs(bound: BoundModel, member: Variable, slot: Slot) -> bool:
     mean = member.slots.get("mean")
     chosen = slot.index is not None and (mean is None or mean.index is not slot.index)
     return bound.is_local(slot.node) or (chosen and slot.index is not None and bound.is_local(slot.index))
+
+
+def location_slot(bound: BoundModel, variable: Variable) -> Slot | None:
+    """Return the slot of the location that moves with a variable: its mean, or the plain addend of the sum it has."""
+    mean = variable.slots.get("mean")
+    return _plain_addend(bound, variable) if mean is None else mean
+
+
+def _plain_addend(bound: BoundModel, owner: Variable) -> Slot | None:
+    """Return the slot of the addend of a variable's mean that may be moved with it, or None.
+
+    It is a latent Normal added once and as it is, chosen by known labels or none; the same for all if there is one,
+    of others one with a latent mean, then with the widest known prior: what the level of the data is in.
+    """
+    stated = owner.stated.get("mean")
+    if not isinstance(owner, Normal) or not isinstance(stated, Predictor):
+        return None
+    times = Counter(id(_node_of(operand)) for addend in stated.addends for operand in addend.operands)
+    alone = {
+        id(_node_of(addend.operands[0]))
+        for addend in stated.addends
+        if addend.coefficient == 1 and len(addend.operands) == 1
+    }
+    slots = [
+        slot
+        for slot in owner.slots.values()
+        if slot.role.adds_up
+        and slot.part is None
+        and id(slot.node) in alone
+        and times[id(slot.node)] == 1
+        and isinstance(slot.node, Normal)
+        and not bound.is_known(slot.node)
+        and (slot.index is None or bound.is_known(slot.index))
+    ]
+    return min(slots, key=lambda slot: _rank(slot.node), default=None)
+
+
+def moving_slots(bound: BoundModel, variable: Variable) -> list[Slot]:
+    """Return the slots whose values move with a variable."""
+    plain = _plain_addend(bound, variable)
+    return [slot for slot in variable.slots.values() if slot.role.moves or slot is plain]
+
+
+def multiplied_in(bound: BoundModel, owner: Variable) -> Iterator[Node]:
+    """Yield what cannot be moved because of the sum or product that a variable has in a slot, maybe itself."""
+    plain = _plain_addend(bound, owner)
+    slots = [slot for slot in owner.slots.values() if slot.role.adds_up]
+    if slots and plain is None:
+        # nor can what has the sum for its mean, where it is the mean of something else
+        yield owner
+    yield from (slot.node for slot in slots if slot is not plain)
+
+
+def _node_of(operand: object) -> object:
+    return operand.node if isinstance(operand, Indexed) else operand
+
+
+def _rank(location: object) -> tuple[int, float]:
+    """Return how little the level of the data is expected in a location: the least is moved."""
+    assert isinstance(location, Variable)
+    mean, precision = location.slots.get("mean"), location.slots.get("precision")
+    if mean is None or not isinstance(mean.node, Constant):
+        return 0, 0.0
+    if bool(mean.node.value.any()):
+        return 1, 0.0
+    if precision is None or not isinstance(precision.node, Constant):
+        return 3, 0.0
+    return 2, float(precision.node.value.max())

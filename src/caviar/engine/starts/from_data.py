@@ -25,7 +25,6 @@ from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .race import Begun, best_of
 from .regroup import regroup
-from .resplit import resplit
 from .warm_up import settled
 
 __all__ = ["GUESSES", "data_start"]
@@ -67,7 +66,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
     best = best_of(list(starts), basis.sample, basis.row_map, behind)
-    return resplit(basis, regroup(basis, exchanged(basis, best)))
+    return regroup(basis, exchanged(basis, best))
 
 
 def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:

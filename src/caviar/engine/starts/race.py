@@ -22,7 +22,7 @@ from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .factors.prior import Start
 
-__all__ = ["Begun", "best_of"]
+__all__ = ["Begun", "Race", "begun_at", "best_of"]
 
 
 log = logging.getLogger("caviar")
@@ -118,8 +118,11 @@ def best_of(
     start, reached = race.winner(_possible(starts))
     if reached is not None and sample.is_part and start[0].factors:
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
-    if reached is None:
-        return Begun(start)
+    return Begun(start) if reached is None else begun_at(reached, sample)
+
+
+def begun_at(reached: BatchState, sample: Sample) -> Begun:
+    """Return where a fit begins that goes on from a state of an ascent on the sample."""
     start = reached.problem, dict(reached.q)
     return Begun(start, None if sample.is_part or _depends_on_its_way(reached) else _anew(reached))
 

@@ -24,7 +24,7 @@ _MOST = 4
 """Partitions that are returned where no other number is asked for."""
 
 _MOST_LOST = 0.1
-"""Nats a point that a partition may lose: the components are no Gaussians with a covariance each."""
+"""Nats a point that a partition may lose where no other number is asked for."""
 
 _FEWEST = 4
 """Members of a cluster that may be split."""
@@ -38,6 +38,7 @@ def regrouped(
     rng: np.random.Generator,
     *,
     most: int = _MOST,
+    most_lost: float = _MOST_LOST,
 ) -> list[AnyArray]:
     """Return labels (n,) in which two clusters are merged, or one is split, or both, the most promising first.
 
@@ -51,6 +52,8 @@ def regrouped(
         Shape (n,), from 0 to ``n_clusters`` - 1; some of these may have no points, and clusters are split into them.
     most
         Partitions that are returned at the most.
+    most_lost
+        Nats a point that a partition may lose: the components may be no Gaussians with a covariance each.
 
     Examples
     --------
@@ -85,7 +88,7 @@ def regrouped(
         if name not in (a, b)
     ]
     found.sort(key=lambda move: -move[0])
-    return [own for gain, own in found[:most] if gain > -_MOST_LOST * len(labels)]
+    return [own for gain, own in found[:most] if gain > -most_lost * len(labels)]
 
 
 def _halves(

@@ -15,7 +15,7 @@ from ...ascent.problem import Problem
 from ...local.statistics import LocalState
 from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
-from ..components.differences import differs
+from ..components.differences import differs, differs_in_components
 from ..components.gates import Gate
 from ..factors.draws import drawn
 from .hidden import hidden_points
@@ -100,10 +100,15 @@ class Basis:
     @cached_property
     def is_plain(self) -> bool:
         """Whether each gate chooses by itself among components that are alike, as in an ordinary mixture."""
+        return self.has_components_alike and not any(self.differs(gate) for gate in self.gates)
+
+    @cached_property
+    def has_components_alike(self) -> bool:
+        """Whether each gate chooses by itself among components that differ in their weights at the most."""
         return bool(self.gates) and all(
             gate.factor is not None
             and gate not in self.shared
-            and not self.differs(gate)
+            and not differs_in_components(self.problem, gate)
             and len(self.clouds(gate)) == 1
             and not is_added(self.problem.bound, gate.variable)
             for gate in self.gates
