@@ -20,7 +20,7 @@
     ├── CollapseWarning                  a factor shrank onto (almost) no data
     ├── ConvergenceWarning               the objective has not settled
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
-    ├── LostDigitsWarning                sums over the data are too large for what is told from their difference
+    ├── LostDigitsWarning                sums over the data are so large that their difference loses its digits
     └── PrecisionWarning                 float32 is too coarse for these data: float64 was used instead
 """
 
@@ -94,11 +94,11 @@ class FallingElboWarning(CaviarWarning):
 
 
 class LostDigitsWarning(CaviarWarning):
-    """Sums over the data are so large that double precision loses what is told from their difference."""
+    """Sums over the data are so large that their difference loses its digits in double precision."""
 
 
 class PrecisionWarning(CaviarWarning):
-    """What was to be computed in float32 is computed in float64, because responsibilities would be off by too much."""
+    """Passes meant for float32 are in float64, because responsibilities would be off by too much."""
 
 
 for _each in list(vars().values()):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-"""A float64 array; its shape stands in the docstring."""
+"""A float64 array; the docstring says its shape."""
 
 AnyArray: TypeAlias = NDArray[Any]
 """An array of any type."""

@@ -156,7 +156,7 @@ def test_unknown_values_are_told_and_count_as_missing(run, saved, tmp_path):
 def test_absent_columns_and_empty_ones_are_predicted_from_the_rest(run, saved):
     new = "SELECT 3300.0 AS body_mass_g, 'female' AS sex, NULL::DOUBLE AS bill_length_mm"
     result = run("predict", saved, "--sql", new, "-o", "-")
-    assert "predicted from the rest, for the rows lack them: species" in result.stderr
+    assert "predicted from the rest, as the rows do not have them: species" in result.stderr
     header, row = csv.reader(io.StringIO(result.stdout))
     told = dict(zip(header, row, strict=True))
     posterior = cv.load(saved).posterior_

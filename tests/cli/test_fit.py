@@ -142,7 +142,7 @@ def test_a_constant_column_is_told(run, tmp_path):
     result = run("fit", tmp_path / "t.csv", "-q", "--seed", 0)
     assert result.exit_code == 0
     assert result.stderr == (
-        "warning: column b is constant, so it tells no rows apart; leave it out by --columns\n"
+        "warning: column b is constant, so it does not distinguish rows; leave it out by --columns\n"
     )
 
 
@@ -158,14 +158,14 @@ def test_a_column_that_numbers_the_rows_is_told(run, tmp_path, monkeypatch, non_
     result = run("fit", table, *non_numeric, "-q", "--seed", 0, "-k", 1, "-o", tmp_path / "m.caviar")
     assert result.exit_code == 0
     assert result.stderr == "".join(
-        f"warning: column {name} seems to number the rows; an index says nothing of them, so leave it out by --columns "
+        f"warning: column {name} seems to number the rows; an index holds no information, so leave it out by --columns "
         f"if it is one\n"
         for name in ("id", "shuffled")
     )
     for data in ((), (table,)):
         told = run("report", tmp_path / "m.caviar", *data, "-o", tmp_path / "r.html", "--json")
         remarks = {column["name"]: column["remarks"] for column in json.loads(told.stdout)["quality"]}
-        number = ["it seems to number the rows: an index says nothing of them, and is better left out"]
+        number = ["it seems to number the rows: an index holds no information, and is better left out"]
         assert remarks == {"id": number, "shuffled": number, "a": []}
 
 

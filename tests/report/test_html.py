@@ -197,7 +197,7 @@ def test_remarks_on_columns():
     fitted.about_ = {"column_summary": {"x3": {"min": -5.0, "max": 5.0}}}
     remarks = [column["remarks"] for column in gather(fitted, rows)["quality"]]
     assert remarks[0] == ["40% missing"]
-    assert remarks[1] == ["constant: it tells no rows apart"]
+    assert remarks[1] == ["constant: it does not distinguish rows"]
     assert remarks[2] == ["only 3 distinct values: a category rather than a measurement?"]
     others = rows[1:, 3]
     assert remarks[3][0].startswith(

@@ -281,7 +281,7 @@ def predict(
     """Write what a model says of each row of a table.
 
     Of a mixture: the columns label, probability_0, probability_1, ..., log_density. Of topics: topic, topic_0, ..., the
-    proportions. Of the posterior of a stated model: mean and sd of what the rows lack, and what is hidden in them.
+    proportions. Of the posterior of a stated model: mean and sd of the missing columns, and what is hidden in the rows.
 
     The rows are those of DATA in their order. The columns that the model was fitted to are found by their names; a
     stated model also takes a NumPy file .npz with an array for each name.

@@ -65,7 +65,7 @@ def check_model(
 def _verified(estimator: Any, rows: Any, seed: int) -> Any:
     """Return what the verification finds of the model that an estimator like this one states for rows."""
     if getattr(estimator, "fixed", None):
-        raise cv.ParameterError("the check takes no components that are fixed: it fits all of them anew")
+        raise cv.ParameterError("the check takes no components that are fixed: it fits all of them again")
     arguments = {
         **estimator.get_params(deep=False),
         "n_components": len(estimator.weights_),

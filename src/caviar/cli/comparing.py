@@ -24,7 +24,7 @@ from .tables import input_file, source_name
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """What the user asked for.
+    """The request of the user.
 
     Attributes
     ----------

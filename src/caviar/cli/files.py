@@ -1,4 +1,4 @@
-"""Files that are to be written, looked at before the work whose result they are to hold."""
+"""Checks of output files before the work begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user asked ``caviar fit`` for, and the command that asks for the same again."""
+"""The request of ``caviar fit``, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .non_numeric import NonNumeric
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What the user asked for.
+    """The request of the user.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class FitRequest:
     output, picture
         Files to write, if any.
     checkpoint
-        File that says where the fit stands, if any.
+        File that keeps the state of the fit, if any.
     non_numeric
         What is done with columns without numbers.
     as_json, quiet

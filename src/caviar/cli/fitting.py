@@ -69,7 +69,7 @@ def fitted(
 
 
 def _own_arguments(request: FitRequest) -> dict[str, Any]:
-    """Return the arguments that the options of one mixture stand for.
+    """Return the arguments for the options of one mixture.
 
     Raises
     ------

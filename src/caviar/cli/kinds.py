@@ -11,7 +11,7 @@ import caviar as cv
 
 
 class ModelName(StrEnum):
-    """What ``--model`` takes."""
+    """The values of ``--model``."""
 
     BAYESIAN = "bayesian"
     EM = "em"
@@ -19,7 +19,7 @@ class ModelName(StrEnum):
 
 
 class Covariance(StrEnum):
-    """What ``--covariance`` takes."""
+    """The values of ``--covariance``."""
 
     FULL = "full"
     TIED = "tied"
@@ -29,7 +29,7 @@ class Covariance(StrEnum):
 
 
 class MeanPrecision(StrEnum):
-    """What ``--mean-precision`` takes."""
+    """The values of ``--mean-precision``."""
 
     JOINT = "joint"
     INDEPENDENT = "independent"
@@ -48,7 +48,7 @@ class Kind:
     objective
         What its fit raises.
     options
-        The options of the command line that only some mixtures have, and the argument that each stands for.
+        The options of the command line that only some mixtures have, and the argument that each sets.
     one_column
         Whether it is a mixture in one dimension.
     """
@@ -89,7 +89,7 @@ KINDS = {
 
 
 MIXED = Kind("MixedMixture", "Bayesian mixture of mixed columns", "ELBO", {})
-"""What ``--non-numeric categorical`` fits."""
+"""The mixture that ``--non-numeric categorical`` fits."""
 
 
 def kind_of(estimator: Any) -> Kind:

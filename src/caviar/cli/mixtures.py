@@ -74,7 +74,7 @@ class GaussianMixtureOfFile(Saved):
 
 
 class MixedMixtureOfFile(GaussianMixtureOfFile):
-    """A saved mixture of columns of several kinds; new rows may lack some columns."""
+    """A saved mixture of columns of several kinds; some columns of new rows may be missing."""
 
     def __init__(self, estimator: Any, path: Path) -> None:
         super().__init__(estimator, path)
@@ -118,7 +118,10 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
                 )
             columns.update(own)
         if absent and not quiet:
-            say(standard_error(), f"predicted from the rest, for the rows lack them: {', '.join(absent)}")
+            say(
+                standard_error(),
+                f"predicted from the rest, as the rows do not have them: {', '.join(absent)}",
+            )
         return columns
 
     def _of_absent(self, name: str, told: cv.Prediction) -> dict[str, Any]:

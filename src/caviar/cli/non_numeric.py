@@ -1,4 +1,4 @@
-"""What is done with columns without numbers: refused, left out, or made indicators or categories; and always said."""
+"""Columns without numbers: refused, left out, or turned into indicators or categories; the user is always told."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .speaking import say, standard_error
 
 
 class NonNumeric(StrEnum):
-    """What ``--non-numeric`` takes."""
+    """The values of ``--non-numeric``."""
 
     ERROR = "error"
     DROP = "drop"

@@ -1,4 +1,4 @@
-"""What is done with a saved model: ``caviar show``, ``report``, ``predict`` and ``sample``."""
+"""The commands on a saved model: ``caviar show``, ``report``, ``predict`` and ``sample``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tables import STANDARD, input_file, require_table, source_name, write_resu
 from .topics import TopicsOfFile
 
 _TOLD = ("verdict", "findings", "entries", "rows", "outliers", "quality", "versions")
-"""What programs are told of a page, as far as it has it."""
+"""The parts of a page that ``--json`` prints, if it has them."""
 
 
 def opened(path: Path) -> Saved:

@@ -23,7 +23,7 @@ def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Cal
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         paragraphs = cleandoc(function.__doc__ or "").split("\n\n")
-        # each in one line, to be folded anew where it is shown
+        # each in one line, to be wrapped where it is shown
         told = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
         return app.command(help=told, epilog="\n\n".join(["Examples:", *lines]))(errors_in_words()(function))
 
@@ -129,7 +129,7 @@ SaveBest = Annotated[
 Picture = Annotated[Path | None, option(metavar="FILE", help="Draw rows and components: m.png.")]
 Checkpoint = Annotated[
     Path | None,
-    option(metavar="FILE", help="Keep where the fit stands; the same command again goes on from there."),
+    option(metavar="FILE", help="Keep the state of the fit; the same command again goes on from there."),
 ]
 
 
@@ -140,7 +140,7 @@ def require_rows(data: str | None, sql: str | None) -> None:
 
 
 def column_names_of(columns: str | None) -> list[str] | None:
-    """Return names between commas; one that holds a comma stands in double quotes.
+    """Return names between commas; one that holds a comma is in double quotes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How long a fit will go on, guessed from how fast its changes became smaller so far."""
+"""The time that a fit will still take, estimated from how fast its changes have become smaller."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TimeLeft:
         self._recent.append((event.iteration, event.change_per_row, self._clock()))
 
     def seconds(self) -> float | None:
-        """Return the seconds that are left; None as long as nothing can be said."""
+        """Return the seconds that are left; None until they can be estimated."""
         if len(self._recent) < _FEWEST:
             return None
         (first, change_then, then), (last, change_now, now) = self._recent[0], self._recent[-1]

@@ -1,4 +1,4 @@
-"""What every fit has to tell, for readers and, as JSON, for programs: numbers, how it ended, where it comes from."""
+"""The results of every fit, for readers and, as JSON, for programs: numbers, how it ended, where it comes from."""
 
 from __future__ import annotations
 

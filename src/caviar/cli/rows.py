@@ -113,12 +113,13 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
     for name, figures in summary.items():
         if figures.get("values") == 1 or ("min" in figures and figures["min"] == figures["max"]):
             complain(
-                "warning", f"column {name} is constant, so it tells no rows apart; leave it out by --columns"
+                "warning",
+                f"column {name} is constant, so it does not distinguish rows; leave it out by --columns",
             )
         elif figures.get("numbers_rows"):
             complain(
                 "warning",
-                f"column {name} seems to number the rows; an index says nothing of them, so leave it out by --columns "
+                f"column {name} seems to number the rows; an index holds no information, so leave it out by --columns "
                 f"if it is one",
             )
 

@@ -15,7 +15,7 @@ class Saved(ABC):
     """A saved model: what each command does with it. There is a class for each kind of model."""
 
     fitted: Any
-    """What ``caviar.load`` gives, and the report takes."""
+    """The fitted object that ``caviar.load`` gives, and the report takes."""
     path: Path
     """Its file."""
     has_components = False

@@ -18,7 +18,7 @@ from .non_numeric import same_numbers
 from .rows import is_large
 
 STANDARD = "-"
-"""What stands for standard input, and for standard output."""
+"""The name of standard input, and of standard output."""
 
 _SUFFIXES = (".csv", ".parquet", ".pq")
 

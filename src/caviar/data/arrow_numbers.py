@@ -28,11 +28,11 @@ def fill_columns(columns: Any, out: AnyArray) -> None:
     for row, column in zip(out, columns, strict=True):
         begin = 0
         for chunk in getattr(column, "chunks", [column]):
-            row[begin : begin + len(chunk)] = _numbers(chunk, out.dtype)
+            row[begin : begin + len(chunk)] = _numbers(chunk)
             begin += len(chunk)
 
 
-def _numbers(chunk: Any, dtype: np.dtype[Any]) -> AnyArray:
+def _numbers(chunk: Any) -> AnyArray:
     types = import_module("pyarrow.types")
     if types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()

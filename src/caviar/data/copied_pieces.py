@@ -63,7 +63,7 @@ class CopiedPieces:
 
     @property
     def label(self) -> str:
-        """What the rows are called in messages."""
+        """The name of the rows in messages."""
         return self.copy.source.label
 
     @property

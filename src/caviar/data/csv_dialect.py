@@ -20,7 +20,7 @@ from typing import IO, cast
 from .._errors import DataError
 
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null")
-"""Entries that stand for a missing value."""
+"""Entries that mean a missing value."""
 
 LONGEST_LINE = 2**24
 """Characters of a record beyond which a file is taken for something else than a table."""
@@ -31,7 +31,7 @@ _MOST_LINES = 1_000
 _NUMBER = re.compile(
     r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE
 )
-"""What DuckDB reads as a number, except for digits grouped by underscores: 2020_01 is a name."""
+"""The texts that DuckDB reads as numbers, except digits grouped by underscores: 2020_01 is a name."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CsvDialect:
     Attributes
     ----------
     delimiter
-        What stands between two entries.
+        What separates two entries.
     names
         The names of the columns: those of the first line, or x0, x1, ... where it holds numbers.
     header
@@ -128,7 +128,7 @@ def opened_bytes(path: Path) -> IO[bytes]:
 
 @contextmanager
 def read_in_words(path: Path) -> Iterator[None]:
-    """Turn what may go wrong with the text of a file into an error of ours."""
+    """Turn what may go wrong with the text of a file into a DataError."""
     try:
         yield
     except UnicodeDecodeError as error:

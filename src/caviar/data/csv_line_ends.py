@@ -2,7 +2,7 @@ r"""CSV files whose lines do not all end alike, and the copy in which they do.
 
 DuckDB takes the first end of a line that it meets, "\n" or "\r\n", for that of every line. A line break in a cell in
 quotes, as spreadsheets write it, or a file that was put together from two systems breaks that rule. Such a file is
-read by Python's ``csv`` and written anew, one record a line; all others are read as they are.
+read by Python's ``csv`` and written again, one record a line; all others are read as they are.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class _Collection:
         return tuple(map(len, self.value.chunks[1:])) if self.is_array else ()
 
     def _held(self) -> list[Any]:
-        """Return what stands for each chunk in the graph."""
+        """Return the future of each chunk of the graph."""
         keys, graph = self.value.__dask_keys__(), dict(self.value.__dask_graph__())
         for _ in self.grid:
             keys = [key for several in keys for key in several]

@@ -56,7 +56,7 @@ def scan(
         read files by itself: ``select a, b from 'flow/*.parquet' where a > 0``.
     copy
         Whether numbers of Parquet files are first copied to a temporary file, from which a pass over the rows is
-        several times as fast as by decoding them anew. By default they are where that takes no more than a quarter of
+        several times as fast as decoding them again. By default they are where that takes no more than a quarter of
         the free space on disk, or a row group is too large to be held. CSV files and queries always are: they
         can be read from the beginning only.
     directory
@@ -81,7 +81,7 @@ def scan(
     -----
     Missing values (null, NaN, in CSV an empty entry or NA) are missing entries. Columns of float32 stay so where all
     that are read together are; all other numbers are read as float64. The fit is the same bits as of the same
-    numbers in memory, but for ``schedule="stochastic"``, whose batches follow how rows are stored. Files must not
+    numbers in memory, except for ``schedule="stochastic"``, whose batches follow how rows are stored. Files must not
     change while they are used: a change is noticed, and refused.
 
     Examples
@@ -321,7 +321,7 @@ class _ParquetOrigin:
 
 
 _Origin = QueryStream | _ParquetOrigin
-"""What tables are columns of."""
+"""The origin of the columns of a table."""
 
 
 def _keys(path: Path, source: Any) -> dict[str, str]:

@@ -110,7 +110,7 @@ def numeric_query(
 def indicator_query(
     columns: Sequence[str], categories: Mapping[str, Sequence[str]], *, sql: str | None = None
 ) -> str:
-    """Return the query in which indicators stand in the place of some columns.
+    """Return the query that replaces some columns by indicators.
 
     A value that is not among the categories makes all indicators of its row missing.
 
@@ -140,7 +140,7 @@ def indicator_query(
 def category_query(
     columns: Sequence[str], categories: Mapping[str, Sequence[str]], *, sql: str | None = None
 ) -> str:
-    r"""Return the query in which the place of each value, 0, 1, ..., stands for it in some columns.
+    r"""Return the query that replaces each value of some columns by its place, 0, 1, ...
 
     A value that is not among the categories is missing; :func:`unknown_values` tells which are.
 

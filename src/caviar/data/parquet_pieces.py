@@ -22,7 +22,7 @@ _BUFFER_BYTES = 2**20
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """What the footer of a file says.
+    """The footer of a file.
 
     Attributes
     ----------

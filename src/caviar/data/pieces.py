@@ -14,7 +14,7 @@ from ..lazy.rows import LazyRows
 
 _KEPT = 2
 _KEPT_BYTES = 32 * 2**20
-"""What a thread keeps of the pieces that it read last: two, if they are small; a block may lie across two."""
+"""Each thread keeps the last pieces that it read: two, if they are small, as a block may lie across two."""
 
 
 class Pieces(Protocol):

@@ -24,7 +24,7 @@ _BATCH_ROWS = 65_536
 
 @dataclass
 class _Found:
-    """What the entries of a column turned out to be."""
+    """The entries of a column, as they were found."""
 
     n_bad: int = 0
     first_bad: int = 0

@@ -1,4 +1,4 @@
-"""What may be given for the values of a variable, as arrays or as rows that are read in blocks."""
+"""Values of a variable as users give them: arrays, or rows that are read in blocks."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class TableFiles(ABC):
 
     @property
     def label(self) -> str:
-        """What the files are called in messages."""
+        """The name of the files in messages."""
         first = str(self.paths[0])
         return first if len(self.paths) == 1 else f"{first} and {len(self.paths) - 1} more"
 
@@ -67,7 +67,7 @@ class TableFiles(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Return where a row, counted from 0, stands."""
+        """Return the place of a row, counted from 0."""
 
 
 def _path_list(paths: Sequence[Path]) -> str:

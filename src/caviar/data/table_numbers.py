@@ -1,4 +1,4 @@
-"""The numbers of a relation of DuckDB, and what is said where there are none."""
+"""The numbers of a relation of DuckDB, and the messages where there are none."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Rows:
-    """What the rows are read from: a relation of DuckDB, and words for messages."""
+    """The source of rows: a relation of DuckDB, and words for messages."""
 
     relation: Any
     label: str

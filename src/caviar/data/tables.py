@@ -138,7 +138,7 @@ def connected(duckdb: Any) -> Iterator[Any]:
 
 @contextmanager
 def reading(duckdb: Any, label: str) -> Iterator[None]:
-    """Turn DuckDB's errors into errors of ours, without its advice, which is about its own options."""
+    """Turn DuckDB's errors into DataErrors, without its advice, which is about its own options."""
     try:
         yield
     except duckdb.Error as error:
@@ -148,7 +148,7 @@ def reading(duckdb: Any, label: str) -> Iterator[None]:
 def what_went_wrong(error: Exception) -> str:
     """Return the text of an error of DuckDB, also one that came by Arrow, without its advice."""
     lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
-    # a line of carets points at the line before, which it no longer stands below
+    # a line of carets points at the line before, which is no longer above it
     text = "; ".join(line.strip() for line in lines if line.strip(" ^")).removeprefix("Invalid Input Error: ")
     # DuckDB repeats a line as it is, however long, and says what is wrong with it at the end
     return text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} ... {text[-_LONGEST:]}"

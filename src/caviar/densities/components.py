@@ -1,4 +1,4 @@
-"""Weighted densities of rows: what every kind of components says of its weights, centres and scales."""
+"""The interface of mixture components: their weights, centres, scales and densities."""
 
 from __future__ import annotations
 

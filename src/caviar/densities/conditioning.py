@@ -43,7 +43,7 @@ class Regression:
         Distribution of the observed columns by themselves; None if there are none.
     rest
         Distribution of the wanted columns where the observed ones are at their centres, up to its weights: with the
-        degrees of freedom that are due afterwards, and scales that still lack their stretch.
+        degrees of freedom that are due afterwards, and scales before they are stretched.
     coefficients
         :math:`C_k`, shape (K or 1, M, O); None if they are zero.
     stretching_df

@@ -37,7 +37,7 @@ def draws(mixture: Conditionable, X: AnyArray, n_draws: int, rng: np.random.Gene
 def _conditional_parts(
     mixture: Conditionable, X: AnyArray, entries_per_row: int
 ) -> Iterator[tuple[AnyArray, AnyArray, ConditionalRows]]:
-    """Yield missing columns, rows that lack just these, and their distributions."""
+    """Yield columns, the rows where just these are missing, and their distributions."""
     for observed, absent, rows in patterns(np.isnan(X)):
         if not len(absent):
             continue

@@ -1,4 +1,4 @@
-"""Parameters of mixtures as users give them: checked, and refused in words that help."""
+"""Checks of the parameters of mixtures that users give."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def as_locations(value: ArrayLike, n_components: int) -> Array:
 
 
 def as_df(value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return degrees of freedom of this shape; one number stands for all.
+    """Return degrees of freedom of this shape; one number is for all.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from .rows import blocks, patterns
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalPrediction:
-    """What a mixture says of target columns given what was observed of each row.
+    """Target columns under a mixture, given the observed entries of each row.
 
     Attributes
     ----------

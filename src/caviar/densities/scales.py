@@ -1,4 +1,4 @@
-"""What the scale of elliptical components must offer, whatever its structure."""
+"""The interface of the scales of elliptical components."""
 
 from __future__ import annotations
 

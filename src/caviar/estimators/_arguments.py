@@ -1,4 +1,4 @@
-"""What the arguments of the estimators may be, refused in the words that the user gave them in."""
+"""Checks of the arguments of estimators, with messages in the user's words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def require_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise ParameterError unless an argument is one of the words that exist."""
     if not isinstance(value, str) or value not in choices:
         listed = " or ".join(repr(choice) for choice in choices)
-        raise ParameterError(f"{name} must be {listed}, which is what there is; got {value!r}")
+        raise ParameterError(f"{name} must be {listed}; got {value!r}")
 
 
 def as_array(name: str, value: Any, shape: tuple[int, ...], meaning: str) -> Array:

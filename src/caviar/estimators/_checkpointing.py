@@ -1,4 +1,4 @@
-"""Checkpoints of an estimator: an argument of ``fit``, for clones of a mixture would share a path that were its own."""
+"""Checkpoints of an estimator: an argument of ``fit``, since clones of an estimator would share its paths."""
 
 from __future__ import annotations
 

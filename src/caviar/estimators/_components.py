@@ -1,4 +1,4 @@
-"""What tables and pictures read off a fitted mixture: names of its columns, its components, and how these spread."""
+"""The figures of a fitted mixture for tables and pictures: names of its columns, its components, and their spread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Component:
-    """What a fit says about one component.
+    """One fitted component.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Location and scale of a table: what default priors are made of.
 
 They depend on the weighted empirical distribution only, so that neither the order of the rows matters nor
-whether a row of weight 2 stands there once or twice; and they follow a change of units, column by column.
+whether a row has weight 2 or comes twice; and they follow a change of units, column by column.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
     ----------
     X
         Shape (N, D), an array or rows that are read in blocks. Each column counts the rows that have it; correlations
-        are shrunk for those that lack one.
+        are shrunk where one is missing.
     weights
         Weight of each row, shape (N,), not all zero.
     correlated

@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import field
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from .._errors import ParameterError
 from ..engine.ascent.driver import Progress
 from ._arguments import require_number, require_whole
-from ._paragraphs import documented
+from ._declared import estimator
 
 
-@documented
-@dataclass(frozen=True)
-class FitArguments:
-    """Arguments of a fit, as estimators take them.
+@estimator
+class FitArguments(BaseEstimator):
+    """An estimator with the arguments of a fit.
 
     Attributes
     ----------
+    n_components
+        Number of components, or of topics.
     {tol}
     {max_iter}
     {n_init}
+    {random_state}
     {n_jobs}
     {executor}
     {verbose}
     """
 
-    tol: float
-    max_iter: int
-    n_init: int
-    n_jobs: int | None
-    executor: Any
-    verbose: bool | int | Callable[[Progress], None]
+    n_components: Any = field(default=1, kw_only=False)
+    tol: float = 1e-6
+    max_iter: int = 500
+    n_init: int = 1
+    random_state: Any = None
+    n_jobs: int | None = None
+    executor: Any = None
+    verbose: bool | int | Callable[[Progress], None] = False
 
-    @classmethod
-    def of(cls, estimator: Any) -> Self:
-        """Return those of an estimator."""
-        return cls(*(getattr(estimator, own.name) for own in fields(cls)))
-
-    def check(self) -> None:
+    def _check_fit_arguments(self) -> None:
         """Refuse impossible numbers.
 
         Raises
@@ -53,7 +54,7 @@ class FitArguments:
         require_number("tol", self.tol)
 
     @property
-    def place(self) -> Any:
+    def _place(self) -> Any:
         """Where blocks of rows are mapped: the executor, or as many threads as there are jobs; None for all cores.
 
         Raises
@@ -73,16 +74,11 @@ class FitArguments:
             )
         return self.executor
 
-    @property
-    def progress(self) -> bool | Callable[[Progress], None]:
-        """What is told of each iteration, as :meth:`caviar.Model.fit` takes it."""
-        return self.verbose if callable(self.verbose) else bool(self.verbose)
-
-    def of_model(self) -> dict[str, Any]:
-        """Return what :meth:`caviar.Model.fit` and :meth:`caviar.Posterior.update` take of them."""
+    def _arguments_of_model(self) -> dict[str, Any]:
+        """Return the arguments of :meth:`caviar.Model.fit` and :meth:`caviar.Posterior.update` among them."""
         return {
             "tol": self.tol,
             "max_iter": self.max_iter,
-            "executor": self.place,
-            "progress": self.progress,
+            "executor": self._place,
+            "progress": self.verbose if callable(self.verbose) else bool(self.verbose),
         }

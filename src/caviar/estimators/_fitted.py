@@ -1,4 +1,4 @@
-"""Attributes that a fit sets, and that nobody else can."""
+"""Attributes that only a fit can set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two mixtures of Gaussians in R^d share: structures, statements, labels, starts."""
+"""The base of the mixtures of Gaussians in R^d: structures, statements, labels, starts."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class GaussianEstimator(PredictiveMethods):
             return self.posterior_._local_of_complete({"x": X}, self._example)["z"].probabilities
         known = self._fixed(X.shape[1]).whole(is_joint=self._is_joint)
         empty = is_all_missing(X)
-        # data cannot be missing altogether: a row that is not stands in front
+        # data cannot be missing altogether: a complete row is put in front
         X = np.vstack([self.means_[:1], X]) if empty else X
         data = {"x": X, **known, **({} if noise is None else Noise(noise).data)}
         return self.posterior_.local(data)["z"].probabilities[int(empty) :]

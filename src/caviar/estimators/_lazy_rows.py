@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -13,9 +14,11 @@ from .._typing import AnyArray
 from ..data import as_rows, column_names
 from ..engine.binding.values import as_weights
 from ..lazy.block_map import map_blocks
-from ..lazy.rows import Computed, LazyRows, in_memory
+from ..lazy.rows import BLOCK_ROWS, Computed, LazyRows, in_memory
 
 _BLOCK_ROWS = 65_536
+_ENTRIES = 2**21
+"""Largest number of entries of an array with a block's rows, where that leaves enough rows to be worth a call."""
 
 
 def lazy_rows(X: Any) -> LazyRows | None:
@@ -84,7 +87,7 @@ def checked_weights(sample_weight: Any, X: Any) -> Any:
         if isinstance(X, LazyRows):
             return as_weights(weights, len(X))
         weights = weights.to_numpy()
-    # rows that need no memory stand for those of X
+    # rows that need no memory in place of those of X
     rows = np.broadcast_to(0.0, (len(X), 1)) if isinstance(X, LazyRows) else X
     return _check_sample_weight(weights, rows, dtype=np.float64, ensure_non_negative=True)
 
@@ -112,3 +115,30 @@ def whole(X: Any, what: str) -> Any:
             f"table.to_numpy(), if they fit"
         )
     return in_memory(X)
+
+
+def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield slices of rows for arrays of some width; they depend on the two alone.
+
+    Examples
+    --------
+    >>> [block.stop for block in row_blocks(100_000, 100)]
+    [20971, 41942, 62913, 83884, 100000]
+    """
+    size = max(BLOCK_ROWS, _ENTRIES // max(1, width))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def filled(array: AnyArray, pieces: Iterable[tuple[slice, Any]]) -> AnyArray:
+    """Return an array with pieces of it written where they belong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> filled(np.zeros(3), [(slice(0, 2), [1, 2]), (slice(2, 3), [3])])
+    array([1., 2., 3.])
+    """
+    for where, values in pieces:
+        array[where] = values
+    return array

@@ -55,7 +55,7 @@ class LearntMeanPrecision:
 
 
 MeanPrecisionPrior = GivenMeanPrecision | LearntMeanPrecision
-"""What is in the slot of the prior precision of the means."""
+"""The prior precision of the means."""
 
 
 def learnt_mean_precision(posterior: Posterior) -> float | None:

@@ -29,7 +29,7 @@ class RawTable:
     values
         Shape (N, D): numbers, texts or objects; or rows that are read in blocks.
     categories
-        Number of a column whose values are places -> what stands at each place.
+        Number of a column whose values are places -> the category at each place.
     """
 
     values: Any
@@ -62,7 +62,7 @@ def as_objects(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table are.
+    """The columns of a table: names, kinds and categories.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ def _is_number(entry: Any) -> bool:
 
 
 def _is_missing(entry: Any) -> bool:
-    """Whether an entry is one of the values that stand for none: None, NaN, NA, NaT."""
+    """Whether an entry is missing: None, NaN, NA, NaT."""
     return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
 
 

@@ -1,4 +1,4 @@
-"""What the estimators share: validate -> state a model -> fit -> attributes; and prediction."""
+"""The base of the mixtures: validate -> state a model -> fit -> attributes; and prediction."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
-from ._lazy_rows import checked_rows, checked_weights, lazy_rows
-from ._row_blocks import filled, row_blocks
+from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
 from ._saveable import Saveable
 
 REMEDY = (
@@ -65,7 +63,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class RowsToFit:
-    """What a fit is given.
+    """The data of a fit.
 
     Attributes
     ----------
@@ -124,7 +122,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Set the attributes that are read off a posterior; return the density of a new row."""
 
     def _objective_offset(self) -> float:
-        """Return what the objective of the estimator lacks of that of its posterior."""
+        """Return what is subtracted from the objective of the posterior for that of the estimator."""
         return 0.0
 
     def _values(self, X: AnyArray) -> AnyArray:
@@ -218,7 +216,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         posterior = self.posterior_.update(
             self._data(rows),
             sample_weight=rows.weights,
-            **FitArguments.of(self).of_model(),
+            **self._arguments_of_model(),
         )
         self._keep(posterior)
         return self
@@ -253,7 +251,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
                 init=start,
                 sample_weight=sample_weight,
                 checkpoint=next_fit(),
-                **FitArguments.of(self).of_model(),
+                **self._arguments_of_model(),
             )
             ends.append(end)
             if end.status is Status.INTERRUPTED:
@@ -264,7 +262,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _check_settings(self) -> None:
         self._check_n_components()
-        FitArguments.of(self).check()
+        self._check_fit_arguments()
 
     def _check_n_components(self) -> None:
         require_whole("n_components", self.n_components, 1)
@@ -467,5 +465,5 @@ def refuse_equal_names(X: Any) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataError(
-            f"X has several columns with the name {twice!r}, which cannot be told apart by it; rename them"
+            f"X has several columns with the name {twice!r}, which does not distinguish them; rename them"
         )

@@ -31,7 +31,7 @@ class Noise:
 
     @property
     def data(self) -> dict[str, AnyArray]:
-        """What the model must know of it besides the rows: its precisions."""
+        """The data of the model besides the rows: the precisions of the noise."""
         is_matrix = self.covariances.ndim == 3
         return {_NAME: inverse(self.covariances) if is_matrix else 1 / self.covariances}
 

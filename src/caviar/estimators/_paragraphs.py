@@ -58,7 +58,7 @@ sample_weight
 
 [checkpoint]
 checkpoint
-    Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+    Path of a file that keeps the state of the fit, as for :meth:`caviar.Model.fit`: the same call on an
     estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
     for the number of components. It needs a ``random_state``.
 checkpoint_every

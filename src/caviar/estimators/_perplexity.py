@@ -1,4 +1,4 @@
-"""Perplexity on the way of a fit to documents: told, and a reason to stop."""
+"""Perplexity during a fit to documents: logged, and a reason to stop."""
 
 from __future__ import annotations
 

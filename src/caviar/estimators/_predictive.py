@@ -1,4 +1,4 @@
-"""What is done with a fitted mixture: conditioning, imputation, outliers, intervals and draws of the parameters."""
+"""Methods of fitted mixtures: conditioning, imputation, outliers, intervals and draws of the parameters."""
 
 from __future__ import annotations
 

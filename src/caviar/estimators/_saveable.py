@@ -1,47 +1,34 @@
-"""What lets an estimator be saved: everything that was fitted as plain values, and set again from them."""
+"""Estimators that can be saved: their fit as plain values, and set again from them."""
 
 from __future__ import annotations
 
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
-from ..engine.ascent.driver import Progress
 from ..fitting.loading import posterior_of_document
 from ..posterior.documents import document_of_posterior
 from ..posterior.posterior import Posterior
 from ..storage import write_saved
-from ._declared import estimator
+from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 
 
-@estimator
-class Saveable(BaseEstimator):
-    """An estimator that can be saved and loaded by :func:`caviar.load`, with the arguments that all of them have."""
-
-    n_components: Any = field(default=1, kw_only=False)
-    tol: float = 1e-6
-    max_iter: int = 500
-    n_init: int = 1
-    random_state: Any = None
-    n_jobs: int | None = None
-    executor: Any = None
-    verbose: bool | int | Callable[[Progress], None] = False
+class Saveable(FitArguments):
+    """An estimator that can be saved and loaded by :func:`caviar.load`."""
 
     _kind_in_words: ClassVar[str]
-    """What it is called on pages."""
+    """Its name on pages."""
     _objective_in_words: ClassVar[str] = "ELBO"
-    """What its fit raises."""
+    """The objective that its fit raises."""
 
     posterior_: ClassVar[Any] = Fitted()
 

@@ -33,7 +33,7 @@ _CLASSES: dict[str, type[Saveable]] = {
 """All that a file can name; a name that is not here is refused."""
 
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
-"""What putting together values that do not belong together can raise; a LinAlgError is a ValueError."""
+"""Errors from putting together values that do not belong together; a LinAlgError is a ValueError."""
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -16,7 +16,7 @@ _SHAPE = 1.0
 """Shape of the Gamma of a learnt scale: exponential. At 1/2 a scale could shrink without limit on a single row."""
 
 _FLOOR, _FLOOR_OF_ROWS = 1e-6, 1e-12
-"""What a learnt scale is at least, in variances of the data: in all, and for each row."""
+"""The smallest learnt scale, in variances of the data: in all, and for each row."""
 
 _NAME, _FLOOR_NAME = "scale", "smallest_scale"
 
@@ -91,7 +91,7 @@ class LearntScale:
 
 
 ScalePrior = GivenScale | LearntScale
-"""What is in the slot of the inverse scale of the precisions."""
+"""The inverse scale of the prior of the precisions."""
 
 
 def is_learnt(covariance_prior: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a covariance structure is: a prior, a statement of rows given their labels, and what is read off its factors."""
+"""The protocol of a covariance structure: a prior, a statement of rows given their labels, and attributes of a fit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ComponentPrior:
 
 @dataclass(frozen=True)
 class Components:
-    """What is read off the fitted components.
+    """Parameters of the fitted components.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Form(ABC):
 
 
 class CovarianceStructure(ABC):
-    """What the covariance matrices of the components share.
+    """A covariance structure: what the covariance matrices of the components share.
 
     Attributes
     ----------

@@ -22,7 +22,6 @@ from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
@@ -169,8 +168,8 @@ class BayesianGaussianMixture(GaussianEstimator):
 
     The prior must not change with K, or ELBOs would compare priors: so the concentration of the weights is 1 by
     default. The ELBO lacks up to log K! of the log evidence (:func:`caviar.compare_mixtures`), so of two numbers
-    that the data hardly tell apart the smaller is found. With a ``covariance_prior`` that is given the number answers
-    to its scale, too.
+    that fit the data almost equally well the smaller is found. With a given ``covariance_prior`` the number depends on
+    its scale, too.
 
     A scale that is learnt is stated in the language, as the rest of the mixture, and its divergence is in the ELBO:
 
@@ -335,7 +334,7 @@ class BayesianGaussianMixture(GaussianEstimator):
             weights[rows],
             self.max_iter,
             self.tol,
-            FitArguments.of(self).place,
+            self._place,
             self.verbose if callable(self.verbose) else False,
             next_fit,
         )
@@ -388,7 +387,7 @@ class BayesianGaussianMixture(GaussianEstimator):
 
 
 def _known_to(model: Model, starts: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return starts without factors that the model lacks: a warm start may go on under another prior."""
+    """Return starts without factors that the model does not have: a warm start may go on under another prior."""
     if isinstance(starts, str):
         return starts
     names = model.variables

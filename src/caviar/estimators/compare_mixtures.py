@@ -69,7 +69,7 @@ def compare_mixtures(
     verbose
         Whether to print a line for each fit; or a function that is called with the progress of each iteration.
     checkpoint
-        Path of a file that says where the comparison stands: the same call goes on from there, and fits that have ended
+        Path of a file that keeps the state of the comparison: the same call goes on from it, and fits that ended
         are not made again; the seconds of these are those of looking them up. It needs a ``random_state``.
     checkpoint_every
         Seconds between two writings of it; 0 writes it after every iteration.
@@ -234,7 +234,7 @@ class _Table:
         return float(np.average(estimator.score_samples(self.X[split]), weights=unseen))
 
     def comparison(self, n_asked: int) -> MixtureComparison:
-        """Return the table; warn if it lacks fits.
+        """Return the table; warn if fits are missing.
 
         Raises
         ------

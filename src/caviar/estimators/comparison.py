@@ -1,12 +1,12 @@
-"""What a comparison of mixtures found: a table, and the best of them."""
+"""The result of a comparison of mixtures: a table, and the best of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from html import escape
 from typing import Any
 
+from .._tables import html_table, text_table
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 
 
@@ -88,14 +88,7 @@ class MixtureComparison:
     def __str__(self) -> str:
         """Return the table."""
         cells = list(self._cells())
-        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-        return "\n".join(
-            "  ".join(
-                f"{cell:<{width}}" if i in (1, len(row) - 1) else f"{cell:>{width}}"
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in cells
-        )
+        return text_table(cells, left={1, len(cells[0]) - 1})
 
     def __repr__(self) -> str:
         """Return the table."""
@@ -103,9 +96,5 @@ class MixtureComparison:
 
     def _repr_html_(self) -> str:
         """Return the table, for a notebook; the best row is bold."""
-        header, *rows = (tuple(escape(cell) for cell in row) for row in self._cells())
-        lines = ["<table>", "<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>"]
-        for row in rows:
-            cells = (f"<b>{cell}</b>" if row[-1] and cell else cell for cell in row)
-            lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-        return "\n".join([*lines, "</table>"])
+        best = {number for number, row in enumerate(self.rows, 1) if row is self.best_row}
+        return html_table(list(self._cells()), bold=best)

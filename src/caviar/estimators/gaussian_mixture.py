@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,13 +27,11 @@ from ._arguments import (
 )
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._gaussian import GaussianEstimator, state
-from ._given_starts import with_given
 from ._known import fixed_weights
 from ._map_prior import check_names, map_concentration, map_prior
 from ._mixture import RowsToFit, Statement
-from ._structure import Form
+from ._structure import CovarianceStructure, Form
 from ._weights import DirichletWeights, KnownWeights, WeightPrior
 
 _RELATIVE_FLOOR = 1e-6
@@ -280,12 +279,12 @@ class GaussianMixture(GaussianEstimator):
                 point=point,
                 init=begin,
                 sample_weight=rows.weights,
-                executor=FitArguments.of(self).place,
+                executor=self._place,
             )
             for begin in begins
         ]
         found = ({name: end[name].value for name in point} for end in ends)
-        return [with_given(own, given, self._structure) for own in found]
+        return [_with_given(own, given, self._structure) for own in found]
 
     def _point_masses(self, model: Model) -> tuple[str, ...]:
         """Return the names of the parameters that are learnt: what is not repeated over the rows, and not observed."""
@@ -405,3 +404,52 @@ def _positive(name: str, weights: Array) -> Array:
 
 def _along_rows(variable: Variable) -> bool:
     return any(plate.name == "obs" for plate in variable.plates)
+
+
+def _with_given(
+    found: Mapping[str, Array], given: Mapping[str, Array], structure: CovarianceStructure
+) -> dict[str, Array]:
+    r"""Return the parameters of a start with given ones in the place of those that were found.
+
+    Clusters come in no order, and components with given weights or precisions differ: so cluster c with share
+    :math:`w_c` and covariance :math:`S_c` becomes the component k of one to one pairs that maximise
+
+    .. math:: \sum w_c \bigl(\log\pi_k + \tfrac12 \log|\Lambda_k| - \tfrac12 \mathrm{tr}(\Lambda_k S_c)\bigr),
+
+    the expected log density of its rows, from what is given of :math:`\pi` and :math:`\Lambda`.
+
+    Parameters
+    ----------
+    found
+        Weights, means and precisions of clusters, by the names of the model's variables.
+    given
+        The same of components; weights, precisions or both.
+    structure
+        Of the precisions.
+    """
+    n_components, n_features = found["mean"].shape
+    fit = np.zeros((n_components, n_components))
+    if "weights" in given:
+        fit += np.log(given["weights"])
+    if "precision" in given:
+        fit += _gaussian_fit(found["precision"], given["precision"], structure, n_components, n_features)
+    shares = found.get("weights", np.full(n_components, 1 / n_components))
+    _, of_cluster = linear_sum_assignment(shares[:, None] * fit, maximize=True)
+    cluster = np.argsort(of_cluster)
+    sorted_ = {
+        name: value
+        if name == "precision" and structure.n_precisions(n_components) is None
+        else value[cluster]
+        for name, value in found.items()
+    }
+    return {**sorted_, **given}
+
+
+def _gaussian_fit(
+    found: Array, given: Array, structure: CovarianceStructure, n_components: int, n_features: int
+) -> Array:
+    """Return the part of the expected log density that precisions have, clusters x components."""
+    covariances = structure.matrices(structure.invert(found), n_components, n_features)
+    precisions = structure.matrices(given, n_components, n_features)
+    traces = np.einsum("kij,cji->ck", precisions, covariances)
+    return 0.5 * (np.linalg.slogdet(precisions)[1] - traces)

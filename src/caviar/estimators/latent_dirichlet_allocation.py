@@ -29,7 +29,6 @@ from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
 from ._checkpointing import Checkpointing
 from ._declared import estimator
-from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
 from ._perplexity import PerplexityWatch
@@ -78,7 +77,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         negative number for never. Of online steps it is an estimate, made from the batches of the pass.
     total_samples
         None: :meth:`partial_fit` adds documents to those that came before, and each counts once. A number: its
-        documents stand for a corpus of so many, and :meth:`partial_fit` makes online steps, as in scikit-learn.
+        documents count as a corpus of so many, and :meth:`partial_fit` makes online steps, as in scikit-learn.
         :meth:`fit` does not use it.
     perp_tol
         See ``evaluate_every``.
@@ -111,7 +110,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     elbo_trace_
         The bound at the start and after each pass, shape (n_iter_ + 1,).
     bound_
-        Perplexity that the bound stands for, :math:`\exp(-\mathrm{ELBO} / \mathrm{words})`; NaN if there is no word.
+        Perplexity that follows from the bound, :math:`\exp(-\mathrm{ELBO} / \mathrm{words})`; NaN if there is no word.
     n_iter_, converged_
         Passes of the kept start, and whether the bound settled, or the perplexity by ``perp_tol``.
     n_batch_iter_
@@ -194,7 +193,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         sample_weight
             Weight of each document; 2 is the document twice.
         checkpoint
-            Path of a file that says where the fit stands, as for :meth:`caviar.Model.fit`: the same call on an
+            Path of a file that keeps the state of the fit, as for :meth:`caviar.Model.fit`: the same call on an
             estimator with the same arguments goes on from there. It needs a ``random_state``.
         checkpoint_every
             Seconds between two writings of it; 0 writes it after every pass.
@@ -274,7 +273,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         **arguments: Any,
     ) -> Posterior:
         """Return the posterior of a model of these documents."""
-        arguments = {**FitArguments.of(self).of_model(), **arguments}
+        arguments = {**self._arguments_of_model(), **arguments}
         with reporter(arguments["progress"]) as tell:
             progress = tell
             if self.evaluate_every > 0:
@@ -314,7 +313,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         posterior = self.posterior_.update(
             {"word": counts},
             sample_weight=sample_weight,
-            **FitArguments.of(self).of_model(),
+            **self._arguments_of_model(),
         )
         self._keep(posterior)
         self._set_perplexity(counts, sample_weight)
@@ -322,7 +321,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self
 
     def _step(self, counts: csr_array, weights: Array | None) -> Self:
-        """Make an online step from each batch of documents, which stand for ``total_samples``; return self."""
+        """Make an online step from each batch of documents, which count as ``total_samples``; return self."""
         self._check_settings()
         is_first = not self._has_met_words
         if is_first:
@@ -388,7 +387,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X
             Counts, as for :meth:`fit`.
         sub_sampling
-            Whether the documents stand for ``total_samples``. Score and words then grow alike, and their ratio stays:
+            Whether the documents count as ``total_samples``. Score and words then grow alike, and their ratio stays:
             the number is the same. (scikit-learn's score has a part that does not grow, see :meth:`score`.)
         """
         check_is_fitted(self)
@@ -526,7 +525,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _check_settings(self) -> StatedSchedule:
         """Return the schedule of the fit, after checking the arguments."""
         require_whole("n_components", self.n_components, 1)
-        FitArguments.of(self).check()
+        self._check_fit_arguments()
         require_whole("batch_size", self.batch_size, 1)
         require_number("learning_decay", self.learning_decay)
         require_number("learning_offset", self.learning_offset)

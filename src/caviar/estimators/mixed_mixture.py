@@ -398,7 +398,7 @@ class MixedMixture(MixtureEstimator):
         ]
 
     def _figures(self, column: int, level: float) -> list[tuple[Any, Any, Any]]:
-        """Return mean, standard deviation and probabilities of a column in each component; None for what it lacks."""
+        """Return mean, standard deviation and probabilities of a column in each component; None where it has none."""
         columns = self._columns
         name, kind = columns.names[column], columns.kinds[column]
         factor = self.posterior_[f"{name}_{_PARAMETERS[kind]}"]
@@ -422,7 +422,7 @@ class _RowDensity:
         return self.posterior.log_predictive(_above_a_whole_row(rows, self.columns.names))[:-1]
 
     def sample(self, n_samples: int, generator: np.random.Generator) -> tuple[Array, AnyArray]:
-        """Return rows as numbers, (n, D), and their components: for each row parameters are drawn anew."""
+        """Return rows as numbers, (n, D), and their components: with parameters drawn for each row."""
         weights = self.posterior["weights"].mean
         labels = generator.choice(len(weights), n_samples, p=weights)
         drawn = [

@@ -1,4 +1,4 @@
-"""Chunks of rows that a graph of Dask computes: they are made where what they are made of lies, and stay there."""
+"""Chunks of rows that a graph of Dask computes: each is made where its parts are, and stays there."""
 
 from __future__ import annotations
 

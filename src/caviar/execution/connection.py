@@ -43,7 +43,7 @@ class Connection:
     Attributes
     ----------
     watch
-        Waits for the cluster as long as it is heard of.
+        Waits for the cluster while it answers.
     """
 
     def __init__(self, where: Any, n_workers: int, timeout: float, patience: Patience | None = None) -> None:
@@ -139,7 +139,7 @@ class Connection:
         return str(getattr(scheduler, "address", "an unknown address"))
 
     def _check_versions(self, addresses: set[str]) -> None:
-        """Refuse workers whose results could differ in their bits, or that lack what they need."""
+        """Refuse workers whose results could differ in their bits, or that do not have what they need."""
         if not addresses:
             return
         mine = versions()

@@ -54,7 +54,7 @@ class DaskExecutor(Executor):
         Seconds after which a scheduler that does not answer at first, or has no workers, is given up.
     deadline
         Seconds of silence after which a scheduler or a worker is given up while a fit runs: the fit ends with
-        ClusterError. After 30 seconds of silence it is told by ClusterWarning. Work may take any time as long as
+        ClusterError. After 30 seconds of silence it is told by ClusterWarning. Work may take any time while
         those who do it are heard of.
 
     Raises
@@ -178,7 +178,7 @@ class DaskExecutor(Executor):
 
     def _connected(self) -> _Cluster:
         if self._cluster is not None and self._cluster.is_given_up:
-            # what is held by "with" begins anew where it can
+            # what is held by "with" connects again where it can
             self._close()
         if self._cluster is None:
             n_workers = self.n_workers or usable_cores()
@@ -206,7 +206,7 @@ def _is_for_workers(work: Any, source: Any, chunks: Sequence[Any], carried: Sequ
 
 
 class _Shipped:
-    """What stays the same from pass to pass, on the workers."""
+    """The part that stays the same in all passes, on the workers."""
 
     def __init__(self, connection: Connection, rows: Any) -> None:
         self.model = ModelOfRows(rows)
@@ -237,7 +237,7 @@ class _Pass:
 
 
 class _Kept:
-    """What the caller carries over: while it exists, the workers keep the local factors that a pass has left."""
+    """The handle that the caller carries over: while it exists, the workers keep the local factors of a pass."""
 
     def __init__(self, made_by: _Pass, unwanted: list[str]) -> None:
         self.made_by = made_by

@@ -59,7 +59,7 @@ class Device(Executor):
         Which array library: ``"torch"``, ``"cupy"``, or ``"array_api_strict"``, which is there to test with.
     dtype
         ``"float64"``: results are those of the processor to rounding. ``"float32"``: passes run in float32 on whitened
-        rows as long as no responsibility is off by more than 1e-4, and the fit ends with passes in float64, so that its
+        rows while no responsibility is off by more than 1e-4, and the fit ends with passes in float64, so that its
         posterior and its ELBO are those of float64. How far they are off is measured on every row, in the first of any
         16 passes and whenever reference points move.
     block_rows
@@ -131,7 +131,7 @@ class Device(Executor):
 
     @property
     def host(self) -> Threads:
-        """What runs what no device takes."""
+        """The executor for work that no device takes."""
         return self._host
 
     def check(self, model: RowModel) -> None:

@@ -1,4 +1,4 @@
-"""What a worker of a cluster does: work on the chunks that lie there, and sums of sums. Nothing here needs Dask.
+"""The tasks of a worker of a cluster: work on its chunks, and sums of sums. Nothing here needs Dask.
 
 Local factors that the next pass starts from stay in the worker's memory, under the name of the pass that left them.
 They are no results of the cluster: its scheduler would have to remember, for each of them, all passes before.
@@ -34,7 +34,7 @@ _ended: deque[str] = deque(maxlen=1_000)
 
 
 class ModelOfRows:
-    """What stays the same from pass to pass, to be sent once: the model of the rows, without any of the data.
+    """The part that is sent once and stays the same in all passes: the model of the rows, without any of the data.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Found:
-    """What a share gave: sums by subtree of the chunks, from place to place.
+    """The result of a share: sums by subtree of the chunks, from place to place.
 
     Attributes
     ----------

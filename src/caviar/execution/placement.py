@@ -1,4 +1,4 @@
-"""Where the chunks of a source lie: each is sent to one worker once, and again where that worker was lost."""
+"""The placement of the chunks of a source: each is sent to one worker once, and again if that worker was lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Placed:
-    """A chunk, the thread that works on it, and what stands for its rows."""
+    """A chunk, the thread that works on it, and the future of its rows."""
 
     chunk: Any
     slot: Slot
@@ -97,11 +97,6 @@ class Placement:
         """Return the thread that a chunk belongs to, and the future of its rows."""
         placed = self._placed[chunk.number]
         return placed.slot, placed.future
-
-    @property
-    def addresses(self) -> set[str]:
-        """Addresses of the workers that chunks lie on."""
-        return {placed.slot.address for placed in self._placed.values()}
 
     def release(self) -> None:
         """Let the workers forget the rows."""

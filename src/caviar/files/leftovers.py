@@ -1,4 +1,4 @@
-"""Temporary files that processes leave behind when they are killed: told from those in use by a lock, and removed.
+"""Temporary files that killed processes leave behind: a lock marks those in use, all others are removed.
 
 The system gives a lock up when the process that holds it ends, however it ends. So a temporary file whose lock can be
 had belongs to nobody any more.

@@ -1,4 +1,4 @@
-"""How messages write names and values that come from a file: short, however long they are there."""
+"""Names and values from a file in messages: short, however long they are in the file."""
 
 from __future__ import annotations
 

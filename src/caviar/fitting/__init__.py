@@ -1,1 +1,1 @@
-"""Model: what a user calls. A fit with its progress, checkpoints and warnings, and models loaded from files."""
+"""Fits: the model that users call, progress, checkpoints, warnings, and models loaded from files."""

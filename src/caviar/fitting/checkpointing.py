@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -32,43 +32,28 @@ from ..storage.checkpoint import REMEDY
 log = logging.getLogger("caviar.checkpoint")
 
 _LARGEST_SHARE = 0.05
-"""Of the time, that writing takes; then checkpoints are written less often than they were asked for."""
+"""Largest share of the time for writing; where it would be more, checkpoints are written less often than asked for."""
 
 _LAYOUT = 3
-"""What a checkpoint holds and under which keys: another number where that changes."""
+"""Layout of a checkpoint: the number changes with its keys and values."""
 
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
-"""What putting together values that do not belong together can raise."""
-
-
-class Keeper(Protocol):
-    """Keeps where a fit stands."""
-
-    ends: Ends
-    """Of the starts that have ended."""
-
-    state: FitState | None
-    """Where the present start goes on; None if it begins."""
-
-    seed: Any
-    """Of the starts."""
-
-    def record(self, state: FitState) -> None:
-        """Keep where the present start stands."""
-        ...
-
-    def end(self, ends: Ends) -> None:
-        """Keep that one more start has ended."""
-        ...
-
-    def flush(self) -> None:
-        """Write what is not written yet."""
-        ...
+"""Errors from putting together values that do not belong together."""
 
 
 @dataclass
 class NoKeeper:
-    """Keeps nothing."""
+    """Keeps nothing.
+
+    Attributes
+    ----------
+    seed
+        Of the starts.
+    ends
+        Of the starts that have ended.
+    state
+        Where the present start goes on; None if it begins.
+    """
 
     seed: Any
     ends: Ends = field(default_factory=Ends)
@@ -86,7 +71,7 @@ class NoKeeper:
 
 
 class FitsFile:
-    """A file with where one fit stands, or several that are made one after another: the ends of some, and the present.
+    """A file with the state of one fit, or of several made one after another: the ends of some, and the present one.
 
     Whoever makes the same fits in the same order goes on from there: those that have ended are not made again. The
     file is written seldom enough to cost little, and without harm where it cannot be.
@@ -165,7 +150,7 @@ class FitsFile:
             self._write()
 
     def keep(self, number: int, document: Callable[[], Mapping[str, Any]], *, is_end: bool) -> bool:
-        """Keep where a fit stands if it ends or is broken off, or if writing is due; return whether it was written."""
+        """Keep the state of a fit if it ends or is broken off, or if writing is due; return whether it was written."""
         is_due = time.monotonic() >= self._next_write
         if not (is_end or is_due):
             return False
@@ -210,7 +195,7 @@ class PlaceOfFit:
 
 
 class FileKeeper:
-    """Keeps where a fit stands in a file, or a part of one.
+    """Keeps the state of a fit in a file, or a part of one.
 
     Parameters
     ----------
@@ -318,7 +303,7 @@ class FileKeeper:
             )
 
     def record(self, state: FitState) -> None:
-        """Keep where the present start stands; write it if that is due."""
+        """Keep the state of the present start; write it if that is due."""
         self._is_written = self._is_written and state is self.state
         self.state = state
         self._keep()
@@ -338,7 +323,7 @@ class FileKeeper:
             self._is_written = self._file.keep(self._number, self._document, is_end=is_end)
 
     def _document(self) -> dict[str, Any]:
-        """Return where the fit stands as plain values."""
+        """Return the state of the fit as plain values."""
         state, ends = self.state, self.ends
         return {
             "caviar": __version__,
@@ -357,6 +342,10 @@ class FileKeeper:
         }
 
 
+Keeper = NoKeeper | FileKeeper
+"""Keeps the state of a fit."""
+
+
 def keeper_of(
     path: str | os.PathLike[str] | PlaceOfFit | None,
     every: float,
@@ -364,7 +353,7 @@ def keeper_of(
     states: States,
     seed: Any,
 ) -> Keeper:
-    """Return what keeps where a fit stands: a file at ``path``, the place of one of several fits, or nothing.
+    """Return what keeps the state of a fit: a file at ``path``, the place of one of several fits, or nothing.
 
     Raises
     ------

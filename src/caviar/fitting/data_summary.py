@@ -1,4 +1,4 @@
-"""What a fit was made of, told without a value of it: rows, missing entries, and moments of each column."""
+"""A summary of the data of a fit, without any value: rows, missing entries, and moments of each column."""
 
 from __future__ import annotations
 

@@ -78,12 +78,12 @@ def _distributions_of(
     found = _factors_of(documents, variables, sizes)
     for name, factor in found.items():
         if factor.learnt is not factor:
-            raise TypeError(f"what stands behind a point of {name!r:.40} is no distribution")
+            raise TypeError(f"the belief behind a point of {name!r:.40} is no distribution")
     return found
 
 
 def _prior_of(document: Mapping[str, Any] | None, model: Model, sizes: Sizes) -> Beliefs | None:
-    """Return the beliefs that stood in the place of the priors; over plates of documents that are no more there."""
+    """Return the beliefs that replaced the priors; over plates of documents that are no more there."""
     if document is None:
         return None
     # what belonged to the earlier rows may have had other sizes

@@ -1,4 +1,4 @@
-"""Model: language, engine, execution and data put together; what a user calls."""
+"""Model, the class that users fit: language, engine, execution and data together."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Model:
         """Return the best mean-field posterior that coordinate ascent finds.
 
         Where the ascent settles at a saddle point, as where all components are equal, it goes on from there; only the
-        stochastic schedule, which never stands still, is not looked at.
+        stochastic schedule, which never settles, is not looked at.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class Model:
             the order of the rows matters. The ELBO is that of the new rows.
         executor
             Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
-            ``distributed.Client``, or the address of a Dask scheduler, stands for one. Results are the same bits;
+            ``distributed.Client``, or the address of a Dask scheduler, means one. Results are the same bits;
             those of :class:`caviar.Device`, a GPU, agree to rounding.
         progress
             True for a line an iteration, or a function that is called with each :class:`Progress`; where that returns
@@ -193,7 +193,7 @@ class Model:
             It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
             is batch).
         checkpoint
-            Path of a file that says where the fit stands. The same call again, after an interruption or a crash, goes
+            Path of a file that keeps the state of the fit. The same call again, after an interruption or a crash, goes
             on from there and ends with the same bits as without one; after the end it returns at once. The file stays:
             delete it to fit anew. While the fit runs, SIGTERM stops it as Ctrl-C does.
         checkpoint_every
@@ -394,7 +394,7 @@ class Model:
         progress: bool | Callable[[Progress], object],
         schedule: Schedule[Any],
     ) -> Ends:
-        """Return where the starts ended, from where the keeper stands; if none has an update, say why."""
+        """Return where the starts ended, from the state of the keeper on; if none has an update, say why."""
         ends = keeper.ends
         with row_map.executor.session(), reporter(progress) as callback, flushing(keeper):
             row_map.executor.reach()

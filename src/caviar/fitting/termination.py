@@ -1,4 +1,4 @@
-"""SIGTERM while a fit with a checkpoint runs: the clean stop that Ctrl-C is."""
+"""SIGTERM while a fit with a checkpoint runs: a clean stop, as by Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user is warned of at the end of a fit."""
+"""Warnings at the end of a fit."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
         )
     elif best.lost_in:
         warnings.warn(
-            f"the numbers that '{best.lost_in}' is told from are so large that their rounding alone is about "
-            f"{best.lost:.1g} nats of the ELBO, and what is told from their difference, such as a noise level, may be "
+            f"'{best.lost_in}' is estimated from numbers so large that their rounding alone is about "
+            f"{best.lost:.1g} nats of the ELBO, and what follows from their difference, such as a noise level, may be "
             f"wrong. Centre and scale the data and the known columns that '{best.lost_in}' depends on, and its prior "
             f"with them.",
             LostDigitsWarning,

@@ -1,1 +1,1 @@
-"""Rows that need not be in memory, and looks at all of them where they lie."""
+"""Rows that need not be in memory, and passes over them where they are."""

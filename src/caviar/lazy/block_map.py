@@ -94,7 +94,7 @@ def map_runs(
 def _submit(
     client: Any, futures: list[Any], function: Any, source: Any, bounds: Sequence[tuple[int, int]]
 ) -> None:
-    """Add what stands for the findings in each run to ``futures``; of the rows nothing is held after that."""
+    """Add the future of the findings in each run to ``futures``; nothing of the rows is kept after that."""
     packer = Packer(client)
     for start, stop in bounds:
         packed, pieces = packer.pack((function, source.between(start, stop), stop - start))

@@ -1,6 +1,6 @@
-"""Rows that a graph of tasks computes: a cluster can, where they are wanted, so that their numbers need not come here.
+"""Rows that a graph of tasks computes: a cluster computes them where they are needed, so they need not come here.
 
-What holds such rows is packed without them: a pickle in whose place for them stand the pieces that they are made of,
+What holds such rows is packed without them: the pickle refers to the pieces that they are made of,
 which the cluster hands to the task that unpacks it.
 """
 
@@ -27,7 +27,7 @@ class Graph(Protocol):
         ...
 
     def futures(self, client: Any) -> list[Any]:
-        """Have a cluster compute all pieces, and return what stands for each of them.
+        """Have a cluster compute all pieces, and return the future of each.
 
         Raises
         ------
@@ -99,7 +99,7 @@ def explained() -> Iterator[None]:
     except CancelledError as error:
         raise DataError(
             "the Dask collection was lost with a worker, and cannot be computed again: what it begins with was sent to "
-            "the cluster by hand. Make it anew, and fit again"
+            "the cluster by hand. Make it again, and fit again"
         ) from error
     except Exception as error:
         # by name, for Dask is not imported here
@@ -125,7 +125,7 @@ class Packer:
     Parameters
     ----------
     client
-        Of the cluster. Pieces stay there as long as the packer exists, or a task that was given them has not run.
+        Of the cluster. Pieces stay there while the packer exists, or a task that was given them has not run.
     """
 
     def __init__(self, client: Any) -> None:

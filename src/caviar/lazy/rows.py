@@ -1,4 +1,4 @@
-"""Rows that are read when they are asked for: in memory are their shape and type, and a block at a time."""
+"""Rows that are read on demand: only their shape, type and one block at a time are in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters that fall silent: nothing waits for them forever, and nobody waits without being told.
+"""Clusters that fall silent: nothing waits for them forever, and the user is told of every wait.
 
 A scheduler is heard of when it answers, a worker when the scheduler has a new heartbeat of it. Work may take any time
 as long as those who do it are heard of; only silence is counted.
@@ -41,7 +41,7 @@ class Patience:
 
 
 class Watch:
-    """Waits for a cluster as long as it is heard of.
+    """Waits for a cluster while it answers.
 
     Parameters
     ----------

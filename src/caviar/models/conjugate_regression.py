@@ -40,7 +40,7 @@ def conjugate_regression(
     prior_mean
         :math:`m`, a number or shape (D,).
     mean_precision
-        :math:`K`, shape (D, D), in units of :math:`\tau`; a number stands for that times the identity.
+        :math:`K`, shape (D, D), in units of :math:`\tau`; a number means that times the identity.
     shape, rate
         Parameters of the prior of the noise precision :math:`\tau`.
 

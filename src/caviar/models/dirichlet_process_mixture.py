@@ -48,7 +48,7 @@ def dirichlet_process_mixture(
     df
         Degrees of freedom :math:`\nu > D - 1`; D + 1 by default.
     inverse_scale
-        B, shape (D, D), with :math:`\langle\Lambda_k\rangle = \nu B^{-1}`; a number stands for that times the
+        B, shape (D, D), with :math:`\langle\Lambda_k\rangle = \nu B^{-1}`; a number means that times the
         identity.
 
     Returns

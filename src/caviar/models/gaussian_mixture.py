@@ -45,13 +45,13 @@ def gaussian_mixture(
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     prior_precision
-        :math:`S_0^{-1}`, shape (D, D) or (K, D, D); a number 1/c stands for 1/c times the identity, that is for
+        :math:`S_0^{-1}`, shape (D, D) or (K, D, D); a number 1/c means 1/c times the identity, that is
         :math:`\mu_k \sim N(m_0, c I)`. 0 is the flat, improper prior.
     df
         Degrees of freedom a > D - 1, a number or shape (K,); D + 1 by default, the least for which the prior of
         :math:`\Lambda` is bounded.
     inverse_scale
-        B, shape (D, D) or (K, D, D), with :math:`\langle\Lambda_k\rangle = a B^{-1}`; a number stands for that
+        B, shape (D, D) or (K, D, D), with :math:`\langle\Lambda_k\rangle = a B^{-1}`; a number means that
         times the identity.
     smallest_variance
         A floor on the eigenvalues of every covariance matrix :math:`\Lambda_k^{-1}`, a number or one for each

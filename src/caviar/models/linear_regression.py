@@ -39,7 +39,7 @@ def linear_regression(
     prior_mean
         :math:`m_0`, a number or shape (D,).
     prior_precision
-        :math:`S_0^{-1}`, shape (D, D); a number stands for that times the identity, 0 for the flat, improper prior.
+        :math:`S_0^{-1}`, shape (D, D); a number means that times the identity, 0 for the flat, improper prior.
     noise_precision
         :math:`\tau` where it is known, in inverse squared units of y.
     shape, rate

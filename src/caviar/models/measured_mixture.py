@@ -54,7 +54,7 @@ def measured_mixture(
     df
         Degrees of freedom :math:`\nu`, a number or shape (K,); D + 1 by default.
     inverse_scale
-        B, shape (D, D) or (K, D, D); a number stands for that times the identity.
+        B, shape (D, D) or (K, D, D); a number means that times the identity.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def measured_mixture(
 
     Errors are finite: a precision of 0 is no distribution of data, and is refused. A row that was not measured at all
     is NaN in every column; for a single column give a variance that is large compared with the data. The posterior is
-    then that of a missing entry, and the ELBO has the log density of the number that stands there as a constant.
+    then that of a missing entry, and the ELBO has the log density of the number given there as a constant.
 
     O(N K D^3) a pass.
 

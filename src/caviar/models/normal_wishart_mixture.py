@@ -49,7 +49,7 @@ def normal_wishart_mixture(
     df
         Degrees of freedom :math:`\nu > D - 1`, a number or shape (K,); D + 1 by default.
     inverse_scale
-        B, shape (D, D) or (K, D, D), with :math:`\langle\Lambda_k\rangle = \nu B^{-1}`; a number stands for that
+        B, shape (D, D) or (K, D, D), with :math:`\langle\Lambda_k\rangle = \nu B^{-1}`; a number means that
         times the identity.
 
     Returns

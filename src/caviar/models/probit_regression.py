@@ -35,7 +35,7 @@ def probit_regression(
     prior_mean
         :math:`m_0`, a number or shape (D,).
     prior_precision
-        :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number stands for that times the identity. 0 states
+        :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number means that times the identity. 0 states
         the flat, improper prior. Where columns tell all answers apart it leaves no posterior: coefficients drift until
         ``max_iter``, or until a step gains less than ``tol``, and mean nothing. Any proper prior mends that.
 

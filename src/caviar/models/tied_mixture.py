@@ -51,7 +51,7 @@ def tied_mixture(
     df
         Degrees of freedom :math:`\nu > D - 1`; D + 1 by default.
     inverse_scale
-        B, shape (D, D), with :math:`\langle\Lambda\rangle = \nu B^{-1}`; a number stands for that times the identity.
+        B, shape (D, D), with :math:`\langle\Lambda\rangle = \nu B^{-1}`; a number means that times the identity.
 
     Returns
     -------
@@ -113,12 +113,12 @@ def tied_mixture_independent(
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     prior_precision
-        :math:`S_0^{-1}`, shape (D, D) or (K, D, D); a number stands for that times the identity. 0 is the flat,
+        :math:`S_0^{-1}`, shape (D, D) or (K, D, D); a number means that times the identity. 0 is the flat,
         improper prior.
     df
         Degrees of freedom :math:`\nu > D - 1`; D + 1 by default.
     inverse_scale
-        B, shape (D, D), with :math:`\langle\Lambda\rangle = \nu B^{-1}`; a number stands for that times the identity.
+        B, shape (D, D), with :math:`\langle\Lambda\rangle = \nu B^{-1}`; a number means that times the identity.
     smallest_variance
         A floor on the eigenvalues of the covariance matrix :math:`\Lambda^{-1}`, a number or one for each column, for
         fits with a point mass on ``precision``; see :class:`caviar.Wishart`.

@@ -20,7 +20,7 @@ STYLE = Path(__file__).with_name("caviar.mplstyle")
 """The style sheet of the library's pictures."""
 
 BARS, BAR_EDGES = (0.5, 0.5, 0.5, 0.22), (0.5, 0.5, 0.5, 0.5)
-"""Colours of histograms: grey that stands behind on white and on black."""
+"""Colours of histograms: a grey in the background, on white and on black."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,7 +44,7 @@ def ink() -> Any:
 
 
 def muted() -> Any:
-    """Return the colour of what stands behind: grey that is readable on white and on black."""
+    """Return the colour of the background of a plot: grey that is readable on white and on black."""
     return "#7b7b7b"
 
 

@@ -13,11 +13,11 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..posterior.diagnostics.draws import nth_of
 from ._axes import BAR_EDGES, BARS, in_style, ink, muted, new_axes
 from ._mixture import Mixture, mixture_of, rows_of, thinned
-from ._pair import draw_points, number
+from ._pair import draw_curves, draw_points, number
 from ._posterior_figures import check_level
-from .colours import line_of
 
 _MOST_ROWS = 4000
 _GRID = 400
@@ -128,17 +128,10 @@ def _band(
     draws = posterior.sample(n_draws, seed)
     densities = np.empty((n_draws, len(grid)))
     for number_ in range(n_draws):
-        values = {name: _one(draw, number_) for name, draw in draws.items()}
+        values = {name: nth_of(draw, number_) for name, draw in draws.items()}
         densities[number_] = np.exp(posterior.log_predictive(data, given=values))
     lower, upper = np.quantile(densities, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     return lower, upper
-
-
-def _one(draws: Any, number_: int) -> Any:
-    """Return one of several draws, of a joint factor as the pair that it is."""
-    if isinstance(draws, tuple):
-        return type(draws)(*(part[number_] for part in draws))
-    return draws[number_]
 
 
 def _draw_curve(
@@ -163,10 +156,7 @@ def _draw_curve(
         handles.append(ax.fill_between(grid, *band, zorder=1.5, label=label, **style))
     if components and len(mixture.drawn) > 1:
         shares = density_[:, np.newaxis] * mixture.predictive.responsibilities(grid[:, np.newaxis])
-        for k in mixture.drawn:
-            colour = mixture.colours[k]
-            ax.fill_between(grid, shares[:, k], color=tuple(colour), alpha=0.25, lw=0, zorder=2)
-            ax.plot(grid, shares[:, k], color=tuple(colour * 0.75), lw=1.3, ls=line_of(k), zorder=3)
+        draw_curves(ax, mixture, grid, shares, alpha=0.25)
         for k in mixture.drawn:
             peak = int(shares[:, k].argmax())
             number(ax, k, np.array([grid[peak], shares[peak, k]]))

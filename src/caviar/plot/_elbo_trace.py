@@ -22,7 +22,7 @@ def elbo_trace(fitted: Any, *, gap: bool = True, ax: Axes | None = None) -> Axes
     fitted
         A posterior, or a fitted estimator. One from a file of an older version may know its own course only.
     gap
-        Whether to draw what each iteration lacks of the best end, :math:`\mathcal L^* - \mathcal L_i` in nats on a
+        Whether to draw how far each iteration is below the best end, :math:`\mathcal L^* - \mathcal L_i` in nats on a
         logarithmic axis, where the rate of convergence is a slope and the other optima are levels; or else the
         objective itself.
     ax

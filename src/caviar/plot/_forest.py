@@ -140,7 +140,7 @@ def _entries(
                 f"{argument}= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}"
             )
     keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
-    along = [names_along(key, size, names) for key, size in zip(keys, shape, strict=True)]
+    along = [names_along(key, size, names.get(key)) for key, size in zip(keys, shape, strict=True)]
     for key, wanted in only.items():
         places = along[keys.index(key)] if key in keys else []
         if not set(map(str, wanted)) <= set(places):

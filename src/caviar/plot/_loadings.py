@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._errors import ParameterError
 from .._typing import AnyArray
 from ._axes import hide_frame, in_style, ink, muted, new_grid
-from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
+from ._posterior_figures import Figures, check_level, names_along, table_of
 from .colours import colours_of
 
 _MOST_PANELS = 6
@@ -73,14 +72,10 @@ def loadings(
     (1,) ['a', 'b', 'c']
     """
     level = check_level(level)
-    figures = figures_of(posterior_of(fitted), variable, level)[0]
-    if figures.mean.ndim != 2 or len(figures.plates) != 1:
-        raise ParameterError(
-            f"loadings are a table of columns by factors: a MultivariateNormal over one plate; '{variable}' has plates "
-            f"{figures.plates} and shape {figures.mean.shape}. caviar.plot.forest draws any global variable"
-        )
+    expected = "loadings are a table of columns by factors: a MultivariateNormal over one plate"
+    figures = table_of(fitted, variable, level, expected=expected)
     n_columns, n_factors = figures.mean.shape
-    labels = names_along("names", n_columns, {} if names is None else {"names": names})
+    labels = names_along("names", n_columns, names)
     if n_factors > _MOST_PANELS if heat_map is None else heat_map:
         width = 1.8 + 0.07 * max(map(len, labels)) + 0.62 * n_factors
         grid = new_grid(axes, (1, 1), (max(4.6, width), 0.28 * n_columns + 1.2))

@@ -1,4 +1,4 @@
-"""What is drawn of a fitted mixture of Gaussians, and of rows beside it."""
+"""The parts of a fitted mixture of Gaussians that plots draw, and rows beside it."""
 
 from __future__ import annotations
 

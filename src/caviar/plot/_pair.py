@@ -126,6 +126,14 @@ def _apart(outlines: list[Array]) -> list[Array]:
     return places
 
 
+def draw_curves(ax: Axes, mixture: Mixture, grid: Array, shares: Array, *, alpha: float) -> None:
+    """Draw the part of a density that each component has, (G, K), over points of one column."""
+    for k in mixture.drawn:
+        colour = mixture.colours[k]
+        ax.fill_between(grid, shares[:, k], color=tuple(colour), alpha=alpha, lw=0, zorder=2)
+        ax.plot(grid, shares[:, k], color=tuple(colour * 0.75), lw=1.3, ls=line_of(k), zorder=3)
+
+
 def number(ax: Axes, label: int, place: AnyArray) -> None:
     """Write the number of a component."""
     box = {"boxstyle": "circle,pad=0.22", "fc": "white", "ec": muted(), "lw": 0.6}

@@ -13,7 +13,7 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ._axes import BAR_EDGES, BARS, hide_frame, in_style, ink, new_grid
 from ._mixture import Mixture, mixture_of, rows_of, thinned
-from ._pair import draw_pair, keys
+from ._pair import draw_curves, draw_pair, keys
 from ._posterior_figures import check_level
 from .colours import line_of, marker_of
 
@@ -175,10 +175,7 @@ def _draw_column(ax: Axes, mixture: Mixture, rows: Array, column: int) -> None:
     shares = density[:, np.newaxis] * marginal.responsibilities(grid)
     if len(x):
         ax.hist(x, bins=24, density=True, facecolor=BARS, edgecolor=BAR_EDGES, lw=0.4, zorder=1)
-    for k in mixture.drawn:
-        colour = mixture.colours[k]
-        ax.fill_between(grid[:, 0], shares[:, k], color=tuple(colour), alpha=0.22, lw=0, zorder=2)
-        ax.plot(grid[:, 0], shares[:, k], color=tuple(colour * 0.75), lw=1.3, ls=line_of(k), zorder=3)
+    draw_curves(ax, mixture, grid[:, 0], shares, alpha=0.22)
     ax.plot(grid[:, 0], density, color=ink(), lw=1.0, zorder=4)
     ax.set_ylim(bottom=0)
     hide_frame(ax, "left", "right", "top")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,17 +98,32 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
     return chosen
 
 
-def names_along(axis: str, size: int, names: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return what the entries along an axis are called: by ``names`` where these have it, and else by number.
+def names_along(axis: str, size: int, given: Sequence[Any] | None) -> list[str]:
+    """Return what the entries along an axis are called: their numbers if no names are given.
 
     Raises
     ------
     ParameterError
         If there are more names or fewer.
     """
-    if axis not in names:
-        return [str(number) for number in range(size)]
-    given = [str(name) for name in names[axis]]
-    if len(given) != size:
-        raise ParameterError(f"'{axis}' has {size} entries, but names= gives {len(given)} for it")
-    return given
+    names = list(map(str, range(size) if given is None else given))
+    if len(names) != size:
+        raise ParameterError(f"'{axis}' has {size} entries, but names= gives {len(names)} for it")
+    return names
+
+
+def table_of(fitted: Any, variable: str, level: float, *, expected: str) -> Figures:
+    """Return the figures of a variable with one plate, whose values are vectors: a table with a line for each entry.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else than was expected.
+    """
+    figures = figures_of(posterior_of(fitted), variable, level)[0]
+    if figures.mean.ndim != 2 or len(figures.plates) != 1:
+        raise ParameterError(
+            f"{expected}; '{variable}' has plates {figures.plates} and shape {figures.mean.shape}. caviar.plot.forest "
+            f"draws any global variable"
+        )
+    return figures

@@ -17,7 +17,7 @@ from ._axes import in_style, new_axes
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
 from ._posterior_figures import names_along, posterior_of
-from .colours import colours_of, hatch_of, marker_of
+from .colours import area_of, marker_of
 
 _MOST_BARS = 1000
 _MOST_STACKED = 8
@@ -104,7 +104,7 @@ def responsibilities(
 def _names(n_components: int, names: Sequence[str] | None) -> list[str]:
     if names is None:
         return [f"component {k}" for k in range(n_components)]
-    return names_along("names", n_components, {"names": names})
+    return names_along("names", n_components, names)
 
 
 def _hidden(posterior: Any, data: Any, variable: str | None) -> Array:
@@ -127,9 +127,7 @@ def _hidden(posterior: Any, data: Any, variable: str | None) -> Array:
 
 
 def _patch(k: int, label: str) -> Patch:
-    """Return what a legend says of a component."""
-    colour = colours_of(k + 1)[k]
-    return Patch(facecolor=(*colour, 0.55), edgecolor=tuple(colour * 0.7), hatch=hatch_of(k), label=label)
+    return Patch(**area_of(k), label=label)
 
 
 def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[str]) -> None:
@@ -198,7 +196,6 @@ def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
 def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:
     """Draw probabilities stacked, each component with its colour and hatch."""
     heights = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
-    colours = colours_of(shares.shape[1])
     for k in range(shares.shape[1]):
         if shares[:, k].max() > 0.001:
             ax.fill_between(
@@ -206,8 +203,6 @@ def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:
                 heights[:, k],
                 heights[:, k + 1],
                 step="post" if step else None,
-                facecolor=(*colours[k], 0.55),
-                edgecolor=tuple(colours[k] * 0.7),
-                hatch=hatch_of(k),
                 lw=0.0,
+                **area_of(k),
             )

@@ -13,7 +13,7 @@ from .._typing import AnyArray, Array
 from ..families import ForecastMarkovChain, MarkovChain
 from ._axes import hide_frame, in_style, ink, muted, new_grid
 from ._posterior_figures import names_along, posterior_of
-from .colours import colours_of, hatch_of, line_of
+from .colours import area_of, colours_of, line_of
 
 _MOST_LINES = 4
 _MOST_STATES = 24
@@ -94,7 +94,7 @@ def state_sequence(
             f"{len(used)} states are in use, too many for one picture (at most {_MOST_STATES}); "
             f"caviar.plot.responsibilities(posterior, data) draws them as a heat map"
         )
-    labels = names_along("names", n_states, {} if names is None else {"names": names})
+    labels = names_along("names", n_states, names)
     edges = _edges(time, n_rows)
     size = (7.2, 2.6 + 0.2 * len(used))
     ratios = [1.5, 0.24, max(0.6, 0.2 * len(used))]
@@ -153,7 +153,7 @@ def _draw_data(
         )
     values = np.ma.filled(np.ma.asarray(data[name], dtype=np.float64), np.nan)
     values = values.reshape(len(values), -1)
-    labels = names_along("columns", values.shape[1], {} if columns is None else {"columns": columns})
+    labels = names_along("columns", values.shape[1], columns)
     if values.shape[1] > _MOST_LINES:
         spread = np.nanstd(values, axis=0)
         standard = (values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1)
@@ -187,10 +187,8 @@ def _draw_path(ax: Axes, path: AnyArray, labels: Sequence[str], edges: Array) ->
     runs = _runs(path, edges)
     whole = float(edges[-1] - edges[0])
     for k in sorted({state for state, *_ in runs}):
-        colour = colours_of(k + 1)[k]
         spans = [(begin, length) for state, begin, length in runs if state == k]
-        face, edge = (*colour, 0.55), tuple(colour * 0.7)
-        ax.broken_barh(spans, (0, 1), facecolor=face, edgecolor=edge, hatch=hatch_of(k), lw=0)
+        ax.broken_barh(spans, (0, 1), **area_of(k), lw=0)
     box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
     for k, begin, length in runs:
         if length > whole * 0.012 * (len(labels[k]) + 1):

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ._axes import in_style, new_grid
-from ._posterior_figures import Figures, check_level, figures_of, posterior_of
+from ._posterior_figures import Figures, check_level, posterior_of, table_of
 from .colours import colours_of
 
 _MOST_TOPICS = 12
@@ -68,12 +68,7 @@ def topic_words(
     [['ball', 'goal'], ['law', 'vote']]
     """
     level = check_level(level)
-    figures = figures_of(posterior_of(fitted), variable, level)[0]
-    if figures.mean.ndim != 2 or len(figures.plates) != 1:
-        raise ParameterError(
-            f"topics are a Dirichlet over words with one plate; '{variable}' has plates {figures.plates} and shape "
-            f"{figures.mean.shape}. caviar.plot.forest draws any global variable"
-        )
+    figures = table_of(fitted, variable, level, expected="topics are a Dirichlet over words with one plate")
     n_topics, n_vocabulary = figures.mean.shape
     if len(vocabulary) != n_vocabulary:
         raise ParameterError(

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from ._axes import in_style, ink, new_axes
 from ._posterior_figures import check_level, figures_of, names_along, posterior_of
-from .colours import colours_of, hatch_of
+from .colours import area_of
 
 
 @in_style
@@ -71,17 +71,14 @@ def weights(
             f"'{variable}' has entries of shape {mean.shape}, not one weight for each component; "
             f"caviar.plot.forest(posterior, '{variable}') draws every entry"
         )
-    labels = names_along("names", len(mean), {} if names is None else {"names": names})
+    labels = names_along("names", len(mean), names)
     ax = new_axes(ax, (max(4.4, 0.45 * len(mean) + 1.6), 3.2))
-    colours = colours_of(len(mean))
     for k in range(len(mean)):
         ax.bar(
             k,
             mean[k],
             width=0.72,
-            facecolor=(*colours[k], 0.55),
-            edgecolor=colours[k] * 0.7,
-            hatch=hatch_of(k),
+            **area_of(k),
         )
     if ends is not None:
         at = np.arange(len(mean))

@@ -1,6 +1,8 @@
-"""Colours, markers, hatches and line styles of components: told apart with any colour vision, and in grey."""
+"""Colours, markers, hatches and line styles of components: distinct with any colour vision, and in grey."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +57,16 @@ def hatch_of(component: int) -> str:
 def line_of(component: int) -> str | tuple[int, tuple[float, ...]]:
     """Return the line style of a component; with its colour it names one of 64."""
     return _LINES[_place(component)]
+
+
+def area_of(component: int) -> dict[str, Any]:
+    """Return how the area of a component is filled: pale, hatched, with a darker edge."""
+    colour = colours_of(component + 1)[component]
+    return {
+        "facecolor": (*colour, 0.55),
+        "edgecolor": tuple(colour * 0.7),
+        "hatch": hatch_of(component),
+    }
 
 
 def blend(responsibilities: Array, colours: Array) -> Array:

@@ -1,1 +1,1 @@
-"""Posterior: what a fit gives back, and what is asked of it."""
+"""Posterior, the result of a fit: factors, predictions, diagnostics, draws."""

@@ -1,4 +1,4 @@
-"""Posterior: what a fit gives back."""
+"""Posterior, the result of a fit."""
 
 from __future__ import annotations
 
@@ -240,14 +240,14 @@ class Posterior:
 
     @property
     def beliefs(self) -> Beliefs:
-        """What it knows of the globals, for more rows of data."""
+        """The posterior of the globals, as a prior for more rows of data."""
         return Beliefs(self._factors, self._of_points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
 
         The file holds arrays and JSON, never code, and so can be loaded from anywhere. It holds no data and nothing
-        that grows with the rows: factors of local variables are found anew by :meth:`local`.
+        that grows with the rows: factors of local variables are found again by :meth:`local`.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class Posterior:
         data
             As for the fit; any number of rows.
         anew
-            Whether variables of an outer plate are found anew; False where the data are those of the fit.
+            Whether variables of an outer plate are found from scratch; False where the data are those of the fit.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class Posterior:
         }
 
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        r"""Return predictions of the observed variables that new rows lack, and the factors of their local variables.
+        r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
         Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`. Where they
         lack some, as the ``y`` of a regression, these are predicted from the rest, under q:
@@ -354,7 +354,7 @@ class Posterior:
         Returns
         -------
         dict
-            Name of each observed variable that ``data`` lack -> :class:`Prediction`, with ``.mean`` and
+            Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
             distribution with the rows as first batch axis; of a Categorical, ``.probabilities``.
 
@@ -472,7 +472,7 @@ class Posterior:
         ]
 
     def _check_new_rows(self, sizes: Any, data: Mapping[str, Any], known: Sequence[str]) -> None:
-        """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and the lack of known ones."""
+        """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and missing known ones."""
         for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
             if not isinstance(size, Integral) and np.ndim(size):
                 raise ParameterError(
@@ -522,7 +522,7 @@ class Posterior:
         ------
         ModelError
             If it has no closed form: factors that are independent under q meet in a term (a Normal's mean and Gamma
-            precision), or a local variable other than one Categorical stands between. :meth:`predictive` draws from it.
+            precision), or a local variable other than one Categorical is between. :meth:`predictive` draws from it.
 
         Notes
         -----
@@ -584,7 +584,7 @@ class Posterior:
 
         Notes
         -----
-        What q may lack is what its draws cannot show: of a posterior with several modes, exchangeable components among
+        What is missing in q, its draws cannot show: of a posterior with several modes, exchangeable components among
         them, the weights tell how well q fits the one it is in. Globals that are point masses stay there; the weights
         are then those of the others given them. With very many globals (say, a thousand) k is large for any q that
         factorises, though each margin may be good.
@@ -862,18 +862,7 @@ class Posterior:
             raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
         if max_rows is not None:
             _check_count("max_rows", max_rows)
-        title = f"ELBO {self.elbo:.6f} nats, {self.status.value} (iterations: {self.n_iter})"
-        variables = self.model.variables
-        plates = {name: [plate.name for plate in variables[name].plates] for name in self._factors}
-        return summary_of(
-            title,
-            self._factors,
-            plates,
-            restarts=self.told_ends,
-            level=level,
-            max_rows=max_rows,
-            remark=self.interval_remark,
-        )
+        return summary_of(self, level, max_rows)
 
     @property
     def is_exact(self) -> bool:
@@ -890,7 +879,7 @@ class Posterior:
 
     @property
     def interval_remark(self) -> str:
-        """What is to be known of credible intervals of its factors, in a sentence; empty where they are exact."""
+        """A caveat on the credible intervals of its factors, in a sentence; empty where they are exact."""
         return "" if self.is_exact else MEAN_FIELD
 
     def _repr_html_(self) -> str:

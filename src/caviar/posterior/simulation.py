@@ -1,7 +1,7 @@
 """Ancestral simulation: every variable drawn given values of its parents; and the log joint density of such values.
 
 Nothing here knows of terms or contractions: distributions are the members of the families themselves, so that the
-engine can be held against it.
+engine can be checked against it.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
 def slot_value(
     owner: Variable, slot: Slot, values: Mapping[str, Any], plates: tuple[Plate, ...] | None = None
 ) -> Any:
-    """Return what stands in a slot, with an axis for each plate of its owner (of length 1 where it does not vary).
+    """Return the value in a slot, with an axis for each plate of its owner (of length 1 where it does not vary).
 
     Parameters
     ----------

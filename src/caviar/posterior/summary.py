@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .._tables import html_table, text_table
 from ..families._marginals import Marginals
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
-"""What is said of intervals wherever they are shown, except those of an exact posterior."""
+"""The remark beside all intervals, except those of an exact posterior."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class SummaryRow:
     variable
         Name; of a joint factor with ``.mean`` or ``.precision``.
     index
-        Where the entry stands: the plates, then the axes of one value.
+        Place of the entry: the plates, then the axes of one value.
     mean, sd, lower, upper
         Moments, and ends of the central credible interval.
     """
@@ -85,65 +86,33 @@ class Summary:
 
     def __str__(self) -> str:
         """Return the table."""
-        cells = list(self._cells())
-        widths = [max(len(row[i]) for row in cells) for i in range(5)]
-        lines = [
-            f"{name:<{widths[0]}}  {at:<{widths[1]}}  {mean:>{widths[2]}}  {sd:>{widths[3]}}  {interval}".rstrip()
-            for name, at, mean, sd, interval in cells
-        ]
-        return "\n".join([*self._heading(), *lines, *filter(None, [self.remark])])
+        table = text_table(list(self._cells()), left={0, 1, 4})
+        return "\n".join([*self._heading(), table, *filter(None, [self.remark])])
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
-        header, *rows = (tuple(escape(cell) for cell in row) for row in self._cells())
-        lines = [f"<p>{'<br>'.join(map(escape, self._heading()))}</p>", "<table>"]
-        lines.append("<tr>" + "".join(f"<th>{cell}</th>" for cell in header) + "</tr>")
-        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+        heading = f"<p>{'<br>'.join(map(escape, self._heading()))}</p>"
         remark = [f"<p>{escape(self.remark)}</p>"] if self.remark else []
-        return "\n".join([*lines, "</table>", *remark])
+        return "\n".join([heading, html_table(list(self._cells())), *remark])
 
 
-def summary_of(
-    title: str,
-    factors: Mapping[str, Any],
-    plates: Mapping[str, Sequence[str]],
-    *,
-    restarts: str = "",
-    level: float,
-    max_rows: int | None,
-    remark: str,
-) -> Summary:
-    """Return the summary of factors by name, with at most ``max_rows`` rows for each part of each.
-
-    Parameters
-    ----------
-    title
-        Of the table.
-    factors
-        Name -> distribution or point mass.
-    plates
-        Name -> names of the plates.
-    restarts
-        Where several starts ended.
-    level
-        Of the intervals.
-    max_rows
-        None for all.
-    remark
-        On the intervals, if there are any.
-    """
+def summary_of(posterior: Any, level: float, max_rows: int | None) -> Summary:
+    """Return the summary of a posterior, with at most ``max_rows`` rows for each part of each factor; None for all."""
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
-    for name, factor in factors.items():
-        for part in marginals(factor, level):
-            own = plates[name][:-1] if part.is_shared else plates[name]
+    for name in posterior:
+        plates = [plate.name for plate in posterior.model.variables[name].plates]
+        for part in marginals(posterior[name], level):
+            own = plates[:-1] if part.is_shared else plates
             entries = list(_entries(name, own, part, max_rows))
             rows += entries
             total = _n_entries(part, len(own))
             if total > len(entries):
                 left_out[name + part.part] = total - len(entries)
+    title = f"ELBO {posterior.elbo:.6f} nats, {posterior.status.value} (iterations: {posterior.n_iter})"
     has_intervals = any(not np.isnan(row.lower) for row in rows)
-    return Summary(title, tuple(rows), left_out, level, restarts, remark if has_intervals else "")
+    remark = posterior.interval_remark if has_intervals else ""
+    return Summary(title, tuple(rows), left_out, level, posterior.told_ends, remark)
 
 
 def _n_entries(part: Marginals, n_plates: int) -> int:

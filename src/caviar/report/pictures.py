@@ -49,7 +49,7 @@ def draw(
     columns
         Names of the columns; by default those that the estimator was fitted to.
     title
-        What stands above; by default the kind of mixture, the number of components and the bound.
+        The title; by default the kind of mixture, the number of components and the bound.
     """
     names = column_names(estimator) if columns is None else tuple(columns)
     mixture = mixture_of(estimator, names)

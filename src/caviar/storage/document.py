@@ -57,7 +57,7 @@ _DAMAGE = (
     RuntimeError,
     MemoryError,
 )
-"""What the parsers of zip archives, JSON and UTF-8 raise at damaged bytes."""
+"""Errors that the parsers of zip archives, JSON and UTF-8 raise at damaged bytes."""
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
@@ -228,7 +228,7 @@ def _finite(digits: str) -> float:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("an entry of its JSON stands there twice")
+        raise ValueError("an entry of its JSON is there twice")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What stands in the slots of variables as plain values, and stated again from them: nodes, choices, sums and links."""
+"""The arguments of variables as plain values, and stated again from them: nodes, choices, sums and links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTS = ("mean", "precision")
 
 
 def document_of_expression(expression: Any) -> dict[str, Any]:
-    """Return what stands in a slot as plain values; a node by its name.
+    """Return the expression in a slot as plain values; a node by its name.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def expression_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any
     Raises
     ------
     ValueError, LookupError, TypeError, AttributeError
-        If they state nothing that can stand there.
+        If they state nothing that can be there.
     """
     if "link" in document:
         return _LINKS[document["link"]](_predictor_of(document, nodes))
@@ -130,7 +130,7 @@ def work_of_sums(slots: Mapping[str, Any]) -> int:
     Parameters
     ----------
     slots
-        Name -> what stands there, as plain values.
+        Name -> expression, as plain values.
     """
     work = 0
     for slot in slots.values():

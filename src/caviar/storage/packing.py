@@ -23,7 +23,7 @@ def pack(value: Any, *, once: bool = False) -> tuple[Any, dict[str, AnyArray]]:
     value
         None, True, False, numbers, texts, arrays, and lists, tuples and dictionaries (with texts as keys) of them.
     once
-        Whether an array that stands in several places is kept once; :func:`unpack` then puts one array there.
+        Whether an array that is used in several places is kept once; :func:`unpack` then puts one array there.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Files of saved models: what stands in all of them, whatever they hold."""
+"""Files of saved models: what all of them have, whatever they hold."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ _VARIABLES: dict[str, type[Variable]] = {
 """All that a document can name: the distributions of the language; a name that is not here is refused."""
 
 _PLAIN = ("truncation", "trials")
-"""Arguments of distributions that are numbers, and stand in no slot."""
+"""Arguments of distributions that are plain numbers, not nodes."""
 
 _MOST_NODES = 10_000
 _MOST_PLATES = 32
 """Plates of one node: arrays have no more axes."""
 _MOST_WORK = 250_000
-"""Of writing out sums: one of 500 operands."""
+"""Work of writing out sums: that of one with 500 operands."""
 _MOST_PIECES = 2_000_000
 """Truncations of all StickBreakings together, which alone are larger than what states them."""
 
@@ -60,14 +60,14 @@ def document_of_statement(nodes: Sequence[Node], leaves: Sequence[Variable]) -> 
 
 
 def _is_stated(node: Node, named: set[Node]) -> bool:
-    """Whether a node stands in the statement, and was not made by the language from what does."""
+    """Whether a node is in the statement itself, and not made by the language from what is."""
     if isinstance(node, Constant):
         return node in named
     return not isinstance(node, Hidden) and not is_membership(node)
 
 
 def _in_slots(variable: Variable) -> dict[str, Any]:
-    """Return what a variable was stated with that stands in its slots."""
+    """Return the arguments of a variable that are nodes or expressions."""
     return {name: value for name, value in variable.arguments.items() if name not in _PLAIN}
 
 
@@ -143,7 +143,7 @@ def _check_extent(document: Mapping[str, Any]) -> None:
     Raises
     ------
     ValueError
-        If so: the message says what there is too much of.
+        If so: the message says of what.
     """
     nodes = document["nodes"]
     work = sum(work_of_sums(entry.get("slots", {})) for entry in nodes)

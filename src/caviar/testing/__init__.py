@@ -1,4 +1,4 @@
-"""The verification kit: what a variational posterior, and the model it was fitted with, can be held against.
+"""The verification kit: what a variational posterior, and the model it was fitted with, can be checked against.
 
 It uses nothing of the engine, so that an error there cannot hide here.
 """

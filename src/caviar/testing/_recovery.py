@@ -1,4 +1,4 @@
-"""Recovery of known truths: data simulated from the prior, fitted, and the posterior held against what made them."""
+"""Recovery of known truths: data simulated from the prior, fitted, and the posterior compared with what made them."""
 
 from __future__ import annotations
 

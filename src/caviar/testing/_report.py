@@ -1,10 +1,11 @@
-"""What a verification found: checks with their figures, as a table."""
+"""The result of a verification: checks with their figures, as a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from caviar._errors import VerificationError
+from caviar._tables import text_table
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Check:
     figure
         What was measured.
     threshold
-        What the figure is held against.
+        What the figure is compared with.
     passed
         Whether the claim holds.
     sentence
@@ -79,8 +80,4 @@ class VerificationReport:
             (c.name, "passed" if c.passed else "FAILED", f"{c.figure:.3g}", f"{c.threshold:.3g}", c.sentence)
             for c in self.checks
         ]
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        return "\n".join(
-            f"{name:<{widths[0]}}  {result:<{widths[1]}}  {figure:>{widths[2]}}  {threshold:>{widths[3]}}  {finding}"
-            for name, result, figure, threshold, finding in rows
-        )
+        return text_table(rows, left={0, 1, 4})

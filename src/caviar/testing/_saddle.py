@@ -1,4 +1,4 @@
-"""Saddle points: whether the ELBO of a fit rises once all its factors are moved a little."""
+"""Saddle points: whether the ELBO of a fit rises when all its factors are moved a little."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from caviar.families import ExponentialFamily
 from caviar.testing._stationarity import learnt, scales_of, with_learnt
 
 _SIZES = (0.3, 0.1, 0.01)
-"""Of the moves, in standard deviations of the factors; a smaller one where the domain of a family ends."""
+"""Sizes of the moves, in standard deviations of the factors; smaller ones where the domain of a family ends."""
 
 
 def rise_when_moved(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _STEP = 0.01
 _SMALLEST_SPREAD = 0.03
-"""Of a category: a step in its logit is then at most a third of a nat."""
+"""Smallest spread of a category: a step in its logit is then at most a third of a nat."""
 
 
 def elbo_slopes(

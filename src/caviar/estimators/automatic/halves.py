@@ -1,4 +1,4 @@
-"""Rows cut in two, in the ways that k-means would not: starts of fits with two components."""
+"""Rows cut in two, in ways that k-means would not find: starts of fits with two components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search has tried before, so that it is not tried again while the components concerned stay what they are."""
+"""The memory of a search: moves that failed are not tried again while their components stay the same."""
 
 from __future__ import annotations
 

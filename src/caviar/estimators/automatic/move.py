@@ -1,4 +1,4 @@
-"""What a search for the number of components did, as it is told to a user."""
+"""A move of the search for the number of components, as the user sees it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Move:
     kind
         ``"split"``, ``"merge"`` or ``"delete"``.
     components
-        Which components it took, numbered as they stood before it: each group in it is one that is split in two,
+        Which components it took, numbered as before it: each group in it is one that is split in two,
         two that are merged into one, or one that is deleted. Several groups were changed at once.
     elbo_before
         ELBO (nats) of the mixture that it started from.

@@ -1,4 +1,4 @@
-"""Rows, and the mixture stated for any number of components: all that a search knows of either."""
+"""The problem of a search: rows, and the mixture stated for any number of components."""
 
 from __future__ import annotations
 

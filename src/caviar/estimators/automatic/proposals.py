@@ -1,4 +1,4 @@
-"""Moves proposed: which components to split, merge or delete, judged by themselves on few rows.
+"""Proposals of moves: which components to split, merge or delete, each judged alone on few rows.
 
 A proposal knows responsibilities and fits of the same statement with one or two components; it knows nothing of
 what a component is.

@@ -1,4 +1,4 @@
-"""Posteriors of all rows but some, found by coordinate ascent from the posterior of all."""
+"""Posteriors without some of the rows, found by coordinate ascent from the posterior of all rows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    r"""What importance weights of draws from q say of q.
+    r"""Diagnosis of q by the importance weights of draws from it.
 
     .. math:: w_s = \frac{p(x, \theta_s)}{q(\theta_s)}, \qquad \theta_s \sim q
 
@@ -56,7 +56,7 @@ class Diagnosis:
     effective_draws
         1 / sum of the squared, smoothed and normalised weights.
     elbo
-        The ELBO of the same factors; what it lacks to ``log_evidence`` is KL(q || posterior), local factors included.
+        The ELBO of the same factors; ``log_evidence`` minus it is KL(q || posterior), local factors included.
 
     References
     ----------
@@ -75,7 +75,7 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """What k says, in a word: "good", "usable" or "poor"."""
+        """The meaning of k, in a word: "good", "usable" or "poor"."""
         return "good" if self.pareto_k < GOOD else "usable" if self.pareto_k < USABLE else "poor"
 
     @property

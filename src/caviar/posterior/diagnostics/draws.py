@@ -32,7 +32,7 @@ class Draws:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the values of one draw after another by name."""
         for number in range(len(self.log_q)):
-            yield {name: _nth(value, number) for name, value in self.values.items()}
+            yield {name: nth_of(value, number) for name, value in self.values.items()}
 
     def log_joint(self, problem: Problem, row_map: RowMap) -> Array:
         """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
@@ -49,11 +49,11 @@ def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Dr
         if factor.learnt is factor:
             log_q += factor.log_density(values[name]).reshape(n, -1).sum(axis=1)
         else:
-            each = [factor.log_density(_nth(values[name], i)) for i in range(n)]
+            each = [factor.log_density(nth_of(values[name], i)) for i in range(n)]
             log_q += np.reshape(each, (n, -1)).sum(axis=1)
     return Draws(values, log_q)
 
 
-def _nth(value: Any, number: int) -> Any:
+def nth_of(value: Any, number: int) -> Any:
     """Return one of several draws, of an array or of both of a pair."""
     return type(value)(*(part[number] for part in value)) if isinstance(value, tuple) else value[number]

@@ -23,7 +23,7 @@ _FINER = 50
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """What is known of the tail of weights.
+    """The tail of importance weights, as estimated.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Factors as plain values, and put together again from them to the last bit.
 
-A factor that came out of an update was made of natural parameters; computed anew from the standard ones, these would
+A factor that came out of an update was made of natural parameters; computed again from the standard ones, these would
 differ in the last bit, and so would an ELBO. Where they do they are kept, too, and the factor is made of them again.
 """
 

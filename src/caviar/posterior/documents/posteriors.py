@@ -14,7 +14,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
     """Return a posterior, with its model, as plain values.
 
     Nothing in them grows with the rows of data: factors of local variables are functions of the rows and of the global
-    factors, and are found anew.
+    factors, and are found again.
     """
     evaluator, local = posterior._evaluator, sorted(posterior._local)
     hidden = {*posterior, *local}

@@ -1,4 +1,4 @@
-"""Shapes that the parameters of a factor must have, told from its variable before anything is made of them.
+"""Shapes of the parameters of a factor, checked against its variable before the factor is made.
 
 Families broadcast what they are given. A made-up file could so ask for far more memory than it has bytes; and a factor
 of another shape than its variable would be found out only when it is used.

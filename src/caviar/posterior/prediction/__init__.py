@@ -1,4 +1,4 @@
-"""Prediction of observed variables that new rows lack: mean and standard deviation under q, where they are closed."""
+"""Prediction of variables that are missing in new rows: mean and standard deviation under q, in closed form."""
 
 from .absent import predicted
 from .prediction import Prediction

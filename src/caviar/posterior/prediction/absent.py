@@ -68,7 +68,7 @@ def predicted(
     nodes
         Those of the model.
     absent
-        Observed variables that the data lack.
+        Observed variables that are missing in the data.
     data
         Name -> known arrays, and the observed variables that are there.
     factors

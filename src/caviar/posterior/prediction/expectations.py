@@ -1,6 +1,6 @@
-r"""Expectations under q of what stands in the slots of one variable: locations, inverse precisions, probabilities.
+r"""Expectations under q of the arguments of one variable: locations, inverse precisions, probabilities.
 
-The operands of a predictor :math:`\eta = \sum_i c_i` are independent under q, and each stands at most once in a
+The operands of a predictor :math:`\eta = \sum_i c_i` are independent under q, and each is at most once in a
 product. With operands of mean m and covariance C, two products that share the operands k have the covariance
 
 .. math:: \prod_k (m_k m_k' + C_k) - \prod_k m_k m_k' = \sum_k \prod_{l<k} (m_l m_l' + C_l)\, C_k \prod_{l>k} m_l m_l'
@@ -27,7 +27,7 @@ from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
-"""What to do where there is no closed form."""
+"""The way out where there is no closed form."""
 
 
 def refuse(owner: Variable, why: str) -> NoReturn:
@@ -38,7 +38,7 @@ def refuse(owner: Variable, why: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Expectations:
-    """Expectations of what stands in the slots of ``owner``, with an axis for each of its plates.
+    """Expectations of the arguments of ``owner``, with an axis for each of its plates.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Expectations:
         It is infinite where the factor has too small a shape: b / (a - 1) and b^2 / ((a - 1) (a - 2)) of a Gamma, and
         B / (nu - D - 1) of a Wishart. The operands of a product are independent.
         """
-        # a whole joint factor stands in the slot of the mean, and carries its precision
+        # a whole joint factor is in the slot of the mean, and has its precision too
         stated = self.owner.stated.get(name)
         if isinstance(stated, Diagonal):
             return self._diagonal(stated)

@@ -11,7 +11,7 @@ from ..._typing import Array
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
-    r"""What the posterior says of an observed variable whose values are not among the data.
+    r"""Prediction of an observed variable whose values are not among the data.
 
     .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
               \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]

@@ -1,4 +1,4 @@
-"""Whether a fit is to be trusted: what speaks for and against it, in plain words, whatever was fitted."""
+"""Whether to trust a fit: findings for and against it, in plain words, whatever was fitted."""
 
 from __future__ import annotations
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from ..._typing import AnyArray
+
 
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number for readers; a dash for none.
@@ -39,3 +43,13 @@ def percent(share: float | None) -> str:
     if 0 < share < 0.001:
         return "<0.1%"
     return f"{100 * share:.1f}".removesuffix(".0") + "%"
+
+
+def in_digits(value: float, digits: int = 6) -> float | None:
+    """Return a number rounded to so many digits; None for one that is not finite."""
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+
+
+def spread_out(n_rows: int, most: int) -> AnyArray:
+    """Return the numbers of at most so many rows, evenly apart."""
+    return np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.int64)

@@ -1,4 +1,4 @@
-"""The objective of a fit: on the way up, at the ends of its starts, and what it is the sum of."""
+"""The objective of a fit: its trace, the ends of its starts, and its terms."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from .stated import StatedSubject
 from .subject import Subject
 
 _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
-"""What the scripts of the sections need."""
+"""The scripts that those of the sections need."""
 
 
 def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[str, Any]:

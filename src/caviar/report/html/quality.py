@@ -10,8 +10,8 @@ import numpy as np
 from ..._typing import Array
 from ...data.row_numbers import numbers_rows
 
-CONSTANT = "constant: it tells no rows apart"
-NUMBERS = "it seems to number the rows: an index says nothing of them, and is better left out"
+CONSTANT = "constant: it does not distinguish rows"
+NUMBERS = "it seems to number the rows: an index holds no information, and is better left out"
 
 _MOST_ROWS = 1_000_000
 _FEW_VALUES = 6

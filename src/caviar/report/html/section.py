@@ -38,7 +38,7 @@ class Section(ABC):
 
 @dataclass(frozen=True)
 class Heading:
-    """What is above a column of a table, and whether it is a column of numbers."""
+    """The heading of a column of a table, and whether it is a column of numbers."""
 
     text: str
     is_number: bool

@@ -1,4 +1,4 @@
-"""What a fit has seen of the rows that a page is about, and whether figures of these rows are a test of it."""
+"""Whether a fit has seen the rows of a page, and whether figures of these rows test it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEW = 0.05
 
 @dataclass(frozen=True)
 class Seen:
-    """What a fit has seen of rows.
+    """Whether a fit has seen rows.
 
     Attributes
     ----------
@@ -45,14 +45,14 @@ class Seen:
 
     @property
     def label(self) -> str:
-        """What figures of these rows are called; empty for those of new rows."""
+        """The word for figures of these rows; empty for new rows."""
         if self.is_new:
             return ""
         return "perhaps in-sample" if np.isnan(self.share) and not self.is_fit else "in-sample"
 
     @property
     def words(self) -> str:
-        """What the fit has seen of these rows."""
+        """Whether the fit has seen these rows, in words."""
         if self.is_fit:
             return "the fit has seen these rows"
         if np.isnan(self.share):
@@ -73,7 +73,7 @@ def seen_of(posterior: Any, data: Mapping[str, Any]) -> Seen:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What fits without them say of rows.
+    """Rows judged by fits without them.
 
     Attributes
     ----------

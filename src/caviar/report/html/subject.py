@@ -1,4 +1,4 @@
-"""What a page is about: something that was fitted, and data."""
+"""The subject of a page: a fitted model, and data."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .versions import known_versions
 
 
 class Subject(ABC):
-    """What a page is about; what several sections show of it is computed once."""
+    """The subject of a page; figures that several sections show are computed once."""
 
     sections: ClassVar[tuple[Section, ...]]
-    """Of the page, in their order."""
+    """The sections of the page, in their order."""
     posterior: Posterior
     about: Mapping[str, Any]
-    """What was kept with the fit: source, command, versions, ..."""
+    """The facts kept with the fit: source, command, versions, ..."""
     source: str | None
-    """What the data are called."""
+    """The name of the data."""
     data: Mapping[str, Any] | None
     """The data as the posterior takes them; None for none."""
 
@@ -35,7 +35,7 @@ class Subject(ABC):
 
     @cached_property
     def seen(self) -> Seen | None:
-        """What the fit has seen of the data; None without data."""
+        """Whether the fit has seen the data; None without data."""
         return None if self.data is None else seen_of(self.posterior, self.data)
 
     @abstractmethod
@@ -60,12 +60,12 @@ class Subject(ABC):
 
     @property
     def offset(self) -> float:
-        """What the objective is above that of the posterior, in nats."""
+        """The objective of the page minus that of the posterior, in nats."""
         return 0.0
 
     @cached_property
     def fit(self) -> dict[str, Any]:
-        """What the fit says of itself, as plain values."""
+        """The facts of the fit, as plain values."""
         about = self.about
         return {
             **objective_facts(self.posterior, self.words(), offset=self.offset),

@@ -1,4 +1,4 @@
-"""The versions of what the numbers of a page come from."""
+"""The versions of the libraries behind the numbers of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What speaks for and against a mixture of Gaussians, in plain words."""
+"""Findings for and against a mixture of Gaussians, in plain words."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _surprise(rows: JudgedRows, seen: Seen, held_out: HeldOut | str) -> dict[str
         text = f"{seen.label.capitalize()}, {told}. That is no test: {seen.words}, and {held_out}."
         return finding("info", "Density is not tested", text)
     if len(judged) < _FEWEST_JUDGED:
-        text = f"{told}. So few rows do not tell whether the density fits."
+        text = f"{told}. So few rows cannot show whether the density fits."
         return finding("info", "Too few rows to judge the density", text)
     return finding("good", "Density fits the rows", f"{told}.")
 

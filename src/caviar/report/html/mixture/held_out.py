@@ -1,4 +1,4 @@
-"""What fits without them say of rows: how rare they are, and how probable their component is."""
+"""Rows judged by fits without them: how rare they are, and how probable their component is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fitted mixture says of rows: their components, how certain these are, and which rows it does not expect."""
+"""Rows under a fitted mixture: their components, how certain these are, and which rows are unexpected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_PATTERNS = 64
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """What a mixture says of N rows.
+    """N rows under a mixture.
 
     Attributes
     ----------

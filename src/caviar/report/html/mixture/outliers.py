@@ -1,4 +1,4 @@
-"""What a mixture says of rows: how clearly they belong to components, and which are not expected."""
+"""The section on rows: how clearly they belong to components, and which are unexpected."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numbers import in_digits
 from ..section import Section
 from .judged import RATE, JudgedRows
 
@@ -58,8 +59,3 @@ def outliers_of(judged: JudgedRows, subject: Any) -> list[dict[str, Any]]:
         }
         for row, own in zip(order, values.tolist(), strict=True)
     ]
-
-
-def in_digits(value: float) -> float | None:
-    """Return a number with the digits that are shown; None for none."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""A mixture of Gaussians, and rows: what its page is about."""
+"""The subject of a page on a mixture of Gaussians: the mixture, and rows."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class MixtureSubject(Subject):
 
     @cached_property
     def judged(self) -> JudgedRows | None:
-        """What the mixture says of the rows."""
+        """The rows under the mixture."""
         return None if self.rows is None else judge(self.estimator, self.rows)
 
     @cached_property
     def held_out(self) -> HeldOut | str:
-        """What fits without them say of the rows; or why there is nothing."""
+        """The rows judged by fits without them; or why there are no such fits."""
         return "there are no data" if self.seen is None else held_out_of(self.estimator, self.rows, self.seen)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the plots of a page are drawn from: some rows, the densities of columns, and the ellipses of components."""
+"""The data of the plots of a page: some rows, the densities of columns, and the ellipses of components."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....estimators._components import covariances_of, means_of, telling_columns
+from ..numbers import in_digits, spread_out
 from ..section import Page, Section
-from .outliers import in_digits
 
 _MOST_PLOT_COLUMNS = 8
 
@@ -94,8 +94,7 @@ def chosen_rows(n_rows: int, always: Sequence[int]) -> AnyArray:
     >>> chosen_rows(5, [4])
     array([0, 1, 2, 3, 4])
     """
-    spread = np.linspace(0, n_rows - 1, min(n_rows, _MOST_POINTS)).round().astype(np.int64)
-    return np.union1d(spread, np.asarray(always, dtype=np.int64))
+    return np.union1d(spread_out(n_rows, _MOST_POINTS), np.asarray(always, dtype=np.int64))
 
 
 def ellipses(estimator: Any, columns: Sequence[int], used: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Mean, spread and interval of every entry of every global variable, with what its places are called."""
+"""Mean, spread and interval of every entry of every global variable, with the names of its places."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Figures:
         return ", ".join(words)
 
     def at(self, index: tuple[int, ...]) -> tuple[float | None, float | None, float | None, float | None]:
-        """Return mean, standard deviation and ends of an entry, None for what there is not."""
+        """Return mean, standard deviation and ends of an entry, None where there is none."""
         mean, sd, low, high = (_entry(array, index) for array in (self.mean, self.sd, self.lower, self.upper))
         return mean, sd, low, high
 
@@ -163,7 +163,7 @@ def _event_name(model: Any, variable: Any) -> str:
 
 
 def _direct_parents(leaf: Any) -> Iterator[str]:
-    """Yield the names of the variables that stand by themselves, chosen or not, in the slots of a leaf."""
+    """Yield the names of the variables that are arguments of a leaf by themselves, chosen or not."""
     for stated in leaf.stated.values():
         node = getattr(stated, "node", stated)
         if not isinstance(stated, Predictor) and hasattr(node, "name"):

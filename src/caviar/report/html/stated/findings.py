@@ -1,4 +1,4 @@
-"""What speaks for and against the posterior of a stated model, in plain words."""
+"""Findings for and against the posterior of a stated model, in plain words."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
         )
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
-        return finding("info", title, f"Cannot be told from draws: {reason}.")
+        return finding("info", title, f"Draws cannot show it: {reason}.")
     told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
     if found.pareto_k >= 0.7:
         text = (
@@ -88,8 +88,8 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
         return finding("note", title, text)
     if found.pareto_k + found.pareto_k_error >= 0.5:
         text = (
-            f"{told}: what was found is close to the exact posterior if k is below 0.5, and so many draws do not tell. "
-            f"posterior.diagnose(data, n_draws={10 * n_draws}) may."
+            f"{told}: what was found is close to the exact posterior if k is below 0.5, which takes more draws "
+            f"to know: posterior.diagnose(data, n_draws={10 * n_draws})."
         )
         return finding("info", title, text)
     text = (
@@ -131,7 +131,7 @@ def _calibration(own: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, s
         text = f"{told}. That is no test: {seen['words']}, and {seen['why_not']}."
         return finding("info", "Calibration is not tested", text)
     if tested["n"] < _FEWEST_JUDGED:
-        text = f"{told}. So few observations do not tell {_LEVEL:.0%} from {_LEVEL - 0.05:.0%}."
+        text = f"{told}. So few observations cannot distinguish {_LEVEL:.0%} from {_LEVEL - 0.05:.0%}."
         return finding("info", "Too few rows to judge the calibration", text)
     return finding("good", "Predictions are calibrated", f"{told}.")
 

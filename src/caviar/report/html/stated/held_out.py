@@ -1,4 +1,4 @@
-"""What fits without them say of rows: predictions of what was observed, and how probable their groups are."""
+"""Rows judged by fits without them: predictions of what was observed, and how probable their groups are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pictures of a posterior are drawn from: intervals, tables of cells, words of topics."""
+"""The data of the pictures of a posterior: intervals, tables of cells, words of topics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pictures(Section):
 
 
 def intervals_of(figures: Sequence[Figures]) -> list[dict[str, Any]]:
-    """Return the variables whose entries are drawn below each other; single numbers and matrices stand in the table."""
+    """Return the variables whose entries are drawn below each other; the table has single numbers and matrices."""
     found = []
     for own in figures:
         if own.mean.size < 2 or own.n_event == 2 or _is_topics(own):

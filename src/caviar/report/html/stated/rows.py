@@ -1,4 +1,4 @@
-"""What a posterior says of rows of data: hidden states and groups, hidden numbers, predictions beside observations."""
+"""Rows of data under a posterior: hidden states and groups, hidden numbers, predictions beside observations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .... import language
 from ...._errors import CaviarError
 from ...._typing import AnyArray
 from ....families import Categorical, ForecastMarkovChain, MarkovChain
+from ..numbers import in_digits, spread_out
 from ..section import Page, Section
 from ..seen import Seen
 from .held_out import HeldOut, held_out_of
@@ -151,7 +152,7 @@ def _lines(subject: Any, n_steps: int) -> list[dict[str, Any]]:
     return [
         {
             "name": names[j] if names else f"{leaf.name} {j}" if values.shape[1] > 1 else leaf.name,
-            "values": [_digits(value) for value in values[:, j].tolist()],
+            "values": [in_digits(value, 5) for value in values[:, j].tolist()],
         }
         for j in range(min(values.shape[1], 3))
     ]
@@ -179,7 +180,7 @@ def _groups(name: str, probabilities: AnyArray) -> dict[str, Any]:
 
 def _cloud(name: str, mean: AnyArray) -> dict[str, Any]:
     """Return the first two hidden numbers of each row."""
-    chosen = _spread(len(mean))
+    chosen = spread_out(len(mean), _MOST_POINTS)
     second = mean[chosen, 1] if mean.shape[1] > 1 else np.zeros(len(chosen))
     return {
         "x": f"{name} 0",
@@ -232,7 +233,7 @@ def _predictions(subject: Any) -> list[dict[str, Any]]:
 def _beside(leaf: Any, observed: AnyArray, told: Any, seen: Seen) -> dict[str, Any]:
     mean, sd = np.ravel(told.mean), np.ravel(told.standard_deviation)
     rows = np.flatnonzero(~np.isnan(observed) & np.isfinite(mean))
-    chosen = rows[_spread(len(rows))]
+    chosen = rows[spread_out(len(rows), _MOST_POINTS)]
     is_probability = isinstance(leaf, language.Bernoulli)
     points = np.column_stack([mean[chosen], observed[chosen]])
     title = f"Predictions of {leaf.name} beside what was observed"
@@ -289,11 +290,3 @@ def _numbers(values: Any) -> AnyArray | None:
         return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
     except (TypeError, ValueError):
         return None
-
-
-def _spread(n_rows: int) -> AnyArray:
-    return np.linspace(0, n_rows - 1, min(n_rows, _MOST_POINTS)).round().astype(np.int64)
-
-
-def _digits(value: float) -> float | None:
-    return float(f"{value:.5g}") if np.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The posterior of a model, and data: what its page is about; also where an estimator is around it."""
+"""The subject of a page on a posterior: the posterior of a model or an estimator, and data."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class StatedSubject(Subject):
 
     @cached_property
     def rows(self) -> dict[str, Any] | None:
-        """What the posterior says of the data."""
+        """The data under the posterior."""
         return rows_of(self)
 
     def findings(self) -> list[dict[str, str]]:
@@ -119,7 +119,7 @@ class StatedSubject(Subject):
         }
 
     def _kind(self) -> str:
-        """Return what a stated model is called: by what stands out in it."""
+        """Return what a stated model is called, by its main part."""
         model = self.posterior.model
         leaves = " and ".join(leaf.name for leaf in model.leaves)
         hidden = [model.variables[name] for name in self.hidden]

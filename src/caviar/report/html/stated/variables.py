@@ -7,7 +7,7 @@ from typing import Any
 from ..section import Section
 
 _MOST_ENTRIES = 300
-"""Of each variable in the table of all: of more the largest in size."""
+"""Entries of each variable in the table of all; of more, the largest in size are kept."""
 
 
 class Variables(Section):

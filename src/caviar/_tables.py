@@ -1,0 +1,43 @@
+"""Tables of texts, as lines of plain text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from html import escape
+
+
+def text_table(rows: Sequence[Sequence[str]], left: Collection[int]) -> str:
+    """Return rows of cells as lines, the first of them the headings; the columns in ``left`` are aligned to the left.
+
+    Examples
+    --------
+    >>> print(text_table([("name", "n"), ("a", "10"), ("long name", "5")], left={0}))
+    name        n
+    a          10
+    long name   5
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        [cell.ljust(width) if i in left else cell.rjust(width) for i, (cell, width) in enumerate(cells)]
+        for cells in (zip(row, widths, strict=True) for row in rows)
+    )
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def html_table(rows: Sequence[Sequence[str]], bold: Collection[int] = ()) -> str:
+    """Return rows of cells as a table of HTML, every cell escaped; the rows by number in ``bold`` are bold.
+
+    Examples
+    --------
+    >>> print(html_table([("a", "<b>"), ("1", "2")], bold={1}))
+    <table>
+    <tr><th>a</th><th>&lt;b&gt;</th></tr>
+    <tr><td><b>1</b></td><td><b>2</b></td></tr>
+    </table>
+    """
+    lines = ["<table>"]
+    for number, row in enumerate(rows):
+        tag = "td" if number else "th"
+        cells = (f"<b>{escape(cell)}</b>" if cell and number in bold else escape(cell) for cell in row)
+        lines.append("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>")
+    return "\n".join([*lines, "</table>"])
