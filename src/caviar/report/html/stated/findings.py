@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._errors import CaviarError
+from ...._extras import install_command
 from ..findings import ascent, convergence, finding, restarts
 
 _LEVEL = 0.95
@@ -66,9 +67,8 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
     try:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
     except ImportError:
-        return finding(
-            "info", title, 'Not looked at: it takes ArviZ, which pip install "caviar[arviz]" installs.'
-        )
+        told = f"Not looked at: it takes ArviZ, which is installed by {install_command('arviz')}"
+        return finding("info", title, told)
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Draws cannot show it: {reason}.")
