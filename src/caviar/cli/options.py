@@ -60,12 +60,16 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="Columns without numbers: error, drop, one-hot (0 and 1 for each value), or, in fit, categorical.",
+        help="Columns without numbers: error, categorical (in fit; right for a mixture), one-hot (0 and 1 for each "
+        "value), drop.",
         default="error",
     ),
 ]
-Quiet = Annotated[bool, option("--quiet", "-q", help="Show no progress.")]
-Columns = Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")]
+Quiet = Annotated[bool, option("--quiet", "-q", help="Show no progress; warnings are still shown.")]
+Columns = Annotated[
+    str | None,
+    option(metavar="A,B", help="Columns; a name with a comma in double quotes.", default="all"),
+]
 Mixture = Annotated[
     ModelName,
     option(metavar="NAME", help="bayesian, em (maximum likelihood) or known-variance.", default="bayesian"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._errors import DataError, ParameterError
 from ..files.naming import listed, named
+from .other_notations import notation_message, unread_texts
 from .table_files import find_files, identifier, literal
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
 from .tables import connected, reading, relation_of, tables_extra
@@ -219,8 +220,12 @@ def _values(relation: Any, name: str) -> list[str]:
     rows = relation.project(f"{_as_text(name)} AS v").filter("v IS NOT NULL").distinct().order("v")
     values = [row[0] for row in rows.limit(_MOST_CATEGORIES + 1).fetchall()]
     if len(values) > _MOST_CATEGORIES:
+        notation = notation_message(
+            "the table", name, f"it has {named(values[0])}", unread_texts(relation, [name])
+        )
         raise DataError(
-            f"column {named(name)} has more than {_MOST_CATEGORIES} different values, too many for categories; leave "
-            f"it out: choose columns (columns=, --columns), or drop those without numbers (--non-numeric drop)"
+            notation
+            or f"column {named(name)} has more than {_MOST_CATEGORIES} different values, too many for categories; "
+            f"leave it out: choose the other columns (columns=, --columns)"
         )
     return values

@@ -7,6 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -178,6 +179,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Fit the mixture; see :meth:`fit`."""
         checkpointing.check(self.random_state)
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
+        self._tell_of_few(rows)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
         with checkpointing.opened() as next_fit:
@@ -188,6 +190,22 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _tell_of_few(self, rows: RowsToFit) -> None:
+        """Warn of more components than rows: some of them cannot tell anything but the prior.
+
+        Warns
+        -----
+        CaviarWarning
+            If there are fewer rows than components.
+        """
+        asked, found = self.n_components, rows.n_counting
+        if isinstance(asked, Integral) and found < asked:
+            message = (
+                f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, of which some tell nothing "
+                f"but their prior; give fewer components or more rows"
+            )
+            warnings.warn(message, errors.CaviarWarning, stacklevel=4)
 
     def _explanation(self, posterior: Posterior) -> str:
         """Return why a fit ended where it did, in words."""

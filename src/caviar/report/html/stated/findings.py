@@ -68,12 +68,20 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
     except ImportError:
         told = f"Not looked at: it takes ArviZ, which is installed by {install_command('arviz')}"
-        return finding("info", title, told)
+        # a note, as nothing may look better for not having been looked at
+        return finding("note", title, told)
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Draws cannot show it: {reason}.")
     told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
-    if found.pareto_k >= 0.7:
+    if found.verdict == "unclear":
+        text = (
+            f"{told}, so it may be 0.7 or more, where the exact posterior differs from what was found: means may "
+            f"serve, and intervals are likely to be too narrow. More draws tell: posterior.diagnose(data, "
+            f"n_draws={10 * n_draws})."
+        )
+        return finding("note", title, text)
+    if found.verdict == "poor":
         text = (
             f"{told}, 0.7 or more: the exact posterior differs from what was found. Means may serve; intervals are "
             f"likely to be too narrow. With very many unknowns it is large for any posterior of independent factors."
