@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from .._typing import AnyArray, Array
 from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
+from ..files.naming import listed, named
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..posterior.posterior import Posterior
@@ -141,7 +143,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"), words_told(X):
             return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
     def __sklearn_tags__(self) -> Any:
@@ -468,6 +470,42 @@ def _arequiet(nans: AnyArray) -> bool:
     return first is not None and bool(
         np.all(nans.view(f"u{nans.itemsize}") & np.array(first, f"u{nans.itemsize}"))
     )
+
+
+@contextmanager
+def words_told(X: Any) -> Iterator[None]:
+    """Turn the refusal of a table with words into one that names the column, those of numbers, and what takes words.
+
+    Raises
+    ------
+    DataError
+        If it was refused, and a column has an entry that is no number.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        firsts = {name: _first_word(X[name]) for name in getattr(X, "columns", ())}
+        words = {name: found for name, found in firsts.items() if found is not None}
+        if not words:
+            raise
+        name, (row, word) = next(iter(words.items()))
+        good = [str(other) for other in firsts if other not in words]
+        numbers = f"choose the columns of numbers, {listed(good)}, or take" if good else "take"
+        raise DataError(
+            f"column {named(str(name))} of X does not hold numbers: it has {named(word)} in row {row}; {numbers} "
+            f"MixedMixture, in which columns of words are categories"
+        ) from error
+
+
+def _first_word(column: Any) -> tuple[int, str] | None:
+    """Return the first entry of a column that is a text and no number, and its row; None if there is none."""
+    for row, entry in enumerate(np.asarray(column, dtype=object).tolist()):
+        if isinstance(entry, str):
+            try:
+                float(entry)
+            except ValueError:
+                return row, entry
+    return None
 
 
 def refuse_equal_names(X: Any) -> None:

@@ -185,7 +185,10 @@ class MixedMixture(MixtureEstimator):
         table = self._table(X, reset=reset)
         if reset:
             self._keep_columns(Columns.of(table, self._names(), self.kinds))
-        return self._columns.numbers(table)
+        numbers = self._columns.numbers(table)
+        if reset:
+            self._columns.tell_of_row_numbers(numbers)
+        return numbers
 
     def _table(self, X: Any, *, reset: bool) -> RawTable:
         """Return a table as it came, after its names and its number of columns were checked, or are remembered."""
