@@ -104,7 +104,15 @@ Restarts = Annotated[int, option(metavar="R", min=1, help="Starts; the best end 
 RestartsEach = Annotated[
     int, option(metavar="R", min=1, help="Starts of each fit; the best end is kept.", default="3")
 ]
-MaxIter = Annotated[int, option(metavar="N", min=0, help="Most iterations of each start.", default="500")]
+MaxIter = Annotated[
+    int,
+    option(
+        metavar="N",
+        min=0,
+        help="Most iterations of each start, besides the sweeps that find it.",
+        default="500",
+    ),
+]
 Tolerance = Annotated[
     float, option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
 ]

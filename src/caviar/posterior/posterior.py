@@ -93,13 +93,14 @@ class Posterior:
         The objective in nats, every constant included: a lower bound of log p(x) wherever priors are proper
         and no factor is a point mass. It belongs to the factors that are returned.
     elbo_trace
-        The objective at the start and after each iteration, shape (n_iter + 1,).
+        The objective at the start and after each iteration, shape (n_iter + 1,). The sweeps over the data by which a
+        start is found come before: it may begin where it ends.
     elbo_terms
         The objective by factor: expected log density of its variables plus its entropy; they sum to ``elbo``.
     status
         Why the fit stopped; prints as a sentence.
     n_iter
-        Iterations of the kept start.
+        Iterations of the kept start, without the sweeps by which it was found.
     n_updates
         Times that the globals of the kept start were updated; None for a posterior of a file.
     restart_elbos

@@ -73,6 +73,11 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Draws cannot show it: {reason}.")
+    return _told_by_draws(found, n_draws, title)
+
+
+def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
+    """Return what the diagnosis by so many draws says of the distance."""
     told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
     if found.verdict == "unclear":
         text = (
