@@ -20,7 +20,7 @@ BIN         := $(VENV)/bin
 SHELL       := /bin/sh
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint docs examples bench clean distclean broken-venv
+.PHONY: help demo test test-all lint docs examples bench clean distclean broken-venv copy-of-caviar
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -53,8 +53,11 @@ elif ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
 fi; \
 echo "==> make $(VENV) with $$("$$python" --version)"; \
 "$$python" -m venv --clear --without-pip $(VENV) && touch $(VENV)/.unfinished \
-  && echo "$(CURDIR)" > $(VENV)/.made-for && $(BIN)/python -m ensurepip >/dev/null
+  && echo "$(CURDIR)" > $(VENV)/.made-for && $(BIN)/python -m ensurepip --default-pip >/dev/null
 endef
+
+# A copy of the package in .venv, as "pip install ." makes it, would run in place of the code of this folder.
+COPY_OF_CAVIAR := $(wildcard $(VENV)/lib/python*/site-packages/caviar/__init__.py)
 
 $(VENV)/.installed-%: pyproject.toml
 	@{ $(VENV_WORKS); } || { $(CREATE_VENV); }
@@ -66,6 +69,10 @@ $(VENV)/.installed-%: pyproject.toml
 
 ifneq ($(shell { $(VENV_WORKS); } && echo works),works)
 $(VENV)/.installed-cli $(VENV)/.installed-test $(VENV)/.installed-docs $(VENV)/.installed-bench: broken-venv
+endif
+
+ifneq ($(COPY_OF_CAVIAR),)
+$(VENV)/.installed-cli $(VENV)/.installed-test $(VENV)/.installed-docs $(VENV)/.installed-bench: copy-of-caviar
 endif
 
 # ---- Targets -----------------------------------------------------------------------------------

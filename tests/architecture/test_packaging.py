@@ -1,12 +1,16 @@
 """What describes the package in several places says the same in each of them."""
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from caviar import __version__
+from caviar._extras import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -74,3 +78,71 @@ def test_every_python_that_is_promised_is_tried():
     assert promised
     assert all(f'"{version}"' in workflow for version in promised)
     assert all(f"{system}-latest" in workflow for system in ("ubuntu", "macos", "windows"))
+
+
+def test_messages_name_the_packages_of_the_extras():
+    extras = PROJECT["optional-dependencies"]
+
+    def packages(extra: str) -> set[str]:
+        within = [re.fullmatch(r"caviar\[([\w,]+)\]", own) for own in extras[extra]]
+        named = [name for match in within if match for name in match[1].split(",")]
+        own = {package for package in extras[extra] if not package.startswith("caviar[")}
+        return own.union(*(packages(name) for name in named))
+
+    assert {name: set(own) for name, own in PACKAGES.items()} == {name: packages(name) for name in PACKAGES}
+
+
+def test_no_message_or_page_installs_caviar_by_its_name_from_an_index():
+    """A clone need not be on an index, where the name may be that of another package."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
+    sources = ROOT.glob("src/caviar/**/*.py")
+    told = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in [*pages, *sources]
+        for found in re.finditer(r"""pip install ['"]?caviar\b.*""", path.read_text(encoding="utf-8"))
+    ]
+    assert told == []
+
+
+def test_pages_name_the_versions_of_the_extras():
+    allowed = {package for own in PACKAGES.values() for package in own}
+    pages = {path: path.read_text(encoding="utf-8") for path in ROOT.glob("docs/**/*.md")}
+    named = [
+        package
+        for text in pages.values()
+        for command in re.findall(r"pip install ([^`\n]*)`", text)
+        for package in re.findall(r'"([^"]*>=[^"]*)"', command)
+    ]
+    assert named
+    assert set(named) <= allowed
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_notices_a_copy_of_the_package(tmp_path):
+    """Otherwise the targets go on with the copy, whatever the code of the folder has become."""
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / ".venv" / ".installed-cli").touch()
+
+    def steps() -> str:
+        command = ["make", "--dry-run", "--directory", str(tmp_path), "demo"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "--editable" not in steps()
+    package = tmp_path / ".venv" / "lib" / "python3.12" / "site-packages" / "caviar"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    assert "--editable" in steps()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_the_environment_of_make_has_pip(tmp_path):
+    """Where it is activated, ``pip`` must not be that of another Python."""
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text("no project, so that nothing is installed")
+    command = ["make", "--directory", str(tmp_path), f"PYTHON={sys.executable}", ".venv/.installed-cli"]
+    subprocess.run(command, capture_output=True, check=False)
+    assert (tmp_path / ".venv" / "bin" / "pip").exists()

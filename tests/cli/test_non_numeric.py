@@ -15,13 +15,38 @@ def test_by_default_they_are_refused_and_the_choices_are_named(run, eruptions):
     result = run("fit", eruptions)
     assert result.exit_code == 2
     assert "column 'kind' does not hold numbers" in result.stderr
-    assert "--non-numeric drop, one-hot, or categorical" in result.stderr
+    assert "--non-numeric categorical, which is right for a mixture" in result.stderr
 
 
 def test_dropped_columns_are_named(run, eruptions):
     result = run("fit", eruptions, "--non-numeric", "drop", "--json", "--seed", 0)
     assert json.loads(result.stdout)["columns"] == ["eruptions", "waiting"]
     assert "left out, for not all their entries are numbers: kind" in result.stderr
+
+
+def test_quiet_does_not_hide_that_columns_were_left_out(run, eruptions):
+    result = run("fit", eruptions, "--non-numeric", "drop", "--seed", 0, "-q")
+    assert result.stderr == "warning: left out, for not all their entries are numbers: kind\n"
+
+
+@pytest.mark.parametrize(("covariance", "is_told"), [("full", True), ("diag", True), ("unit", False)])
+def test_indicators_in_a_mixture_of_gaussians_are_warned_of(run, eruptions, covariance, is_told):
+    """Their variance within a component tends to 0, so that its density has no bound."""
+    result = run(
+        "fit", eruptions, "--non-numeric", "one-hot", "--covariance", covariance, "--seed", 0, "-q", "--json"
+    )
+    assert result.exit_code == 0
+    assert ("the columns of 0 and 1 of kind are not Gaussian" in result.stderr) == is_told
+    assert ("--non-numeric categorical" in result.stderr) == is_told
+    if is_told:
+        # what the warning is about: no such spread is in the data
+        spreads = [own["standard_deviation"]["kind=long"] for own in json.loads(result.stdout)["components"]]
+        assert min(spreads) < 0.01
+
+
+def test_a_comparison_warns_of_indicators_too(run, eruptions):
+    result = run("compare", eruptions, "-k", "1,2", "--non-numeric", "one-hot", "--quiet", "--json")
+    assert "the columns of 0 and 1 of kind are not Gaussian" in result.stderr
 
 
 def test_one_hot_columns_are_the_indicators_of_the_values(run, eruptions, tmp_path):

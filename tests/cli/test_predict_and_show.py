@@ -50,6 +50,22 @@ def test_a_missing_column_is_named(run, model, tmp_path):
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_a_column_that_the_rows_do_not_have_is_predicted_from_the_rest(run, model, tmp_path):
+    write_table(tmp_path / "half.csv", {"waiting": X[:5, 1], "other": X[:5, 0]})
+    result = run("predict", model, tmp_path / "half.csv", "-o", tmp_path / "out.csv")
+    assert (result.exit_code, result.stdout) == (0, f"5 rows in {tmp_path / 'out.csv'}\n")
+    assert result.stderr == "predicted from the rest, as the rows do not have them: eruptions\n"
+    written, mixture = read_table(tmp_path / "out.csv"), cv.load(model)
+    assert written.columns[-3:] == ("log_density", "eruptions_mean", "eruptions_sd")
+    half = np.column_stack([np.full(5, np.nan), X[:5, 1]])
+    np.testing.assert_allclose(written.values[:, 1:4], mixture.predict_proba(half))
+    # the marginal density of what is there, and the conditional mean of what is not
+    marginal = [mixture.predictive_.marginal([1]).log_density(row[None, 1:])[0] for row in half]
+    np.testing.assert_allclose(written.values[:, 4], marginal)
+    means = [mixture.condition({1: row[1]}).mean[0] for row in half]
+    np.testing.assert_allclose(written.values[:, 5], means)
+
+
 def test_a_query_gives_the_rows(run, model, eruptions, tmp_path):
     query = "SELECT waiting, eruptions FROM data WHERE waiting > 80 ORDER BY waiting"
     run("predict", model, eruptions, "--sql", query, "-o", tmp_path / "out.csv", "-q")

@@ -284,5 +284,5 @@ def test_a_missing_extra_is_named(monkeypatch, csv):
     import sys
 
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(ImportError, match=r'pip install "caviar\[tables\]"'):
+    with pytest.raises(ImportError, match=r"python -m pip install \"duckdb>=1.3\" \"pyarrow>=17\""):
         read_table(csv("a\n1\n"))

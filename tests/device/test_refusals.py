@@ -124,7 +124,7 @@ def test_a_library_that_is_not_installed(monkeypatch):
     real = libraries.import_module
     monkeypatch.setattr(libraries, "import_module", without)
     for library in ("torch", "cupy"):
-        with pytest.raises(cv.ParameterError, match=r"need the package .* pip install 'caviar\[gpu\]'"):
+        with pytest.raises(cv.ParameterError, match=r"need the package .* pip install .*torch>=2\.4"):
             cv.Device(library=library)
 
 

@@ -9,6 +9,7 @@ import caviar as cv
 pytest.importorskip("arviz")
 
 from caviar.posterior.diagnostics.arviz import smoothed
+from caviar.posterior.diagnostics.diagnosis import Diagnosis
 
 
 def exact_regression():
@@ -55,7 +56,19 @@ def test_dependent_globals_have_a_heavy_tail():
     assert poor.verdict == "poor"
     assert poor.pareto_k > 0.7
     assert poor.effective_draws < 0.5 * better.effective_draws
-    assert "do not rely on its variances" in repr(poor)
+    assert "poor: the posterior of the globals differs from q: means may serve" in repr(poor)
+
+
+@pytest.mark.parametrize(
+    ("k", "error", "verdict"),
+    [(0.70, 0.17, "unclear"), (0.65, 0.1, "unclear"), (0.9, 0.1, "poor"), (0.7, 0.0, "poor"),
+     (0.6, 0.05, "usable"), (0.45, 0.1, "good"), (np.inf, np.nan, "poor")],
+)  # fmt: skip
+def test_the_verdict_respects_the_error_of_k(k, error, verdict):
+    found = Diagnosis(k, error, np.zeros(100), -1.0, 0.1, 50.0, -1.1)
+    assert found.verdict == verdict
+    assert ("intervals are likely to be too narrow" in repr(found)) == (verdict in {"unclear", "poor"})
+    assert ("which more draws tell" in repr(found)) == ((k, error) == (0.45, 0.1))
 
 
 def test_the_evidence_of_an_inexact_posterior_is_that_of_quadrature():

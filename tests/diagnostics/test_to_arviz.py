@@ -187,5 +187,5 @@ def test_an_absent_arviz_is_named(monkeypatch):
     for name in ("arviz", "arviz_base", "arviz_stats", "arviz_stats.base"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     posterior = model.fit(data)
-    with pytest.raises(ImportError, match=r'pip install "caviar\[arviz\]"'):
+    with pytest.raises(ImportError, match=r'python -m pip install "arviz>=0\.20"'):
         posterior.to_arviz(n_draws=10)

@@ -83,7 +83,7 @@ def test_without_matplotlib_the_error_says_what_to_install():
         "try:\n    caviar.plot.pairs\nexcept ImportError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert 'pip install "caviar[plot]"' in done.stdout
+    assert 'python -m pip install "matplotlib>=3.9"' in done.stdout
 
 
 def test_other_names_are_attribute_errors():

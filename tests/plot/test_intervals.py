@@ -131,3 +131,15 @@ def test_wider_levels_give_wider_intervals(level):
     wide = intervals_of(cv.plot.forest(factors(), "tau", level=level))
     assert np.all(wide[:, 0] < narrow[:, 0])
     assert np.all(wide[:, 1] > narrow[:, 1])
+
+
+def test_topics_of_an_estimator_know_their_words():
+    pd = pytest.importorskip("pandas")
+    counts = pd.DataFrame(
+        [[9, 8, 0, 0], [7, 9, 0, 1], [0, 0, 8, 8], [0, 1, 9, 7]], columns=["a", "b", "c", "d"]
+    )
+    lda = cv.LatentDirichletAllocation(2, random_state=0).fit(counts)
+    for axes in zip(cv.plot.topic_words(lda), cv.plot.topic_words(lda, ["a", "b", "c", "d"]), strict=True):
+        own, given = ([label.get_text() for label in ax.get_yticklabels()] for ax in axes)
+        assert own == given
+        assert set(own) <= {"a", "b", "c", "d"}

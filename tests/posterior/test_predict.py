@@ -1,5 +1,7 @@
 """Predictions of absent variables: Monte Carlo over q, closed forms, quadrature, and what is refused."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -406,3 +408,18 @@ def test_predictive_says_where_arrays_go():
         posterior.predictive(new)
     with pytest.raises(cv.DataError, match=r"'y' is a variable, which is drawn anew: leave it out"):
         posterior.predictive(data={**new, "y": [1.0, 2.0, 3.0]})
+
+
+def test_a_variable_that_is_not_predicted_says_why():
+    model = cv.models.normal_wishart_mixture(2, 2)
+    posterior = model.fit({"x": np.random.default_rng(0).normal(size=(20, 2))}, seed=0)
+    found = posterior.predict({"x": [[2.0, np.nan]]})
+    with pytest.raises(KeyError, match=r"'x' is in the data, so it is not predicted.*Leave 'x' out"):
+        found["x"]
+    with pytest.raises(KeyError, match=r"posterior\['weights'\]"):
+        found["weights"]
+    with pytest.raises(KeyError, match="'y' is not predicted of these rows; there are 'z'"):
+        found["y"]
+    assert found.get("x") is None
+    assert posterior.predict({})["x"].mean.shape == (1, 2)
+    assert list(pickle.loads(pickle.dumps(found))) == ["z"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from io import TextIOWrapper
 
+from caviar._extras import install_command
+
 __all__ = ["main"]
 
 
@@ -15,7 +17,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in {"typer", "rich", "click"}:
             raise
-        sys.stderr.write(f'The command line needs {error.name}; install it by: pip install "caviar[cli]"\n')
+        sys.stderr.write(
+            f"The command line needs {error.name}; install what it needs by {install_command('cli')}\n"
+        )
         sys.exit(1)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(

@@ -182,8 +182,8 @@ def compare(
     """
     if non_numeric is NonNumeric.CATEGORICAL:
         raise typer.BadParameter(
-            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose drop, or "
-            "one-hot, or compare the ELBOs of caviar fit --components 2, 3, ..."
+            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose "
+            "one-hot, or drop, or compare the ELBOs of caviar fit --components 2, 3, ..."
         )
     from .comparing import ComparisonRequest
     from .comparing import compare as compare_mixtures

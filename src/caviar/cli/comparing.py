@@ -13,7 +13,7 @@ from rich.console import Console
 import caviar as cv
 
 from .kinds import kind_of
-from .non_numeric import NonNumeric, numbers_only, other_choice_told
+from .non_numeric import NonNumeric, complain_of_indicators, numbers_only, other_choice_told
 from .opening import opened_mixture
 from .progress import watching
 from .results import columns_table, print_document
@@ -144,6 +144,7 @@ def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any
     numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
     with other_choice_told(request.non_numeric):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True)
+    complain_of_indicators(numeric, request.covariances)
     with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
         found = cv.compare_mixtures(
             table.values,

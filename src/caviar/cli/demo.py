@@ -102,7 +102,7 @@ def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> dict[
     program = _program()
     say(console, f"  {program} show {model}")
     say(console, f"  {program} report {model} {data} -o {folder / 'faithful.html'}")
-    say(console, f"  {program} fit {data} --components 3 --mean-precision independent")
+    say(console, f"  {program} fit {data} --components 3 --mean-precision independent --seed 0")
     say(console, f"  {program} predict {model} {data} -o {folder / 'labels.csv'}")
     return {"picture": str(picture), "model": str(model), "data": str(data)}
 

@@ -14,12 +14,14 @@ from .files import require_writable
 from .fit_request import FitRequest, command_of
 from .kinds import KINDS, Kind, ModelName
 from .mixtures import document_of, print_results
-from .non_numeric import NumericTable, numbers_only, other_choice_told, renaming_told
+from .non_numeric import NumericTable, complain_of_indicators, numbers_only, other_choice_told, renaming_told
 from .progress import resumptions_told, watching
 from .results import print_document
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
 from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
 from .tables import input_file, source_name
+
+_CHOICES = "categorical, which is right for a mixture (each value gets a probability), one-hot, or drop"
 
 
 def fit_to_table(request: FitRequest) -> None:
@@ -39,8 +41,10 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     # places of categories, rather than indicators
     places = numeric.categories if request.is_mixed else {}
     needs_all = request.is_mixed or request.arguments.get("n_components") == "auto"
-    with other_choice_told(request.non_numeric, others="drop, one-hot, or categorical"):
+    with other_choice_told(request.non_numeric, others=_CHOICES):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=needs_all, categories=places)
+    if "--covariance" in request.kind.options:
+        complain_of_indicators(numeric, [request.options.get("--covariance") or "full"])
     if request.kind.one_column and len(table.columns) != 1:
         names = listed(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
@@ -53,7 +57,8 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     if request.picture is not None:
         cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
     _print(request, estimator)
-    complain_of_columns(table.summary)
+    # a mixture of mixed columns has warned of such columns by itself
+    complain_of_columns(table.summary, row_numbers=not request.is_mixed)
     _tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
 
 

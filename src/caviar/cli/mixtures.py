@@ -17,7 +17,7 @@ from .results import columns_table, finite, in_digits, objective_document, print
 from .saved import Saved
 from .speaking import counted, plain, say, standard_error
 from .stated import columns_of_prediction, posterior_document
-from .tables import read_for, rows_for_prediction
+from .tables import absent_columns, read_for, rows_for_prediction, with_empty
 
 _MOST_LINES = 200
 """Lines of a table on a terminal; JSON holds them all."""
@@ -44,7 +44,32 @@ class GaussianMixtureOfFile(Saved):
         return read_for(self.fitted, self.path, file, sql).values
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
-        return self._of_rows(rows_for_prediction(self.fitted, self.path, file, sql))
+        absent = absent_columns(self.fitted, file, sql)
+        rows = rows_for_prediction(self.fitted, self.path, file, with_empty(absent, sql))
+        return self._with_absent(self._of_rows(rows), rows, absent, quiet=quiet)
+
+    def _with_absent(
+        self, columns: dict[str, Any], rows: Any, absent: list[str], *, quiet: bool
+    ) -> dict[str, Any]:
+        """Return the columns of a prediction, with what the rows say of the columns that they do not have."""
+        for name in absent:
+            own = self._of_absent(name, rows)
+            twice = sorted(set(own) & set(columns))
+            if twice:
+                raise cv.DataError(
+                    f"the rows lack '{name}', and its prediction would be a second column {twice[0]}; give an empty "
+                    f"column"
+                )
+            columns = {**columns, **own}
+        if absent and not quiet:
+            told = ", ".join(absent)
+            say(standard_error(), f"predicted from the rest, as the rows do not have them: {told}")
+        return columns
+
+    def _of_absent(self, name: str, rows: Any) -> dict[str, Any]:
+        """Return mean and standard deviation of a column that rows do not have."""
+        place = cv.report.column_names(self.fitted).index(name)
+        return columns_of_prediction(name, self.fitted.predict_columns(rows, place), [name])
 
     def _of_rows(self, X: Any) -> dict[str, Any]:
         """Return label, probabilities and density of each row, in their order."""
@@ -104,28 +129,15 @@ class MixedMixtureOfFile(GaussianMixtureOfFile):
         return self._read(file, sql, needs_all=True)[0]
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+        if not is_numpy_file(file):
+            absent_columns(self.fitted, file, sql)
         table, arrays = self._read(file, sql, needs_all=False)
-        columns = self._of_rows(table)
         absent = [name for name in table.columns if name not in arrays]
-        predicted = self.fitted.predict_columns(table, absent) if absent else {}
-        for name, told in predicted.items():
-            own = self._of_absent(name, told)
-            twice = sorted(set(own) & set(columns))
-            if twice:
-                raise cv.DataError(
-                    f"the rows lack '{name}', and its prediction would be a second column {twice[0]}; give an empty "
-                    f"column"
-                )
-            columns.update(own)
-        if absent and not quiet:
-            say(
-                standard_error(),
-                f"predicted from the rest, as the rows do not have them: {', '.join(absent)}",
-            )
-        return columns
+        return self._with_absent(self._of_rows(table), table, absent, quiet=quiet)
 
-    def _of_absent(self, name: str, told: cv.Prediction) -> dict[str, Any]:
+    def _of_absent(self, name: str, rows: Any) -> dict[str, Any]:
         """Return mean and standard deviation of a number, or the most probable category and the probability of each."""
+        told = self.fitted.predict_columns(rows, [name])[name]
         if name not in self.fitted.categories_:
             return columns_of_prediction(name, told, [name])
         values = [str(value) for value in self.fitted.categories_[name]]

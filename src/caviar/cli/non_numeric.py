@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,7 +11,10 @@ from typing import Any
 import caviar as cv
 from caviar.files.naming import listed
 
-from .speaking import say, standard_error
+from .speaking import complain, say, standard_error
+
+_LEARNING_VARIANCES = {"full", "tied", "diag"}
+"""Covariances with a variance of each column that the rows tell."""
 
 
 class NonNumeric(StrEnum):
@@ -33,11 +36,14 @@ class NumericTable:
         As for :func:`caviar.data.read_table`.
     categories
         Column -> its values, of which it was turned into indicators, or places.
+    indicators
+        Whether into indicators.
     """
 
     columns: list[str] | None
     sql: str | None
     categories: dict[str, list[str]] = field(default_factory=dict)
+    indicators: bool = False
 
 
 def numbers_only(
@@ -47,19 +53,33 @@ def numbers_only(
     if choice is NonNumeric.ERROR:
         return NumericTable(columns, sql)
     found = cv.data.numeric_query(data, choice.value, columns=columns, sql=sql)
-    if found.dropped and not quiet:
-        say(standard_error(), f"left out, for not all their entries are numbers: {listed(found.dropped)}")
+    if found.dropped:
+        # a warning and no progress, for the fit is one of fewer columns than were given
+        complain("warning", f"left out, for not all their entries are numbers: {listed(found.dropped)}")
     for name, values in found.categories.items():
         if not quiet:
             what = "columns of 0 and 1" if choice is NonNumeric.ONE_HOT else "categories"
             say(standard_error(), f"column {name} became {len(values)} {what}: {listed(values)}")
     if not found.dropped and not found.categories:
         return NumericTable(columns, sql)
-    return NumericTable(list(found.columns), found.sql, found.categories)
+    is_one_hot = choice is NonNumeric.ONE_HOT and bool(found.categories)
+    return NumericTable(list(found.columns), found.sql, found.categories, is_one_hot)
+
+
+def complain_of_indicators(table: NumericTable, covariances: Iterable[str]) -> None:
+    """Warn of indicators in a mixture of Gaussians that learns a variance of each column."""
+    if table.indicators and not _LEARNING_VARIANCES.isdisjoint(covariances):
+        complain(
+            "warning",
+            f"the columns of 0 and 1 of {listed(list(table.categories))} are not Gaussian: in a component whose rows "
+            f"all have one value their variance is next to 0, and its density so high that components follow these "
+            f"columns whatever the others say. caviar fit --non-numeric categorical gives each component a "
+            f"probability of each value, which is right for a mixture; drop leaves them out",
+        )
 
 
 @contextmanager
-def other_choice_told(choice: NonNumeric, *, others: str = "drop, or one-hot") -> Iterator[None]:
+def other_choice_told(choice: NonNumeric, *, others: str = "one-hot, or drop") -> Iterator[None]:
     """Add to the refusal of a column without numbers what else could be done with it."""
     try:
         yield

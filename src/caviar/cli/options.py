@@ -60,12 +60,16 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="Columns without numbers: error, drop, one-hot (0 and 1 for each value), or, in fit, categorical.",
+        help="Columns without numbers: error, categorical (in fit; right for a mixture), one-hot (0 and 1 for each "
+        "value), drop.",
         default="error",
     ),
 ]
-Quiet = Annotated[bool, option("--quiet", "-q", help="Show no progress.")]
-Columns = Annotated[str | None, option(metavar="A,B", help="Columns to fit.", default="all")]
+Quiet = Annotated[bool, option("--quiet", "-q", help="Show no progress; warnings are still shown.")]
+Columns = Annotated[
+    str | None,
+    option(metavar="A,B", help="Columns; a name with a comma in double quotes.", default="all"),
+]
 Mixture = Annotated[
     ModelName,
     option(metavar="NAME", help="bayesian, em (maximum likelihood) or known-variance.", default="bayesian"),
@@ -100,7 +104,15 @@ Restarts = Annotated[int, option(metavar="R", min=1, help="Starts; the best end 
 RestartsEach = Annotated[
     int, option(metavar="R", min=1, help="Starts of each fit; the best end is kept.", default="3")
 ]
-MaxIter = Annotated[int, option(metavar="N", min=0, help="Most iterations of each start.", default="500")]
+MaxIter = Annotated[
+    int,
+    option(
+        metavar="N",
+        min=0,
+        help="Most iterations of each start, besides the sweeps that find it.",
+        default="500",
+    ),
+]
 Tolerance = Annotated[
     float, option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
 ]

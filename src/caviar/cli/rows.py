@@ -11,7 +11,7 @@ import numpy as np
 
 import caviar as cv
 from caviar._typing import Array
-from caviar.data.row_numbers import RowNumbers, numbers_rows
+from caviar.data.row_numbers import RowNumbers, numbers_rows, remark
 from caviar.data.table_files import find_files
 
 from .speaking import complain
@@ -101,7 +101,7 @@ def _numbering(is_found: bool) -> dict[str, bool]:
     return {"numbers_rows": True} if is_found else {}
 
 
-def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
+def complain_of_columns(summary: Mapping[str, Mapping[str, float]], *, row_numbers: bool = True) -> None:
     """Warn of columns that tell nothing of the rows.
 
     Parameters
@@ -109,6 +109,8 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
     summary
         Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows; or the number of
         values of categories.
+    row_numbers
+        Whether also of those that seem to number the rows.
     """
     for name, figures in summary.items():
         if figures.get("values") == 1 or ("min" in figures and figures["min"] == figures["max"]):
@@ -116,12 +118,8 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
                 "warning",
                 f"column {name} is constant, so it does not distinguish rows; leave it out by --columns",
             )
-        elif figures.get("numbers_rows"):
-            complain(
-                "warning",
-                f"column {name} seems to number the rows; an index holds no information, so leave it out by --columns "
-                f"if it is one",
-            )
+        elif row_numbers and figures.get("numbers_rows"):
+            complain("warning", remark(name, " by --columns"))
 
 
 def _in_blocks(table: cv.LazyTable) -> RowsOfTable:

@@ -7,10 +7,12 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import caviar as cv
+from caviar.data.table_files import identifier
 from caviar.files.naming import listed
 
 from .files import require_writable
@@ -97,6 +99,37 @@ def rows_for_prediction(estimator: Any, model: object, data: str | None, sql: st
     table = cv.scan(data, columns=columns if has_names(estimator) else None, sql=sql)
     _require_columns(names, table.columns, model)
     return table.rows()
+
+
+def absent_columns(estimator: Any, data: str | None, sql: str | None) -> list[str]:
+    """Return the columns of a fit that a table does not have, if it has some, and they are numbers by themselves.
+
+    Raises
+    ------
+    DataError
+        If the table has a column that is no column of the fit, with a name much like one that is absent.
+    """
+    if not has_names(estimator) or getattr(estimator, "about_", {}).get("categories"):
+        return []
+    names = cv.report.column_names(estimator)
+    there = cv.scan(data, sql=sql).columns
+    absent = [name for name in names if name not in there]
+    for name in absent:
+        close = get_close_matches(name, [other for other in there if other not in names], 1)
+        if close:
+            raise cv.DataError(
+                f"{source_name(data) or 'the query'} has no column {name!r}; its columns are {listed(there)}. Did you "
+                f"mean {close[0]!r}? Rename it by --sql"
+            )
+    return absent if len(absent) < len(names) else []
+
+
+def with_empty(columns: Sequence[str], sql: str | None) -> str | None:
+    """Return the query that adds columns without an entry to a table, or to the result of a query."""
+    if not columns:
+        return sql
+    source = "data" if sql is None else f"({sql.strip().rstrip(';')})"
+    return f"SELECT *, {', '.join(f'NULL::DOUBLE AS {identifier(name)}' for name in columns)} FROM {source}"
 
 
 def require_table(output: Path, *inputs: str | Path | None) -> None:

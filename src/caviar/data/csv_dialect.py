@@ -28,6 +28,8 @@ LONGEST_LINE = 2**24
 _DELIMITERS = (",", ";", "\t", "|")
 _MOST_LINES = 1_000
 """Lines that the first record may have."""
+_JSON = re.compile(r'\s*(\[\s*)?\{\s*("|\})')
+_START = 4_096
 _NUMBER = re.compile(
     r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE
 )
@@ -66,6 +68,7 @@ def dialect_of(path: Path) -> CsvDialect:
         names nor numbers.
     """
     with read_in_words(path), opened(path) as lines:
+        _refuse_json(path, lines)
         first = _FirstRecord(lines)
         if first.is_missing:
             raise DataError(
@@ -81,6 +84,23 @@ def dialect_of(path: Path) -> CsvDialect:
     header = not all(field in MISSING or _is_number(field) for field in fields)
     names = [field if header and field else f"x{number}" for number, field in enumerate(fields)]
     return CsvDialect(delimiter, tuple(names), header, first.blank_lines)
+
+
+def _refuse_json(path: Path, lines: IO[str]) -> None:
+    """Refuse what would be read as a table with names such as ``[{"a": 1``.
+
+    Raises
+    ------
+    DataError
+        If a file begins as JSON with objects does.
+    """
+    if _JSON.match(lines.read(_START)):
+        quoted = str(path).replace("'", "''")
+        raise DataError(
+            f"{path} holds JSON, and is neither a Parquet nor a CSV file. Objects with a number for each name are read "
+            f"by a query in place of the file (sql=, --sql): SELECT * FROM read_json('{quoted}')"
+        )
+    lines.seek(0)
 
 
 def line_of(paths: Sequence[Path], dialect: CsvDialect, row: int) -> tuple[Path, int]:

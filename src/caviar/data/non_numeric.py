@@ -9,11 +9,13 @@ from typing import Any
 
 from .._errors import DataError, ParameterError
 from ..files.naming import listed, named
+from .other_notations import notation_message, unread_texts
 from .table_files import find_files, identifier, literal
 from .table_numbers import NUMERIC, chosen, reads_as_numbers
 from .tables import connected, reading, relation_of, tables_extra
 
-_MOST_CATEGORIES = 50
+MOST_CATEGORIES = 50
+"""Values of a column beyond which it is not taken for one of categories, unless the user says that it is."""
 _MOST_TOLD = 5
 
 
@@ -217,10 +219,18 @@ def _indicators(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]
 def _values(relation: Any, name: str) -> list[str]:
     """Return the values of a column in their order."""
     rows = relation.project(f"{_as_text(name)} AS v").filter("v IS NOT NULL").distinct().order("v")
-    values = [row[0] for row in rows.limit(_MOST_CATEGORIES + 1).fetchall()]
-    if len(values) > _MOST_CATEGORIES:
-        raise DataError(
-            f"column {named(name)} has more than {_MOST_CATEGORIES} different values, too many for categories; leave "
-            f"it out: choose columns (columns=, --columns), or drop those without numbers (--non-numeric drop)"
+    values = [row[0] for row in rows.limit(MOST_CATEGORIES + 1).fetchall()]
+    if len(values) > MOST_CATEGORIES:
+        notation = notation_message(
+            "the table", name, f"it has {named(values[0])}", unread_texts(relation, [name])
         )
+        raise DataError(notation or too_many_values(name))
     return values
+
+
+def too_many_values(name: str) -> str:
+    """Return what is said of a column with more values than categories are good for."""
+    return (
+        f"column {named(name)} has more than {MOST_CATEGORIES} different values, too many for categories; "
+        f"leave it out: choose the other columns (columns=, --columns)"
+    )

@@ -14,6 +14,7 @@ from .._errors import DataError
 from .._typing import AnyArray
 from ..files.naming import named
 from .arrow_numbers import fill_columns
+from .other_notations import notation_message, unread_texts
 from .raw_file import RawFile, Workspace, write_raw
 from .table_files import TableFiles, as_number, identifier
 from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message
@@ -167,6 +168,10 @@ class QueryStream:
             )
         if found.n_bad:
             at = f"{named(found.text)} in {self._place(found.first_bad)}"
+            with self._relation() as relation:
+                notation = notation_message(self.label, name, at, unread_texts(relation, self.names))
+            if notation is not None:
+                raise DataError(notation)
             if 2 * found.n_bad > n_rows:
                 raise DataError(self._not_numeric(name, f"it has {at}"))
             raise DataError(unreadable_message(self.label, name, found.n_bad, at))

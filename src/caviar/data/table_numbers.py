@@ -12,6 +12,7 @@ import numpy as np
 from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..files.naming import listed, named
+from .other_notations import notation_message, unread_texts
 from .table_files import as_number, identifier, refuse_twins
 
 _INTEGERS = ("tinyint", "smallint", "integer", "bigint", "hugeint")
@@ -92,6 +93,8 @@ def chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) 
         if name not in available:
             close = get_close_matches(name, available, 1)
             hint = f" Did you mean {named(close[0])}?" if close else ""
+            if close and "," in close[0]:
+                hint += f" On the command line a name with a comma is in double quotes: '\"{close[0]}\"'"
             raise DataError(
                 f"{label} has no column {named(name)}; its columns are {listed(available)}.{hint}"
             )
@@ -113,6 +116,9 @@ def _check_readable(
         if unreadable:
             row, text = unreadable[0]
             at = f"{named(text)} in {rows.place(row)}"
+            notation = notation_message(rows.label, name, at, unread_texts(rows.relation, list(kinds)))
+            if notation is not None:
+                raise DataError(notation)
             if 2 * len(unreadable) > len(values):
                 raise _not_numeric(rows, kinds, name, f"it has {at}")
             raise DataError(unreadable_message(rows.label, name, len(unreadable), at))

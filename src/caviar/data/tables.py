@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import DataError, ParameterError
+from .._extras import install_command
 from .._typing import AnyArray
 from ..files.whole import replacing
 from .parquet_pieces import read_footer
@@ -118,7 +119,7 @@ def tables_extra(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        message = f'tables need DuckDB and Arrow ({error}); install them by pip install "caviar[tables]"'
+        message = f"tables need DuckDB and Arrow ({error}); install them by {install_command('tables')}"
         raise ImportError(message) from error
 
 

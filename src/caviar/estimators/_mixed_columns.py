@@ -13,6 +13,8 @@ import numpy as np
 
 from .._errors import CaviarWarning, DataError, ParameterError
 from .._typing import AnyArray, Array
+from ..data.non_numeric import MOST_CATEGORIES, too_many_values
+from ..data.row_numbers import numbers_rows, remark
 from ..files.naming import listed
 from ._lazy_rows import whole
 
@@ -87,7 +89,7 @@ class Columns:
         ParameterError
             If the user speaks of a column that is not there, or of another kind.
         DataError
-            If a column has no value.
+            If a column has no value, or more values than categories are good for, unless the user says its kind.
         """
         told = kinds_by_name(given, names)
         kinds = tuple(
@@ -98,6 +100,9 @@ class Columns:
             for j, (name, kind) in enumerate(zip(names, kinds, strict=True))
             if kind == CATEGORY
         }
+        for name, values in categories.items():
+            if name not in told and len(values) > MOST_CATEGORIES:
+                raise DataError(f"{too_many_values(name)}, or say kinds={{{name!r}: 'category'}}")
         return cls(names, kinds, categories)
 
     def of_kind(self, *kinds: str) -> list[int]:
@@ -124,6 +129,18 @@ class Columns:
             else:
                 found[:, j] = _as_numbers(table, j, name)
         return found
+
+    def tell_of_row_numbers(self, rows: Any) -> None:
+        """Warn of columns of numbers, in memory, that seem to number the rows.
+
+        Warns
+        -----
+        CaviarWarning
+            If there is such a column.
+        """
+        for j in self.of_kind(NUMBER) if isinstance(rows, np.ndarray) else ():
+            if numbers_rows(rows[:, j]):
+                warnings.warn(remark(self.names[j]), CaviarWarning, stacklevel=6)
 
     def words(self, rows: Array) -> AnyArray:
         """Return rows of numbers with the values of categories in the place of their places."""

@@ -6,7 +6,9 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ from .._typing import AnyArray, Array
 from ..data.rows import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
+from ..files.naming import listed, named
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..posterior.posterior import Posterior
@@ -140,7 +143,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"), words_told(X):
             return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
 
     def __sklearn_tags__(self) -> Any:
@@ -178,6 +181,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Fit the mixture; see :meth:`fit`."""
         checkpointing.check(self.random_state)
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
+        self._tell_of_few(rows)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
         with checkpointing.opened() as next_fit:
@@ -188,6 +192,22 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _tell_of_few(self, rows: RowsToFit) -> None:
+        """Warn of more components than rows: some of them cannot tell anything but the prior.
+
+        Warns
+        -----
+        CaviarWarning
+            If there are fewer rows than components.
+        """
+        asked, found = self.n_components, rows.n_counting
+        if isinstance(asked, Integral) and found < asked:
+            message = (
+                f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, of which some tell nothing "
+                f"but their prior; give fewer components or more rows"
+            )
+            warnings.warn(message, errors.CaviarWarning, stacklevel=4)
 
     def _explanation(self, posterior: Posterior) -> str:
         """Return why a fit ended where it did, in words."""
@@ -450,6 +470,42 @@ def _arequiet(nans: AnyArray) -> bool:
     return first is not None and bool(
         np.all(nans.view(f"u{nans.itemsize}") & np.array(first, f"u{nans.itemsize}"))
     )
+
+
+@contextmanager
+def words_told(X: Any) -> Iterator[None]:
+    """Turn the refusal of a table with words into one that names the column, those of numbers, and what takes words.
+
+    Raises
+    ------
+    DataError
+        If it was refused, and a column has an entry that is no number.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        firsts = {name: _first_word(X[name]) for name in getattr(X, "columns", ())}
+        words = {name: found for name, found in firsts.items() if found is not None}
+        if not words:
+            raise
+        name, (row, word) = next(iter(words.items()))
+        good = [str(other) for other in firsts if other not in words]
+        numbers = f"choose the columns of numbers, {listed(good)}, or take" if good else "take"
+        raise DataError(
+            f"column {named(str(name))} of X does not hold numbers: it has {named(word)} in row {row}; {numbers} "
+            f"MixedMixture, in which columns of words are categories"
+        ) from error
+
+
+def _first_word(column: Any) -> tuple[int, str] | None:
+    """Return the first entry of a column that is a text and no number, and its row; None if there is none."""
+    for row, entry in enumerate(np.asarray(column, dtype=object).tolist()):
+        if isinstance(entry, str):
+            try:
+                float(entry)
+            except ValueError:
+                return row, entry
+    return None
 
 
 def refuse_equal_names(X: Any) -> None:

@@ -8,7 +8,7 @@ tol
 
 [max_iter]
 max_iter
-    Largest number of iterations of each start.
+    Largest number of iterations of each start; the sweeps by which it is found are not counted.
 
 [n_init]
 n_init

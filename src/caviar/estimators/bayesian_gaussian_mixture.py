@@ -145,8 +145,8 @@ class BayesianGaussianMixture(GaussianEstimator):
     elbo_trace_
         The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
     n_iter_, converged_
-        Iterations of the kept start (``n_components="auto"``: of the last fit after an accepted move), and whether
-        the bound settled.
+        Iterations of the kept start, without the sweeps by which it was found (``n_components="auto"``: of the last
+        fit after an accepted move), and whether the bound settled.
     posterior_
         The :class:`caviar.Posterior`.
     {columns}

@@ -25,7 +25,7 @@ class ComparisonRow:
     corrected
         ``elbo`` + log K!, in nats: see :func:`compare_mixtures`.
     n_iter, converged
-        Iterations of the kept start, and whether the ELBO settled.
+        Iterations of the kept start, without the sweeps by which it was found; and whether the ELBO settled.
     seconds
         For all starts.
     held_out

@@ -64,7 +64,7 @@ class KnownVarianceMixture(MixtureEstimator):
     elbo_trace_
         The bound at the start and after each iteration, shape (n_iter_ + 1,).
     n_iter_, converged_
-        Iterations of the kept start, and whether the bound settled.
+        Iterations of the kept start, without the sweeps by which it was found; and whether the bound settled.
     posterior_
         The :class:`caviar.Posterior`.
     n_features_in_

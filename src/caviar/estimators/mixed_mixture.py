@@ -92,7 +92,7 @@ class MixedMixture(MixtureEstimator):
     elbo_trace_
         The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
     n_iter_, converged_
-        Iterations of the kept start, and whether the bound settled.
+        Iterations of the kept start, without the sweeps by which it was found; and whether the bound settled.
     posterior_
         The :class:`caviar.Posterior`. The parameters of a column ``a`` are ``a_theta`` (numbers), ``a_probabilities``
         (categories) or ``a_rate`` (counts).
@@ -185,7 +185,10 @@ class MixedMixture(MixtureEstimator):
         table = self._table(X, reset=reset)
         if reset:
             self._keep_columns(Columns.of(table, self._names(), self.kinds))
-        return self._columns.numbers(table)
+        numbers = self._columns.numbers(table)
+        if reset:
+            self._columns.tell_of_row_numbers(numbers)
+        return numbers
 
     def _table(self, X: Any, *, reset: bool) -> RawTable:
         """Return a table as it came, after its names and its number of columns were checked, or are remembered."""

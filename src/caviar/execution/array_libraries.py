@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ParameterError
+from .._extras import install_command
 from .._typing import AnyArray
 
 
@@ -232,7 +233,7 @@ def _imported(module: str, package: str) -> ModuleType:
     except ImportError as error:
         raise ParameterError(
             f"blocks on a device need the package {package}, which cannot be imported ({error}); install it, for "
-            f"torch with pip install 'caviar[gpu]'"
+            f"torch with {install_command('gpu')}"
         ) from error
 
 

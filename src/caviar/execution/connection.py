@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from .._errors import CaviarError, ClusterError, ClusterWarning, ParameterError
+from .._extras import install_command
 from .._version import versions
 from ..lazy.silence import Patience, Watch
 from ..numerics.blas import arithmetic
@@ -61,7 +62,7 @@ class Connection:
         try:
             from distributed import Client, LocalCluster
         except ImportError as error:
-            message = f'clusters need Dask ({error}); install it by pip install "caviar[dask]"'
+            message = f"clusters need Dask ({error}); install it by {install_command('dask')}"
             raise ImportError(message) from error
         if where is not None:
             _check_address(where)

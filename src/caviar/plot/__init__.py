@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .._extras import install_command
+
 if TYPE_CHECKING:
     from ._density import density
     from ._elbo_trace import elbo_trace
@@ -44,7 +46,7 @@ def __getattr__(name: str) -> object:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
-        message = f'pictures need Matplotlib ({error}); install it by pip install "caviar[plot]"'
+        message = f"pictures need Matplotlib ({error}); install it by {install_command('plot')}"
         raise ImportError(message) from error
     globals()[name] = value
     return value

@@ -21,7 +21,7 @@ _MOST_TOPICS = 12
 @in_style
 def topic_words(
     fitted: Any,
-    vocabulary: Sequence[str],
+    vocabulary: Sequence[str] | None = None,
     *,
     variable: str = "topics",
     topics: Sequence[int] | None = None,
@@ -36,7 +36,7 @@ def topic_words(
     fitted
         Posterior of a model with topics, as ``caviar.models.latent_dirichlet_allocation`` states it.
     vocabulary
-        The word of each category, V of them.
+        The word of each category, V of them; by default the names of the columns that an estimator was fitted to.
     variable
         Name of the topics: a Dirichlet over V words with one plate.
     topics
@@ -56,7 +56,8 @@ def topic_words(
     Raises
     ------
     ParameterError
-        If the posterior has no such variable, the vocabulary has another length, or a topic does not exist.
+        If the posterior has no such variable, the vocabulary is unknown or of another length, or a topic does not
+        exist.
 
     Examples
     --------
@@ -68,6 +69,8 @@ def topic_words(
     [['ball', 'goal'], ['law', 'vote']]
     """
     level = check_level(level)
+    if vocabulary is None:
+        vocabulary = _words_of(fitted)
     figures = table_of(fitted, variable, level, expected="topics are a Dirichlet over words with one plate")
     n_topics, n_vocabulary = figures.mean.shape
     if len(vocabulary) != n_vocabulary:
@@ -94,6 +97,23 @@ def topic_words(
         intervals = "" if figures.lower is None else f", with {level:.0%} intervals"
         grid[0].figure.suptitle(f"The most probable words of each topic{intervals}", fontsize=10)
     return grid[: len(shown)]
+
+
+def _words_of(fitted: Any) -> Sequence[str]:
+    """Return the words of fitted topics.
+
+    Raises
+    ------
+    ParameterError
+        If they were fitted to counts without names.
+    """
+    names = getattr(fitted, "feature_names_in_", None)
+    if names is None:
+        raise ParameterError(
+            "vocabulary must be the word of each category, as these topics do not know their words; an estimator that "
+            "was fitted to a table with names of columns does"
+        )
+    return list(map(str, names))
 
 
 def _chosen(fitted: Any, variable: str, topics: Sequence[int] | None, n_topics: int) -> list[int]:

@@ -36,7 +36,7 @@ from ..numerics.randomness import generator
 from ..storage import write_saved
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .documents import document_of_posterior
-from .prediction import predicted
+from .prediction import Predictions, predicted
 from .summary import MEAN_FIELD, Summary, summary_of
 
 _MOST = 1_000_000_000
@@ -93,13 +93,14 @@ class Posterior:
         The objective in nats, every constant included: a lower bound of log p(x) wherever priors are proper
         and no factor is a point mass. It belongs to the factors that are returned.
     elbo_trace
-        The objective at the start and after each iteration, shape (n_iter + 1,).
+        The objective at the start and after each iteration, shape (n_iter + 1,). The sweeps over the data by which a
+        start is found come before: it may begin where it ends.
     elbo_terms
         The objective by factor: expected log density of its variables plus its entropy; they sum to ``elbo``.
     status
         Why the fit stopped; prints as a sentence.
     n_iter
-        Iterations of the kept start.
+        Iterations of the kept start, without the sweeps by which it was found.
     n_updates
         Times that the globals of the kept start were updated; None for a posterior of a file.
     restart_elbos
@@ -356,7 +357,8 @@ class Posterior:
         dict
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
-            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``.
+            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. A variable that is in
+            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so.
 
         Raises
         ------
@@ -384,10 +386,11 @@ class Posterior:
         is_named = isinstance(data, Mapping)
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
-            return self.local(data)
+            return Predictions(self.local(data), data, self._factors)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
         factors = {name: factor for name, factor in self._factors.items() if name not in local}
-        return {**local, **predicted(self.model.nodes, absent, data, factors, local, self.data_plate)}
+        found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
+        return Predictions({**local, **found}, data, self._factors)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the factors of the local variables above some of the leaves."""

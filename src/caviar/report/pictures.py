@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from .._errors import DataError
+from .._extras import install_command
 from .._typing import Array
 from ..estimators._components import column_names, telling_columns
 from ..files.whole import replacing
@@ -21,7 +22,7 @@ try:
     from ..plot._pair import draw_pair, keys
     from ..plot._pairs import draw_pairs, say_aside
 except ImportError as error:
-    message = f'pictures need Matplotlib ({error}); install it by pip install "caviar[plot]"'
+    message = f"pictures need Matplotlib ({error}); install it by {install_command('plot')}"
     raise ImportError(message) from error
 
 

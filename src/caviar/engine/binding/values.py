@@ -118,7 +118,10 @@ def _not_numeric(node: Node, array: AnyArray) -> str:
     example = next(
         (v for v in array.flat if not isinstance(v, (int, float))), array.flat[0] if array.size else None
     )
-    return f"the data of '{node.name}' must be numbers; got {example!r} ({type(example).__name__})"
+    told = f"the data of '{node.name}' must be numbers; got {example!r} ({type(example).__name__})"
+    if isinstance(example, str):
+        return f"{told}. Labels become whole numbers from 0 by pandas.factorize, or numpy.unique(return_inverse=True)"
+    return told
 
 
 def _check_finite(name: str, array: AnyArray) -> None:

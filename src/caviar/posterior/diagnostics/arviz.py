@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._extras import install_command
 from ..._typing import AnyArray, Array
 
 
@@ -28,8 +29,9 @@ def _loaded(*names: str) -> Any:
                 return import_module(name)
             except ModuleNotFoundError:
                 continue
-    message = f'diagnostics need ArviZ (no module {names[0]!r}); install it by pip install "caviar[arviz]"'
-    raise ImportError(message)
+    raise ImportError(
+        f"diagnostics need ArviZ (no module {names[0]!r}); install it by {install_command('arviz')}"
+    )
 
 
 def smoothed(log_weights: Array) -> tuple[Array, float]:

@@ -40,8 +40,8 @@ class Diagnosis:
     ----------
     pareto_k
         The shape k: below 0.5 q is close to the posterior; below 0.7 it is near enough for its draws to be
-        corrected by the weights; from 0.7 on it is not: its variances are not to be relied on, and its means are to be
-        checked. Where all weights are equal to rounding it is 0.
+        corrected by the weights; from 0.7 on it is not: means may serve, and intervals are likely to be too narrow.
+        Where all weights are equal to rounding it is 0.
     pareto_k_error
         Its standard error, from the draws without each of 20 batches of them.
     log_weights
@@ -75,7 +75,9 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """The meaning of k, in a word: "good", "usable" or "poor"."""
+        """The meaning of k, in a word: "good", "usable" or "poor"; "unclear" where 0.7 lies within its error."""
+        if self.pareto_k - self.pareto_k_error < USABLE <= self.pareto_k + self.pareto_k_error:
+            return "unclear"
         return "good" if self.pareto_k < GOOD else "usable" if self.pareto_k < USABLE else "poor"
 
     @property
@@ -87,8 +89,13 @@ class Diagnosis:
         advice = {
             "good": "q is close to the posterior of the globals",
             "usable": "q is near the posterior of the globals; importance weights correct its draws",
-            "poor": "q is far from the posterior of the globals: do not rely on its variances, and check its means",
+            "unclear": "more draws tell whether k is below 0.7; if it is not, means may serve, and intervals are "
+            "likely to be too narrow",
+            "poor": "the posterior of the globals differs from q: means may serve, and intervals are likely to be too "
+            "narrow",
         }[self.verdict]
+        if self.verdict == "good" and self.pareto_k + self.pareto_k_error >= GOOD:
+            advice += ", if k is below 0.5, which more draws tell"
         evidence = f"log p(x) {self.log_evidence:.3f} +- {self.log_evidence_error:.2g} nats"
         if self.is_lower_estimate:
             evidence = f"log p(x) {self.log_evidence:.3f} nats, a lower estimate as k is above {GOOD}"

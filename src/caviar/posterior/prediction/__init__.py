@@ -1,6 +1,6 @@
 """Prediction of variables that are missing in new rows: mean and standard deviation under q, in closed form."""
 
 from .absent import predicted
-from .prediction import Prediction
+from .prediction import Prediction, Predictions
 
-__all__ = ["Prediction", "predicted"]
+__all__ = ["Prediction", "Predictions", "predicted"]

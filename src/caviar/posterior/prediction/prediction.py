@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..._typing import Array
+
+
+class Predictions(dict[str, Any]):
+    """Predictions by name; a name that is not among them says why."""
+
+    def __init__(self, found: Mapping[str, Any], given: Collection[str], learnt: Collection[str]) -> None:
+        super().__init__(found)
+        self._given, self._learnt = tuple(given), tuple(learnt)
+
+    def __missing__(self, name: str) -> Any:
+        there = ", ".join(map(repr, self)) or "none"
+        if name in self._given:
+            raise KeyError(
+                f"{name!r} is in the data, so it is not predicted, not even where its entries are missing: these are "
+                f"integrated out of what is told of the rest ({there}). Leave {name!r} out of the data to predict it"
+            )
+        if name in self._learnt:
+            raise KeyError(f"{name!r} is no variable of rows: its distribution is posterior[{name!r}]")
+        raise KeyError(f"{name!r} is not predicted of these rows; there are {there}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

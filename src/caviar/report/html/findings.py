@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+_SETTLED = 1e-6
+"""Rise of the objective, relative to it, that is none to look at."""
 _SAME = 0.1
 """Nats by which two starts may differ and still count as one end."""
 
@@ -40,7 +42,9 @@ def convergence(fit: Mapping[str, Any]) -> dict[str, str]:
     if fit["status"] == "converged":
         times = "iteration" if fit["n_iter"] == 1 else "iterations"
         return finding(
-            "good", "Converged", f"The {fit['objective']} settled after {fit['n_iter']:,} {times}."
+            "good",
+            "Converged",
+            f"The {fit['objective']} settled after {fit['n_iter']:,} {times}, besides the sweeps of the start.",
         )
     advice: dict[str, str] = {
         "max_iter": f"It was still changing after {fit['n_iter']:,} iterations. Fit again with a larger "
@@ -69,7 +73,13 @@ def restarts(fit: Mapping[str, Any]) -> dict[str, str]:
 def ascent(fit: Mapping[str, Any]) -> dict[str, str]:
     """Return whether the objective rose all the way, as it must where updates are exact."""
     slack = 1e-9 * max(1.0, abs(fit["elbo"]))
+    if fit["largest_fall"] <= slack and fit["rise"] <= _SETTLED * max(1.0, abs(fit["elbo"])):
+        text = (
+            f"The {fit['objective']} did not change from the start on, whose own sweeps had brought it to its end and "
+            f"are not counted: there was no rise to look at."
+        )
+        return finding("info", "Settled from the start", text)
     if fit["largest_fall"] <= slack:
-        return finding("good", "Never fell", f"The {fit['objective']} rose at every iteration, as it must.")
+        return finding("good", "Never fell", f"The {fit['objective']} fell at no iteration, as it must not.")
     text = f"The {fit['objective']} fell by up to {fit['largest_fall']:.2g} nats in an iteration."
     return finding("note", "It fell on the way", text)

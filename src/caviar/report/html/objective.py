@@ -26,6 +26,7 @@ def objective_facts(posterior: Any, words: dict[str, str], *, offset: float = 0.
         "elbo": float(posterior.elbo + offset),
         "trace": _thinned(trace),
         "largest_fall": float(max(0.0, -np.diff(trace).min(initial=0.0))),
+        "rise": float(trace[-1] - trace[0]),
         "restarts": [float(end) + offset for end in np.ravel(posterior.restart_elbos)],
         "ends": [[end + offset, n_starts] for end, n_starts in posterior.distinct_ends],
         "told_ends": posterior.told_ends,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._errors import CaviarError
+from ...._extras import install_command
 from ..findings import ascent, convergence, finding, restarts
 
 _LEVEL = 0.95
@@ -66,14 +67,26 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
     try:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
     except ImportError:
-        return finding(
-            "info", title, 'Not looked at: it takes ArviZ, which pip install "caviar[arviz]" installs.'
-        )
+        told = f"Not looked at: it takes ArviZ, which is installed by {install_command('arviz')}"
+        # a note, as nothing may look better for not having been looked at
+        return finding("note", title, told)
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Draws cannot show it: {reason}.")
+    return _told_by_draws(found, n_draws, title)
+
+
+def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
+    """Return what the diagnosis by so many draws says of the distance."""
     told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
-    if found.pareto_k >= 0.7:
+    if found.verdict == "unclear":
+        text = (
+            f"{told}, so it may be 0.7 or more, where the exact posterior differs from what was found: means may "
+            f"serve, and intervals are likely to be too narrow. More draws tell: posterior.diagnose(data, "
+            f"n_draws={10 * n_draws})."
+        )
+        return finding("note", title, text)
+    if found.verdict == "poor":
         text = (
             f"{told}, 0.7 or more: the exact posterior differs from what was found. Means may serve; intervals are "
             f"likely to be too narrow. With very many unknowns it is large for any posterior of independent factors."

@@ -1,0 +1,61 @@
+"""Words in a table: refused by name where numbers are needed; identifiers are no categories."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+
+pd = pytest.importorskip("pandas")
+
+
+def table(n_rows: int = 60):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.normal(40, 5, n_rows),
+            "city": rng.choice(["Basel", "Genf"], n_rows),
+            "income": rng.normal(9, 1, n_rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", [cv.BayesianGaussianMixture, cv.GaussianMixture])
+def test_a_mixture_of_gaussians_names_the_column_of_words(kind):
+    X = table()
+    told = "column 'city' of X does not hold numbers: it has '.*' in row 0; choose .* age, income, or take MixedMixture"
+    with pytest.raises(cv.DataError, match=told):
+        kind(2, random_state=0).fit(X)
+    fitted = kind(2, random_state=0).fit(X[["age", "income"]])
+    with pytest.raises(cv.DataError, match="column 'age' of X does not hold numbers: it has 'old' in row 3"):
+        fitted.predict(X[["age", "income"]].astype(object).assign(age=[1, "2", 3, "old", *range(56)]))
+
+
+def test_texts_that_are_numbers_are_no_words():
+    X = table()[["age", "income"]].map(str)
+    assert cv.BayesianGaussianMixture(2, random_state=0).fit(X).n_features_in_ == 2
+
+
+def test_a_column_of_identifiers_is_no_category_unless_the_user_says_so():
+    X = table().assign(joined=pd.date_range("2024-01-01", periods=60).astype(str))
+    with pytest.raises(cv.DataError, match="column 'joined' has more than 50 different values"):
+        cv.MixedMixture(2, random_state=0).fit(X)
+    told = cv.MixedMixture(2, random_state=0, kinds={"joined": "category"}).fit(X)
+    assert len(told.categories_["joined"]) == 60
+    cv.MixedMixture(2, random_state=0).fit(X[:50])
+
+
+def test_a_column_that_numbers_the_rows_is_remarked():
+    X = table().assign(id=np.arange(1, 61))
+    with pytest.warns(cv.CaviarWarning, match="column id seems to number the rows"):
+        fitted = cv.MixedMixture(2, random_state=0).fit(X)
+    fitted.predict(X)  # of new rows nothing is said: a warning is an error here
+
+
+def test_labels_of_words_are_told_how_to_become_numbers():
+    model = cv.models.varying_coefficients(1, 2)
+    with pytest.raises(
+        cv.DataError, match=r"the data of 'group' must be numbers; got .*S01.* pandas\.factorize"
+    ):
+        model.fit({"y": [1.0, 2.0], "X": [[1.0], [1.0]], "group": ["S01", "S02"]})
+    places, _ = pd.factorize(pd.Series(["S01", "S02"]))
+    model.fit({"y": [1.0, 2.0], "X": [[1.0], [1.0]], "group": places})
