@@ -221,8 +221,8 @@ class Multinomial(Variable):
     name
         Unique within the model.
     trials
-        n, the number of draws, which the counts must sum to: a number, or an array over the last plates. By default
-        it is the sum of each vector. The density is conditional on n in either case.
+        n, the number of draws, which the counts must sum to: a number, or an array over the last plates. With
+        None it is the sum of each vector. The density is conditional on n in either case.
     probabilities
         K probabilities: array, Dirichlet or StickBreaking.
     plates
