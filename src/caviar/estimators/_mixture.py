@@ -202,7 +202,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             If there are fewer rows than components.
         """
         asked, found = self.n_components, rows.n_counting
-        if isinstance(asked, Integral) and found < asked:
+        if isinstance(asked, Integral) and found < int(asked):
             message = (
                 f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, of which some tell nothing "
                 f"but their prior; give fewer components or more rows"

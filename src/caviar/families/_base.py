@@ -1,4 +1,4 @@
-r"""What every factor has in common: an exponential family, held as a batch of its standard parameters.
+r"""The base of all factors: an exponential family, as a batch of standard parameters.
 
 .. math:: \log p(x) = \sum_i \langle \eta_i + c_i,\; t_i(x) \rangle + \log k(x) - A(\eta)
 

@@ -1,4 +1,4 @@
-"""The Bernoulli distribution of a yes-or-no value."""
+"""The Bernoulli distribution of a binary value."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -24,9 +24,9 @@ __all__ = ["ForecastMarkovChain"]
 
 @dataclass(frozen=True)
 class ForecastMarkovChain:
-    """Distribution of the paths of hidden sequences that go on after their last observation.
+    """Distribution of the paths of hidden sequences that continue after their last observation.
 
-    What comes after it says nothing of what was before: states there are those of the observed chain alone.
+    Later rows do not affect the states up to the last observation, which are those of the observed chain alone.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ForecastMarkovChain:
     initial
         Probabilities of the first state, shape (K,).
     transition
-        Probabilities of the next state, a row for each present one, shape (K, K).
+        Probabilities of the next state, one row per current state, shape (K, K).
 
     Notes
     -----

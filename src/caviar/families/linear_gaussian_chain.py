@@ -25,7 +25,7 @@ __all__ = ["LinearGaussianChain", "StateMoments"]
 
 @dataclass(frozen=True)
 class StateMoments:
-    r"""What the rows of a chain leave behind; a step is a row and the one before it in its sequence.
+    r"""Moments of the states of a chain; a step is a row and the one before it in its sequence.
 
     Attributes
     ----------
@@ -65,8 +65,8 @@ class LinearGaussianChain:
     Parameters
     ----------
     linear, information
-        h and J of each row, shapes (N, D) and (N, D, D), J symmetric and positive semi-definite; zero where nothing
-        is known of the state but its neighbours.
+        h and J of each row, shapes (N, D) and (N, D, D), J symmetric and positive semi-definite; zero where the row
+        has no information about its state.
     starts
         Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
     initial_mean, initial_precision

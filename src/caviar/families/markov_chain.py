@@ -62,7 +62,7 @@ def _new(name: str, shape: tuple[int, ...]) -> Array:
 
 @dataclass(frozen=True)
 class Smoothing:
-    r"""What the rows of a chain leave behind.
+    r"""Results of smoothing a chain.
 
     Attributes
     ----------

@@ -137,7 +137,7 @@ class NormalGamma(_NormalGammas):
     mean
         Location m.
     mean_precision
-        Precision k > 0 of the location, in units of :math:`\tau`: how many rows the knowledge of it is worth.
+        Precision k > 0 of the location, in units of :math:`\tau`: the number of rows that the prior is worth.
     shape, rate
         Parameters s > 0 and r > 0 of the Gamma distribution of the precision.
 
@@ -173,14 +173,14 @@ class TiedNormalGamma(SeveralLocations, _NormalGammas):
               \eta = \bigl(k_m m_m,\, -k_m/2,\, s + \tfrac M2,\, -(r + \textstyle\sum_m k_m m_m^2/2)\bigr), \quad
               c = (0, 0, -1, 0)
 
-    The conjugate prior of columns, or groups, with means of their own and a common variance.
+    The conjugate prior of columns, or groups, with separate means and a common variance.
 
     Parameters
     ----------
     mean
         Locations m, shape (..., M).
     mean_precision
-        Precisions k > 0 of the locations, in units of :math:`\tau`, shape (..., M); one number is for all.
+        Precisions k > 0 of the locations, in units of :math:`\tau`, shape (..., M), or one number for all.
     shape, rate
         Parameters s > 0 and r > 0 of the Gamma distribution of the precision.
 

@@ -238,14 +238,14 @@ class TiedNormalWishart(SeveralLocations, _NormalWisharts):
               \eta = \bigl(k_m m_m,\; -k_m/2,\; (\nu + M)/2,\; -(B + \textstyle\sum_m k_m m_m m_m')/2\bigr), \quad
               c = (0,\, 0,\, -(D + 1)/2,\, 0)
 
-    The conjugate prior of groups of rows with means of their own and a common covariance.
+    The conjugate prior of groups of rows with separate means and a common covariance.
 
     Parameters
     ----------
     mean
         Locations m, shape (..., M, D).
     mean_precision
-        Precisions k > 0 of the locations, in units of :math:`\Lambda`, shape (..., M); one number is for all.
+        Precisions k > 0 of the locations, in units of :math:`\Lambda`, shape (..., M), or one number for all.
     df
         Degrees of freedom :math:`\nu > D - 1`.
     inverse_scale

@@ -16,7 +16,7 @@ __all__ = ["Addend", "Algebra", "Diagonal", "Link", "Predictor", "diagonal", "do
 
 
 class Algebra:
-    """What can be added and multiplied."""
+    """Base of expressions that can be added and multiplied."""
 
     # NumPy arrays leave the operators to these
     __array_ufunc__ = None
@@ -91,7 +91,7 @@ class Addend:
 
     @property
     def operands(self) -> tuple[Any, ...]:
-        """What is multiplied: numbers and vectors."""
+        """The factors of the product: numbers and vectors."""
         return (*self.numbers, *(vector for pair in self.dots for vector in pair))
 
     def times(self, other: Addend) -> Addend:
@@ -129,14 +129,14 @@ class Diagonal:
     Attributes
     ----------
     entries
-        A node, or a product with known values added to it.
+        A node, or a product plus known values.
     """
 
     entries: Any
 
     @property
     def nodes(self) -> list[Any]:
-        """What the entries are made of, the first with the plate of the diagonal last."""
+        """Nodes in the entries; the last plate of the first one runs along the diagonal."""
         if not isinstance(self.entries, Predictor):
             return [self.entries]
         operands = [operand for addend in self.entries.addends for operand in addend.operands]
@@ -251,8 +251,8 @@ def diagonal(entries: Any) -> Diagonal:
     Parameters
     ----------
     entries
-        A Gamma, or known positive numbers, repeated over a plate of size D: its last one. As the inverse scale of a
-        Wishart also a Gamma with known values added to it, ``diagonal(scale + floor)``.
+        A Gamma, or known positive numbers, whose last plate has size D. For the inverse scale of a Wishart, also a
+        Gamma plus known values, ``diagonal(scale + floor)``.
 
     Raises
     ------

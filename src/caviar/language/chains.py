@@ -1,4 +1,4 @@
-"""Hidden sequences: a category a row that depends on the one of the row before."""
+"""Hidden sequences of categories: the state of each row depends on that of the row before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MarkovChain(Variable, Label):
     .. math::
         \log p(s) = \sum_k [s_1 = k] \log \pi_k + \sum_{t > 1} \sum_{kl} [s_{t-1} = k, s_t = l] \log A_{kl}
 
-    Like a Categorical it chooses from a plate: ``mean[s]``. The rows of the data are the steps, in their order.
+    Like a Categorical it can index a plate: ``mean[s]``. The rows of the data are the steps, in order.
 
     Parameters
     ----------
@@ -36,22 +36,22 @@ class MarkovChain(Variable, Label):
     initial
         :math:`\pi`, the K probabilities of the first state: array or Dirichlet.
     transition
-        :math:`A`, the probabilities of the next state, a row for each present one: an array (K, K), or a Dirichlet
-        whose plate of size K runs over the present state.
+        :math:`A`, the probabilities of the next state, one row per current state: an array (K, K), or a Dirichlet
+        whose plate of size K runs over the current state.
     along
         The plate of the steps, which must be the data plate.
     starts
-        Where a sequence begins: 1 at its first row, 0 elsewhere, shape (N,), usually ``Data("starts", plates=along)``.
-        Rows of a sequence follow each other; lengths differ as they like. By default all rows are one
-        sequence. With an identifier of the sequence in each row, it is ``np.append(True, ids[1:] != ids[:-1])``.
+        Beginnings of sequences: 1 at the first row of each, 0 elsewhere, shape (N,), usually
+        ``Data("starts", plates=along)``. Rows of a sequence are contiguous; lengths may differ. By default all rows
+        are one sequence. From an array of sequence identifiers, compute ``np.append(True, ids[1:] != ids[:-1])``.
 
     Notes
     -----
-    Mean field holds between the chain and the parameters; within the chain inference is exact (forward and backward
-    over each sequence). Its marginals, its first states and its pairs of successive states are all that others see.
+    The chain and the parameters are independent under q; inference within the chain is exact (forward-backward over
+    each sequence). Other variables depend only on its marginals, first states and pairs of successive states.
 
-    A step without any observation lies between its neighbours. Steps after the last observation of their sequence, and
-    sequences without any, integrate to one, so they count nothing; ``posterior.local`` forecasts them.
+    A step without observations is inferred from its neighbours. Steps after the last observation of their sequence,
+    and sequences without observations, integrate to one and do not affect the fit; ``posterior.local`` forecasts them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Known values: numbers and arrays that are part of the statement."""
+"""Known values: numbers and arrays that are part of the model."""
 
 from __future__ import annotations
 

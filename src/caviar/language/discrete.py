@@ -1,4 +1,4 @@
-"""Distributions of categories, yes/no answers and counts."""
+"""Distributions of categories, binary outcomes and counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Categorical(Variable, Label):
 
     .. math:: \log \mathrm{Cat}(z \mid p) = \sum_k [z = k] \log p_k
 
-    A Categorical chooses from a plate: ``mean[z]``.
+    A Categorical can index a plate: ``mean[z]``.
 
     Parameters
     ----------
@@ -86,19 +86,19 @@ class Categorical(Variable, Label):
 
 
 class Bernoulli(Variable):
-    r"""Yes (1) or no (0).
+    r"""A binary outcome, 0 or 1.
 
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
 
-    With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and brings a hidden
-    variable of its own into the model.
+    With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and adds a hidden
+    variable to the model.
 
     Parameters
     ----------
     name
         Unique within the model.
     probability
-        Of a 1: number, array or Beta; or a link.
+        Probability of a 1: number, array or Beta; or a link.
     plates
         Its repetitions.
 
@@ -172,7 +172,7 @@ class Poisson(Variable):
 
     .. math:: \log \mathrm{Poi}(x \mid r) = x\log r - r - \log x!
 
-    It can only be observed: log x! is no function of the statistic x, and has no expectation in closed form.
+    It can only be observed: log x! has no expectation in closed form.
 
     Parameters
     ----------
@@ -208,21 +208,21 @@ class Poisson(Variable):
 
 
 class Multinomial(Variable):
-    r"""How often each of K categories came in n draws, as a vector of counts.
+    r"""A vector of counts: how often each of K categories was drawn in n draws.
 
     .. math:: \log \mathrm{Mult}(x \mid n, p) = \sum_k x_k \log p_k + \log n! - \sum_k \log x_k!
 
-    It can only be observed: the coefficient is no function of the statistic x with an expectation in closed form. With
-    one plate its data may be a SciPy sparse matrix or array, rows x categories: a fit then costs time and memory in
-    proportion to the counts that are not zero.
+    It can only be observed: the multinomial coefficient has no expectation in closed form. With one plate its data
+    may be a SciPy sparse matrix or array, rows x categories: time and memory of a fit are then proportional to the
+    number of nonzero counts.
 
     Parameters
     ----------
     name
         Unique within the model.
     trials
-        n, the draws that counts must sum to: a number, or an array over the last plates. None takes what each vector
-        sums to; the density is given n in either case.
+        n, the number of draws, which the counts must sum to: a number, or an array over the last plates. With
+        None it is the sum of each vector. The density is conditional on n in either case.
     probabilities
         K probabilities: array, Dirichlet or StickBreaking.
     plates

@@ -1,4 +1,4 @@
-"""Hidden sequences of vectors: a state a row that is a linear function of the one before, and noise."""
+"""Hidden sequences of vectors: each state is a linear function of the one before, plus noise."""
 
 from __future__ import annotations
 
@@ -50,39 +50,40 @@ class LinearGaussianChain(Variable):
     .. math::
         s_1 \sim N(m_0, P_0^{-1}), \qquad s_t \mid s_{t-1} \sim N(A s_{t-1}, Q^{-1})
 
-    It may be used wherever a vector may: ``dot(w, s)``, or as the mean of a MultivariateNormal. The rows of the data
-    are the steps, in their order.
+    It can be used like any vector: ``dot(w, s)``, or as the mean of a MultivariateNormal. The rows of the data are
+    the steps, in order.
 
     Parameters
     ----------
     name
         Unique within the model.
     mean
-        :math:`m_0`, of the first state: vector of length D or MultivariateNormal.
+        :math:`m_0`, the mean of the first state: vector of length D or MultivariateNormal.
     precision
-        :math:`P_0`, of the first state: array (D, D), Wishart, or ``diagonal(...)``.
+        :math:`P_0`, the precision of the first state: array (D, D), Wishart, or ``diagonal(...)``.
     transition
-        A: an array (D, D), or its rows, a MultivariateNormal with a plate of size D: row i is what component i of a
-        state is made of.
+        A: an array (D, D), or its rows, a MultivariateNormal with a plate of size D: row i has the coefficients
+        of component i of a state.
     noise_precision
-        Q, of a state given the one before it: array (D, D), Wishart, or ``diagonal(...)`` of a Gamma with a plate of
-        size D. Where the rows of the transition are unknown it must be diagonal, so that they are independent.
+        Q, the precision of a state given the one before it: array (D, D), Wishart, or ``diagonal(...)`` of a Gamma
+        with a plate of size D. If the rows of the transition are unknown it must be diagonal, so that they are
+        independent.
     along
         The plate of the steps, which must be the data plate.
     starts
-        Where a sequence begins, as for :class:`MarkovChain`: 1 at its first row, 0 elsewhere, usually
+        Beginnings of sequences, as for :class:`MarkovChain`: 1 at the first row of each, 0 elsewhere, usually
         ``Data("starts", plates=along)``. By default all rows are one sequence.
 
     Notes
     -----
-    Mean field holds between the chain and the parameters; within the chain inference is exact (Kalman filter and
-    Rauch-Tung-Striebel smoother over each sequence). A row without any observation still lies between its neighbours.
-    Rows after the last observation of their sequence, and sequences without any, integrate to one, so they count
-    nothing; ``posterior.local`` forecasts them.
+    The chain and the parameters are independent under q; inference within the chain is exact (Kalman filter and
+    Rauch-Tung-Striebel smoother over each sequence). A row without observations is inferred from its neighbours.
+    Rows after the last observation of their sequence, and sequences without observations, integrate to one and do
+    not affect the fit; ``posterior.local`` forecasts them.
 
-    Where the transition is known, its density is stated by the residuals :math:`s_t - A s_{t-1}`; where it is not, by
-    the products of successive states, of which digits are lost if the noise is much smaller than the states. States are
-    measured from zero; centre columns that are far from it.
+    If the transition is known, the density is computed from the residuals :math:`s_t - A s_{t-1}`. Otherwise it is
+    computed from products of successive states, which loses digits if the noise is much smaller than the states.
+    States are not centred automatically; centre columns that are far from zero.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Links: the probability of a yes as a function of a predictor, made conjugate by a hidden number for each answer.
+r"""Links: the probability of a 1 as a function of a predictor, made conjugate by a hidden variable for each answer.
 
 The likelihood of an answer y is no exponential of a quadratic in the predictor :math:`\eta`. As an integral over a
 hidden number v it is: :math:`p(y \mid \eta) = \int p(v)\, f(y, v, \eta)\, dv`, with a known density p(v) and
@@ -48,7 +48,7 @@ def probit(predictor: Any) -> Probit:
     r"""Return the probability :math:`\Phi(\eta)` of a Bernoulli, with the distribution function of a standard Normal.
 
     It is the probability that a utility :math:`u \sim N(\eta, 1)` is positive. The model gets the hidden variable
-    ``"y.utility"``, the utility of the answer that was given: :math:`v = s u \ge 0` with the sign s = 2y - 1.
+    ``"y.utility"``, the utility of the given answer: :math:`v = s u \ge 0` with the sign s = 2y - 1.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _linked(name: str, predictor: Any) -> Predictor:
 
 
 class Hidden(Variable):
-    """The hidden number of each answer of a Bernoulli with a link.
+    """The hidden variable of each answer of a Bernoulli with a link.
 
     Its prior is known. Together with the answer it is drawn in the other order: the answer first, then this given it.
 

@@ -1,4 +1,4 @@
-"""Nodes: what a model is stated with. Names, the indexing of a plate, and the parts of a joint factor."""
+"""Nodes, the parts of a model: names, the indexing of a plate, and the parts of a joint factor."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Node(Algebra):
 
 
 class Label(Node):
-    """A node whose value is one of some categories, and chooses from a plate."""
+    """A node whose value is a category, which can index a plate."""
 
     @property
     def categories(self) -> int | None:
@@ -68,12 +68,12 @@ class Label(Node):
 class Data(Node):
     """A known array whose values come with the data, by name: a covariate, a known noise level, labels per row.
 
-    Whole numbers from 0 choose from a plate, as a Categorical does: ``intercept[county]``.
+    Integers from 0 can index a plate, like a Categorical: ``intercept[county]``.
 
     Parameters
     ----------
     name
-        Under which the values are found in the data.
+        Name of the values in the data.
     plates
         The plates that its leading axes run over.
 
@@ -91,14 +91,14 @@ class Data(Node):
 
 
 class Indexed(Algebra):
-    """A node one of whose plates is chosen by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
+    """A node with a plate indexed by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
 
     Attributes
     ----------
     node
         The node that is indexed.
     by
-        The Categorical, or the Data with labels, that chooses.
+        The index: a Categorical, or Data with labels.
     candidates
         The plates that it may choose from: those of its number of categories, or any. Where there are several, it is
         the one that the variable that has this in a slot does not have; see :meth:`within`.

@@ -24,7 +24,7 @@ class NormalGamma(Joint):
     .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu \mid \tau \sim N(m, (\kappa\tau)^{-1})
 
     With a vector as mean, or a matrix as its precision, it is a :class:`MultivariateNormalGamma`: coefficients and the
-    precision of the noise. Axes are those of plates first, so among many plates name that class itself.
+    precision of the noise. Leading axes are taken as plates, so use that class directly if there are many plates.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class NormalGamma(Joint):
     plates
         Its repetitions.
     tied
-        The last of the plates, if the locations along it have one precision: then it is a :class:`TiedNormalGamma`.
+        The last of the plates, if the locations along it share one precision: then it is a :class:`TiedNormalGamma`.
 
     Examples
     --------
@@ -230,7 +230,7 @@ class TiedNormalGamma(NormalGamma):
 
     .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu_m \mid \tau \sim N(m_m, (\kappa_m\tau)^{-1})
 
-    It is what ``NormalGamma(..., tied=plate)`` states. With a plate of features it is the prior of a component with a
+    ``NormalGamma(..., tied=plate)`` returns it. With a plate of features it is the prior of a component with a
     spherical covariance.
 
     Parameters
@@ -238,9 +238,9 @@ class TiedNormalGamma(NormalGamma):
     name
         Unique within the model.
     mean, mean_precision
-        :math:`m` and :math:`\kappa`, for each location or for all.
+        :math:`m` and :math:`\kappa`, one per location or one for all.
     shape, rate
-        :math:`a` and :math:`b`, for each repetition of the precision. ``mean_precision=0, shape=1 - M/2, rate=0`` is
+        :math:`a` and :math:`b`, one per repetition of the precision. ``mean_precision=0, shape=1 - M/2, rate=0`` is
         the flat prior, for M locations.
     plates
         Its repetitions; the last is ``tied``.

@@ -39,7 +39,7 @@ class NormalWishart(Joint):
     plates
         Its repetitions.
     tied
-        The last of the plates, if the locations along it have one precision: then it is a :class:`TiedNormalWishart`.
+        The last of the plates, if the locations along it share one precision: then it is a :class:`TiedNormalWishart`.
 
     Examples
     --------
@@ -141,15 +141,15 @@ class TiedNormalWishart(NormalWishart):
     .. math::
         \Lambda \sim \mathrm{Wishart}(\nu, B), \qquad \mu_m \mid \Lambda \sim N(m_m, (\kappa_m\Lambda)^{-1})
 
-    It is what ``NormalWishart(..., tied=plate)`` states. With a plate of components it is the prior of a mixture whose
-    components have one covariance.
+    ``NormalWishart(..., tied=plate)`` returns it. With a plate of components it is the prior of a mixture whose
+    components share one covariance.
 
     Parameters
     ----------
     name
         Unique within the model.
     mean, mean_precision
-        :math:`m` (D) and :math:`\kappa`, for each location or for all.
+        :math:`m` (D) and :math:`\kappa`, one per location or one for all.
     df, inverse_scale
         :math:`\nu > D - 1` and :math:`B` (D x D), for each repetition of the precision. ``mean_precision=0,
         df=D + 1 - M, inverse_scale=0`` is the flat prior, for M locations.

@@ -35,7 +35,7 @@ class Normal(Variable):
     Parameters
     ----------
     name
-        Unique within the model; under which data and posterior are found.
+        Unique within the model; also the name of its data and of its factor in the posterior.
     mean
         Number, array, Normal, a sum or product of these, or a whole NormalGamma (then without ``precision``). With
         ``theta.mean`` in it, a part of a NormalGamma, ``theta.precision`` must be the precision, or a factor of it.
@@ -113,7 +113,7 @@ class MultivariateNormal(Variable):
     Parameters
     ----------
     name
-        Unique within the model; under which data and posterior are found.
+        Unique within the model; also the name of its data and of its factor in the posterior.
     mean
         Vector of length D, MultivariateNormal, or a whole NormalWishart (then without ``precision``).
     precision

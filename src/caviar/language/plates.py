@@ -17,13 +17,13 @@ class Plate:
     Parameters
     ----------
     name
-        What one repetition is called: ``"obs"``, ``"component"``. Unique within a model.
+        Name of one repetition: ``"obs"``, ``"component"``. Unique within a model.
     size
-        How many repetitions there are. Without it the data decide.
+        Number of repetitions. By default it is taken from the data.
     within
-        A plate each of whose repetitions has some of these, different in number: the tokens of a document. A variable
-        of that plate is one for each of its own: ``Categorical("z", proportions, plates=token)`` with proportions a
-        document.
+        The outer plate, each repetition of which has a different number of these: the tokens of a document. The
+        repetitions share a variable of the outer plate: in ``Categorical("z", proportions, plates=token)``,
+        ``proportions`` has one vector per document.
 
     Raises
     ------

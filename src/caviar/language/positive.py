@@ -34,8 +34,8 @@ class Gamma(Variable):
     rate
         :math:`b`: number, array or Gamma. ``shape=1, rate=0`` states the flat improper prior.
     smallest_variance
-        Restricts it, as a precision, to at most the inverse of this: a number, or an array over the last plates. The
-        factor must then be a point mass (``point=``), whose optimum under the restriction is exact.
+        Smallest variance, whose inverse is the largest precision allowed: a number, or an array over the last plates.
+        The factor must then be a point mass (``point=``), whose optimum under this constraint is exact.
     plates
         Its repetitions.
 
