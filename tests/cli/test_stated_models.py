@@ -118,7 +118,7 @@ def test_a_sample_is_that_of_the_posterior(run, regression, hidden, folder, tmp_
         (["sample", "regression.caviar"], "have known columns (X_0, X_1): give them as DATA"),
         (["sample", "regression.caviar", "known.csv", "-n", 3], "as many rows are drawn as DATA have"),
         (["sample", "hidden.caviar", "known.csv"], "this model has no known columns, so it takes no DATA"),
-        (["sample", "hidden.caviar", "--with-component"], "belongs to mixtures of Gaussians"),
+        (["sample", "hidden.caviar", "--with-component"], "belongs to mixtures"),
         (["predict", "regression.caviar", "hidden.csv", "-o", "-"], "y: y; X: X_0, X_1); they have left, right"),
         (["predict", "regression.caviar", "half.csv", "-o", "-"], "some columns of 'X', but not X_1"),
         (["predict", "regression.caviar", "y.csv", "-o", "-"], "the data lack 'X', which the model takes as known"),

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._tables import html_table, text_table
 from ..families._marginals import Marginals
+from .tables import html_table, text_table
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
 """The remark beside all intervals, except those of an exact posterior."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from caviar._errors import VerificationError
-from caviar._tables import text_table
+from caviar.posterior.tables import text_table
 
 
 @dataclass(frozen=True)

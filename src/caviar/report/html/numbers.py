@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -53,3 +55,13 @@ def in_digits(value: float, digits: int = 6) -> float | None:
 def spread_out(n_rows: int, most: int) -> AnyArray:
     """Return the numbers of at most so many rows, evenly apart."""
     return np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.int64)
+
+
+def as_numbers(values: Any) -> AnyArray | None:
+    """Return an array of numbers, NaN where they are missing; None of what is no such array."""
+    if values is None or isinstance(values, Mapping) or hasattr(values, "indptr"):
+        return None
+    try:
+        return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+    except (TypeError, ValueError):
+        return None

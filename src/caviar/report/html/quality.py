@@ -10,6 +10,7 @@ import numpy as np
 from ..._typing import Array
 from ...data.row_numbers import numbers_rows
 
+FIGURES = ("mean", "sd", "min", "median", "max")
 CONSTANT = "constant: it does not distinguish rows"
 NUMBERS = "it seems to number the rows: an index holds no information, and is better left out"
 
@@ -40,19 +41,22 @@ def quality_of(
     return [_column(name, values[:, j], fitted.get(name, {})) for j, name in enumerate(names)]
 
 
+def line_of(name: str, remarks: list[str], missing: float | None = None, **figures: Any) -> dict[str, Any]:
+    """Return the line of a column; figures that are not given are None."""
+    return {"name": name, "missing": missing, **dict.fromkeys(FIGURES), **figures, "remarks": remarks}
+
+
 def remembered_quality(fitted: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
     """Return the figures that were kept with a model."""
     return [
-        {
-            "name": name,
-            "missing": None,
-            "mean": kept.get("mean"),
-            "sd": kept.get("standard_deviation"),
-            "min": kept.get("min"),
-            "median": None,
-            "max": kept.get("max"),
-            "remarks": _remembered_remarks(kept),
-        }
+        line_of(
+            name,
+            _remembered_remarks(kept),
+            mean=kept.get("mean"),
+            sd=kept.get("standard_deviation"),
+            min=kept.get("min"),
+            max=kept.get("max"),
+        )
         for name, kept in fitted.items()
     ]
 
@@ -67,8 +71,7 @@ def _column(name: str, column: Array, fitted: Mapping[str, float]) -> dict[str, 
     seen = column[~np.isnan(column)]
     missing = 1 - len(seen) / max(len(column), 1)
     if not len(seen):
-        empty = dict.fromkeys(("mean", "sd", "min", "median", "max"))
-        return {"name": name, "missing": missing, **empty, "remarks": ["no value at all"]}
+        return line_of(name, ["no value at all"], missing)
     facts = {
         "mean": float(seen.mean()),
         "sd": float(seen.std()),
@@ -76,7 +79,7 @@ def _column(name: str, column: Array, fitted: Mapping[str, float]) -> dict[str, 
         "median": float(np.median(seen)),
         "max": float(seen.max()),
     }
-    return {"name": name, "missing": missing, **facts, "remarks": _remarks(column, missing, facts, fitted)}
+    return line_of(name, _remarks(column, missing, facts, fitted), missing, **facts)
 
 
 def _remarks(

@@ -10,7 +10,8 @@ import numpy as np
 from ...._typing import AnyArray
 from ....data.row_numbers import has_moments_of_row_numbers
 from ....language import Data, Variable
-from ..quality import CONSTANT, NUMBERS, quality_of
+from ..numbers import as_numbers
+from ..quality import CONSTANT, FIGURES, NUMBERS, line_of, quality_of
 
 _MOST_COLUMNS = 100
 
@@ -51,7 +52,7 @@ def _without_places(line: dict[str, Any], kept: Mapping[str, Any]) -> dict[str, 
     remarks = [
         told for told in line["remarks"] if told.startswith(("constant", "no value")) or "missing" in told
     ]
-    return {**line, **dict.fromkeys(("mean", "sd", "min", "median", "max")), "remarks": remarks}
+    return {**line, **dict.fromkeys(FIGURES), "remarks": remarks}
 
 
 def _labels(subject: Any) -> set[str]:
@@ -77,13 +78,10 @@ def _as_stated(line: dict[str, Any], node: Any, *, is_label: bool) -> dict[str, 
 
 def _table(value: Any) -> AnyArray | None:
     """Return an array as rows and columns of numbers; None of what is none."""
-    if isinstance(value, Mapping) or hasattr(value, "indptr") or np.ndim(value) == 0:
+    rows = as_numbers(value)
+    if rows is None or rows.ndim == 0 or not len(rows):
         return None
-    try:
-        rows = np.ma.filled(np.ma.asarray(value, dtype=np.float64), np.nan)
-    except (TypeError, ValueError):
-        return None
-    return rows.reshape(len(rows), -1)[:, :_MOST_COLUMNS] if len(rows) else None
+    return rows.reshape(len(rows), -1)[:, :_MOST_COLUMNS]
 
 
 def _column_names(name: str, names: Any, n_columns: int) -> Sequence[str]:
@@ -102,17 +100,16 @@ def _remembered(name: str, kept: Mapping[str, Any], *, is_label: bool) -> list[d
     size = max(1, int(np.prod(kept.get("shape", [1]))))
     missing = kept.get("missing", 0) / size
     return [
-        {
-            "name": f"{name} {column}".strip(),
-            "missing": missing if n_columns == 1 else None,
-            "mean": float(mean),
-            "sd": float(deviation),
-            "min": None,
-            "median": None,
-            "max": None,
-            "remarks": _remembered_remarks(kept, float(mean), float(deviation), is_label=is_label),
-        }
-        for column, mean, deviation in zip(columns, means[:_MOST_COLUMNS], deviations, strict=False)
+        line_of(
+            f"{name} {column}".strip(),
+            _remembered_remarks(kept, mean, deviation, is_label=is_label),
+            missing if n_columns == 1 else None,
+            mean=mean,
+            sd=deviation,
+        )
+        for column, mean, deviation in zip(
+            columns, means[:_MOST_COLUMNS].tolist(), deviations.tolist(), strict=False
+        )
     ]
 
 

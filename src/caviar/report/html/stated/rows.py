@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from .... import language
 from ...._errors import CaviarError
 from ...._typing import AnyArray
 from ....families import Categorical, ForecastMarkovChain, MarkovChain
-from ..numbers import in_digits, spread_out
+from ..numbers import as_numbers, in_digits, spread_out
 from ..section import Page, Section
 from ..seen import Seen
 from .held_out import HeldOut, held_out_of
@@ -93,7 +92,7 @@ def _add_held_out(subject: Any, found: dict[str, Any]) -> None:
         return
     variables = subject.posterior.model.variables
     for own in found["predictions"]:
-        observed = _numbers(subject.data[own["name"]])
+        observed = as_numbers(subject.data[own["name"]])
         assert observed is not None
         mean, sd = told.predictions[own["name"]]
         own["held_out"] = _scores(
@@ -142,7 +141,7 @@ def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Any) ->
 def _lines(subject: Any, n_steps: int) -> list[dict[str, Any]]:
     """Return up to three columns of what was observed, along the steps."""
     leaf = subject.posterior.model.leaves[0]
-    values = _numbers((subject.data or {}).get(leaf.name))
+    values = as_numbers((subject.data or {}).get(leaf.name))
     if values is None:
         return []
     values = values[:n_steps].reshape(min(n_steps, len(values)), -1)
@@ -215,7 +214,7 @@ def _predictions(subject: Any) -> list[dict[str, Any]]:
         return []
     found = []
     for leaf in posterior.model.leaves:
-        observed = _numbers(data.get(leaf.name))
+        observed = as_numbers(data.get(leaf.name))
         if observed is None or isinstance(leaf, language.Categorical):
             continue
         rest = {name: value for name, value in data.items() if name != leaf.name}
@@ -280,13 +279,3 @@ def _shares(probability: AnyArray, observed: AnyArray) -> AnyArray:
     return np.array(
         [[probability[rows].mean(), observed[rows].mean()] for rows in groups if len(rows)]
     ).reshape(-1, 2)
-
-
-def _numbers(values: Any) -> AnyArray | None:
-    """Return an array of numbers, NaN where they are missing; None of what is no such array."""
-    if values is None or isinstance(values, Mapping) or hasattr(values, "indptr"):
-        return None
-    try:
-        return np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
-    except (TypeError, ValueError):
-        return None
