@@ -46,7 +46,15 @@ def test_every_layer_imports_only_what_lies_below():
 def test_the_root_of_the_package_holds_its_public_face_and_what_all_share():
     root = ROOT / "src" / "caviar"
     files = {path.name for path in root.iterdir() if path.is_file()}
-    assert files == {"__init__.py", "__main__.py", "_errors.py", "_typing.py", "_version.py", "py.typed"}
+    assert files == {
+        "__init__.py",
+        "__main__.py",
+        "_errors.py",
+        "_extras.py",
+        "_typing.py",
+        "_version.py",
+        "py.typed",
+    }
     assert [path.name for path in root.glob("_*") if path.is_dir() and path.name != "__pycache__"] == []
 
 
