@@ -57,6 +57,18 @@ def test_a_page_prints_what_it_says(page):
     assert run_page(page).differences() == []
 
 
+@pytest.mark.posix
+def test_the_tour_prints_what_the_first_page_says(tmp_path):
+    """By itself, for its page is among the slow ones, and it is what a user sees first."""
+    copy = tmp_path / "start.md"
+    text = (DOCS / "start.md").read_text(encoding="utf-8")
+    first = text.index("```sh\ncaviar demo")
+    copy.write_text(text[first : text.index("```\n", text.index("```text", first)) + 4], encoding="utf-8")
+    run = run_page(copy)
+    assert len(run.outputs) == 1
+    assert run.differences() == []
+
+
 def test_the_readme_prints_what_it_says(tmp_path):
     """Its commands are left out: they read what ``make demo`` writes."""
     copy = tmp_path / "README.md"

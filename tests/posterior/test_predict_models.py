@@ -34,3 +34,18 @@ def test_a_hidden_value_with_hidden_parents_is_refused(name):
     posterior = CASES[name].fit(data)
     with pytest.raises(cv.ModelError, match=r"the local 't' has no observation.*posterior\.predictive"):
         posterior.predict({name: values for name, values in data.items() if name != "x"})
+
+
+def test_a_group_without_rows_is_predicted_by_one_group_more():
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(4), 10)
+    features = np.column_stack([np.ones(40), rng.normal(size=40)])
+    y = (rng.normal([1.0, 2.0], 0.5, (4, 2))[group] * features).sum(axis=1) + rng.normal(0, 0.3, 40)
+    data = {"X": features, "y": y, "group": group}
+    fits = [cv.models.varying_coefficients(2, k).fit(data, tol=1e-12, max_iter=5000) for k in (4, 5)]
+    assert fits[1].elbo == pytest.approx(fits[0].elbo, abs=1e-6)
+    np.testing.assert_allclose(fits[1]["population"].mean, fits[0]["population"].mean, atol=1e-5)
+    new = fits[1].predict({"X": [[1.0, 2.0]], "group": [4]})["y"]
+    assert new.mean[0] == pytest.approx(fits[0]["population"].mean @ [1.0, 2.0], abs=1e-4)
+    with pytest.raises(cv.DataError, match="from 0 to 3"):
+        fits[0].predict({"X": [[1.0, 2.0]], "group": [4]})

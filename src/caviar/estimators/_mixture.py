@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _errors as errors
 from .._errors import DataError
 from .._typing import AnyArray, Array
-from ..data.rows import on_host, refuse_unmade
+from ..data import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
 from ..files.naming import listed, named
@@ -181,9 +180,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Fit the mixture; see :meth:`fit`."""
         checkpointing.check(self.random_state)
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=True)
-        self._tell_of_few(rows)
         generator = as_generator(self.random_state)
         statement = self._state(rows, generator)
+        self._tell_of_few(rows)
         with checkpointing.opened() as next_fit:
             posterior = self._best(statement, self._data(rows), rows.weights, generator, next_fit)
         if posterior.status in _UNFINISHED and self.max_iter:
@@ -202,7 +201,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             If there are fewer rows than components.
         """
         asked, found = self.n_components, rows.n_counting
-        if isinstance(asked, Integral) and found < int(asked):
+        if not isinstance(asked, str) and found < asked:
             message = (
                 f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, of which some tell nothing "
                 f"but their prior; give fewer components or more rows"
