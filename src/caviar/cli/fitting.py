@@ -57,8 +57,7 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     if request.picture is not None:
         cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
     _print(request, estimator)
-    # a mixture of mixed columns has warned of such columns by itself
-    complain_of_columns(table.summary, row_numbers=not request.is_mixed)
+    complain_of_columns(table.summary)
     _tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
 
 

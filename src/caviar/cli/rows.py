@@ -101,7 +101,7 @@ def _numbering(is_found: bool) -> dict[str, bool]:
     return {"numbers_rows": True} if is_found else {}
 
 
-def complain_of_columns(summary: Mapping[str, Mapping[str, float]], *, row_numbers: bool = True) -> None:
+def complain_of_columns(summary: Mapping[str, Mapping[str, float]]) -> None:
     """Warn of columns that tell nothing of the rows.
 
     Parameters
@@ -109,8 +109,6 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]], *, row_numbe
     summary
         Name -> smallest and largest value, and ``numbers_rows`` where these seem to number the rows; or the number of
         values of categories.
-    row_numbers
-        Whether also of those that seem to number the rows.
     """
     for name, figures in summary.items():
         if figures.get("values") == 1 or ("min" in figures and figures["min"] == figures["max"]):
@@ -118,7 +116,7 @@ def complain_of_columns(summary: Mapping[str, Mapping[str, float]], *, row_numbe
                 "warning",
                 f"column {name} is constant, so it does not distinguish rows; leave it out by --columns",
             )
-        elif row_numbers and figures.get("numbers_rows"):
+        elif figures.get("numbers_rows"):
             complain("warning", remark(name, " by --columns"))
 
 

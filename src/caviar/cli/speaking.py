@@ -97,6 +97,8 @@ def gathered_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        # the command line tells of these itself, with the option that leaves them out
+        warnings.filterwarnings("ignore", message="column .* seems to number the rows")
         yield
     told = (
         str(warning.message) for warning in caught if not issubclass(warning.category, ConvergenceWarning)
