@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _errors as errors
 from .._errors import DataError
 from .._typing import AnyArray, Array
-from ..data import on_host, refuse_unmade
+from ..data.rows import on_host, refuse_unmade
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
 from ..files.naming import listed, named
