@@ -102,8 +102,7 @@ class IndependentRows:
         needed |= self.parts_of_messages
         self._part_derivatives = _derivatives(compiled.terms if needed else (), needed)
         self._zero_derivatives = _derivatives(compiled.zero_terms, needed)
-        self.block_rows = self._rows_of_a_block()
-        """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
+        self._block_rows = self._rows_of_a_block()
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
@@ -119,6 +118,11 @@ class IndependentRows:
     def is_fused(self) -> bool:
         """Whether local factors meet the rows in matrix products alone."""
         return not self._contracted
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
+        return self._block_rows
 
     def _rows_of_a_block(self) -> int:
         tables = self.compiled.tables.items()
