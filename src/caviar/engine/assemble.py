@@ -36,9 +36,6 @@ from .topics.e_step import TopicRows
 from .topics.kind_of_rows import KindOfRows
 from .topics.lowering import BoundDocuments
 
-__all__ = ["as_schedule", "assemble", "schedule_for"]
-
-
 SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
     "auto": Auto,
     "batch": Batch,

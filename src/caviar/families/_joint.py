@@ -14,8 +14,6 @@ from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 
-__all__ = ["Joint", "SeveralLocations"]
-
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Joint(ExponentialFamily):

@@ -9,8 +9,6 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from caviar._typing import Array
 
-__all__ = ["Ends", "Marginals", "beta_marginals", "normal_marginals", "student_marginals"]
-
 Ends: TypeAlias = tuple[float, float]
 """Probabilities below the two ends of an interval."""
 

@@ -27,8 +27,6 @@ from caviar.numerics.linalg import (
     times_vector,
 )
 
-__all__ = ["Kernels", "backward_kernels", "filtered", "smoothed"]
-
 Elements: TypeAlias = tuple[Array, ...]
 """Arrays over the rows, one a parameter of an element."""
 

@@ -19,8 +19,6 @@ from caviar.families._base import Seed, Size
 from caviar.families.markov_chain import MarkovChain
 from caviar.numerics.cached import cached_property
 
-__all__ = ["ForecastMarkovChain"]
-
 
 @dataclass(frozen=True)
 class ForecastMarkovChain:

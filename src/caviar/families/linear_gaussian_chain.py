@@ -20,8 +20,6 @@ from caviar.families._smoother import Kernels, backward_kernels, filtered, smoot
 from caviar.numerics.cached import cached_property
 from caviar.numerics.linalg import cholesky, log_determinant, outer, times_vector
 
-__all__ = ["LinearGaussianChain", "StateMoments"]
-
 
 @dataclass(frozen=True)
 class StateMoments:

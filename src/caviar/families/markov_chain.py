@@ -20,8 +20,6 @@ from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape
 from caviar.numerics.cached import cached_property
 
-__all__ = ["ImpossiblePathError", "MarkovChain", "Smoothing", "smooth"]
-
 _SMALLEST = 1e-100
 """Sums of scaled messages below this may have lost paths to underflow: logarithms are taken instead."""
 

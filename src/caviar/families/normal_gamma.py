@@ -15,8 +15,6 @@ from caviar.families.gamma import Gamma
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 
-__all__ = ["NormalGamma", "TiedNormalGamma"]
-
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class _NormalGammas(Joint):

@@ -16,8 +16,6 @@ from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.linalg import cholesky, log_determinant, outer, symmetric_part, times_vector
 
-__all__ = ["NormalWishart", "TiedNormalWishart"]
-
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class _NormalWisharts(Joint):

@@ -12,8 +12,6 @@ import numpy as np
 from .._errors import ModelError
 from .._typing import AnyArray
 
-__all__ = ["Addend", "Algebra", "Diagonal", "Link", "Predictor", "diagonal", "dot"]
-
 
 class Algebra:
     """Base of expressions that can be added and multiplied."""

@@ -18,8 +18,6 @@ from .roles import BEGINNING, PROBABILITIES, one_hot
 from .templates import template
 from .variable import Variable
 
-__all__ = ["MarkovChain"]
-
 
 class MarkovChain(Variable, Label):
     r"""A sequence of hidden states, 0 to K - 1, one for each row along a plate.

@@ -12,8 +12,6 @@ from .algebra import Link
 from .nodes import Node
 from .plates import Plate, Plates
 
-__all__ = ["Constant", "as_known", "refuse_link"]
-
 
 def as_known(value: Any, owner: str) -> Array:
     """Return a number or an array as float64.

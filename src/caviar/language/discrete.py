@@ -24,8 +24,6 @@ from .tallies import Tallies
 from .templates import template
 from .variable import Variable
 
-__all__ = ["Bernoulli", "Categorical", "Multinomial", "Poisson"]
-
 
 class Categorical(Variable, Label):
     r"""One of K categories, 0 to K - 1.

@@ -24,8 +24,6 @@ from .slots import Slot, agreed_dimension, parts_remedy
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
-__all__ = ["Expansion", "expand"]
-
 _LETTERS = "abcdefghmnopqrstuvwxyz"
 """Event letters of dot products; those of a variable's own axes (i, j, k, l) are left out."""
 

@@ -18,8 +18,6 @@ from .slots import Slot, parts_remedy
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
-__all__ = ["joined", "whole_if_together"]
-
 
 def whole_if_together(mean: Any, precision: Any, rank: int) -> tuple[Any, Any]:
     """Return the whole factor, and None, where both arguments are its bare parts; else the arguments as they are."""

@@ -13,8 +13,6 @@ from .nodes import Part
 from .plates import Plate, Plates, as_plates
 from .variable import Variable
 
-__all__ = ["Joint"]
-
 
 class Joint(Variable):
     """A joint factor of a location and a precision: what passes its parts on."""

@@ -20,8 +20,6 @@ from .roles import BEGINNING, LINEAR_VECTOR, MATRIX, PRECISION, PRECISION_MATRIX
 from .templates import LOG_2PI, template
 from .variable import Variable
 
-__all__ = ["LinearGaussianChain"]
-
 _FIRST = (
     (-1 / 2, "precision.x[ij] self.first_xx[ij]"),
     (1, "precision.x[ij] mean.x[i] self.first_x[j]"),

@@ -23,8 +23,6 @@ from .nodes import Node
 from .templates import LOG_2PI, Density, template
 from .variable import Variable
 
-__all__ = ["Hidden", "Logistic", "PolyaGamma", "Probit", "Utility", "hidden_of", "logistic", "probit"]
-
 _LOG_2 = float(np.log(2.0))
 
 

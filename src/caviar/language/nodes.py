@@ -8,8 +8,6 @@ from .._errors import ModelError, ParameterError, PlateError
 from .algebra import Algebra, Predictor
 from .plates import Plate, Plates, as_plates
 
-__all__ = ["Data", "Expression", "Indexed", "Label", "Node", "Part", "membership", "placed"]
-
 
 class Node(Algebra):
     """Something with a name, plates, and one value per point of its plates.

@@ -15,8 +15,6 @@ from .plates import Plate, Plates, as_plates
 from .roles import LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX, SHAPE, shape_with_vector
 from .templates import LOG_2PI, once, template
 
-__all__ = ["MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"]
-
 
 class NormalGamma(Joint):
     r"""A location and a precision with their joint conjugate prior.

@@ -21,8 +21,6 @@ from .roles import (
 )
 from .templates import LOG_2PI, once, template
 
-__all__ = ["NormalWishart", "TiedNormalWishart"]
-
 
 class NormalWishart(Joint):
     r"""A location vector and a precision matrix with their joint conjugate prior.

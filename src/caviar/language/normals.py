@@ -22,8 +22,6 @@ from .roles import (
 from .templates import LOG_2PI, template
 from .variable import Variable
 
-__all__ = ["MultivariateNormal", "Normal"]
-
 
 class Normal(Variable):
     r"""A number with a Normal distribution.

@@ -11,8 +11,6 @@ from .. import families
 from .._typing import AnyArray, Array
 from ..numerics.cached import cached_property
 
-__all__ = ["Paths", "StatePaths"]
-
 
 @dataclass(frozen=True)
 class Paths:

@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from .._errors import ParameterError, PlateError
 
-__all__ = ["Plate", "as_plates"]
-
 
 class Plate:
     """A named axis along which a variable is repeated, conditionally independent.

@@ -17,8 +17,6 @@ from .roles import PRECISION, PRECISION_MATRIX, SHAPE, degrees_of_freedom
 from .templates import template
 from .variable import Variable
 
-__all__ = ["Gamma", "Wishart"]
-
 
 class Gamma(Variable):
     r"""A positive number with a Gamma distribution.

@@ -19,35 +19,6 @@ from .._typing import AnyArray, Array
 from ..numerics.gamma_function import log_beta
 from ..numerics.linalg import is_symmetric, symmetric_part
 
-__all__ = [
-    "AUGMENTING",
-    "BEGINNING",
-    "CONCENTRATION",
-    "JOINT_LINEAR",
-    "JOINT_LINEAR_VECTOR",
-    "LINEAR",
-    "LINEAR_VECTOR",
-    "LOCATION",
-    "LOCATION_AND_PRECISION",
-    "LOCATION_AND_PRECISION_MATRIX",
-    "LOCATION_VECTOR",
-    "MATRIX",
-    "PRECISION",
-    "PRECISION_MATRIX",
-    "PROBABILITIES",
-    "PROBABILITY",
-    "RATE",
-    "SHAPE",
-    "STICKS",
-    "TWO_SHAPES",
-    "Role",
-    "degrees_of_freedom",
-    "degrees_of_freedom_with",
-    "labels_of",
-    "one_hot",
-    "shape_with_vector",
-]
-
 
 def _no_problem(value: Array) -> str:
     return ""

@@ -21,8 +21,6 @@ from .variable import Variable
 
 _MOST_PIECES = 1_000_000
 
-__all__ = ["Beta", "Dirichlet", "StickBreaking"]
-
 
 class Dirichlet(Variable):
     r"""Probabilities of K categories with a Dirichlet distribution.

@@ -27,17 +27,6 @@ from .roles import (
 from .stated import Stated
 from .templates import Summand
 
-__all__ = [
-    "RoleOfDimension",
-    "Slot",
-    "agreed_dimension",
-    "as_expression",
-    "check_slot",
-    "parts_remedy",
-    "resolve_role",
-    "slot_of",
-]
-
 RoleOfDimension: TypeAlias = Callable[[int], Role]
 
 _TAKE_SUMS = (LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX)

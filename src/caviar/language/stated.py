@@ -9,8 +9,6 @@ from .nodes import Node
 from .plates import Plate
 from .templates import Density
 
-__all__ = ["Stated"]
-
 
 class Stated(Node):
     """A node with a density, of a family, whose slots are filled by what is passed to it."""

@@ -10,8 +10,6 @@ from scipy.special import gammaln, xlogy
 
 from .._typing import AnyArray, Array
 
-__all__ = ["Tallies"]
-
 
 @dataclass(frozen=True)
 class Tallies:

@@ -23,8 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LOG_2PI", "Density", "Factor", "Summand", "once", "template"]
-
 LOG_2PI = float(np.log(2 * np.pi))
 
 _WORD = re.compile(r"(?:(?P<slot>\w+)\.(?P<statistic>\w+))?(?:\[(?P<letters>[a-z]+)\])?")

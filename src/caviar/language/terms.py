@@ -19,18 +19,6 @@ from .slots import Slot
 from .templates import Factor, Summand
 from .variable import Variable
 
-__all__ = [
-    "Axis",
-    "Operand",
-    "Term",
-    "base_terms_of",
-    "nodes_above",
-    "plate_axes",
-    "prove_conjugate",
-    "terms_of",
-    "zero_terms_of",
-]
-
 
 class Axis:
     """An axis that a term is summed over: a plate, or an event axis of a variable.

@@ -21,8 +21,6 @@ from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check
 from .stated import Stated
 from .templates import Density
 
-__all__ = ["Variable"]
-
 
 class Variable(Stated):
     """A random variable: a node with a distribution whose slots hold its parents.

@@ -12,9 +12,6 @@ from .._typing import AnyArray, Array
 from ..numerics.blas import one_blas_thread
 from .block_map import map_blocks, total_of
 
-__all__ = ["Moments", "medians", "medians_by_label", "moments"]
-
-
 _BLOCK_ROWS = 8_192
 
 _LARGEST_PRECISION = 1e150

@@ -18,8 +18,6 @@ import numpy as np
 import scipy.linalg.blas  # noqa: F401 (libraries are found once they are loaded: NumPy's and SciPy's own)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["arithmetic", "limit_this_thread", "one_blas_thread", "see_to_one_thread"]
-
 
 @cache
 def _libraries() -> tuple[Any, ...]:

@@ -8,8 +8,6 @@ import numpy as np
 
 from .._typing import Array
 
-__all__ = ["NEAR", "near_divergence"]
-
 NEAR = 0.01
 """Divergence in nats below which :func:`near_divergence` has all digits."""
 

@@ -12,8 +12,6 @@ from scipy.special import erfcx, log_ndtr
 
 from .._typing import Array
 
-__all__ = ["hazard", "log_tail_ratio", "moment_ratios"]
-
 _FRACTION_BELOW = -2.0
 """Location below which the continued fraction is used; above it at most a digit cancels."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, Self, TypeVar
 
-__all__ = ["Additive", "pairwise_sum", "subtree_sums"]
-
 
 class Additive(Protocol):
     """Something that another of its kind can be added to, in place."""

@@ -16,8 +16,6 @@ from scipy.special import expit, log_ndtr
 
 from .._typing import AnyArray, Array
 
-__all__ = ["draw_polya_gamma", "small_divergence", "tanh_excess"]
-
 _CUT = 0.64
 """Where the two forms of the coefficients a_n meet; with it a proposal is kept with probability 0.9992 or more."""
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from .._errors import ParameterError
 
-__all__ = ["generator"]
-
 
 def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
     """Return a generator as it is, or a new one for a seed.

@@ -6,8 +6,6 @@ import numpy as np
 
 from .._typing import Array
 
-__all__ = ["spread"]
-
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
     """Return an array broadcast to a shape, not to be written to.

@@ -6,8 +6,6 @@ import numpy as np
 
 from .._typing import AnyArray, Array
 
-__all__ = ["sums_by_label"]
-
 
 def sums_by_label(values: Array, labels: AnyArray, n_labels: int, out: Array | None = None) -> Array:
     """Return the sum of each row of ``values``, (E, C), by the ``labels`` of its entries, (C,): (E, ``n_labels``).

@@ -15,8 +15,6 @@ from ..binding.nested import outer_variables
 from .problem import Problem
 from .state import AscentState
 
-__all__ = ["Beliefs", "beliefs_about", "beliefs_of_points"]
-
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:

@@ -19,9 +19,6 @@ from ...numerics.linalg import inverse
 from ..design.keys import StatisticKey
 from .problem import Problem
 
-__all__ = ["has_collapsed"]
-
-
 _FEWEST_ROWS = 0.5
 _MOST_COLLINEAR = 1e13
 """Variance of a column over its variance given the others, within a component, above which they are collinear."""

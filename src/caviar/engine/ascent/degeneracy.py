@@ -17,9 +17,6 @@ from .problem import Problem
 from .state import AscentState
 from .status import Status
 
-__all__ = ["checked", "refused_or_collapsed"]
-
-
 log = logging.getLogger("caviar")
 
 A = TypeVar("A", bound=AscentState)

@@ -19,9 +19,6 @@ from .schedule import Beginning, Schedule
 from .state import AscentState, FitState
 from .status import Status
 
-__all__ = ["Progress", "Result", "Settings", "ascend", "go_on", "iterate", "result_of"]
-
-
 S = TypeVar("S", bound=FitState)
 
 _EPS = float(np.finfo(float).eps)

@@ -13,8 +13,6 @@ from ...language import Variable
 from ..local.statistics import Summary
 from .problem import Problem
 
-__all__ = ["ZEROS_BY_ROUNDING", "Objective", "impossible_variable"]
-
 ZEROS_BY_ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
 

@@ -28,9 +28,6 @@ from ..rows.tasks import RowSource, rows_at
 from .elbo import ZEROS_BY_ROUNDING
 from .problem import Problem
 
-__all__ = ["known_zeros", "refuse_impossible", "zeros_by_row"]
-
-
 _REMEDY = (
     "Correct the value, leave the row out or give it sample_weight 0, or give what may happen a probability "
     "above 0"

@@ -21,9 +21,6 @@ from ...families import ExponentialFamily
 from ...language import Node, Variable
 from .state import AscentState
 
-__all__ = ["lost_in_updates", "nearly_singular"]
-
-
 _EPS = float(np.finfo(float).eps)
 
 _LEAST_SHARE = 1e-12

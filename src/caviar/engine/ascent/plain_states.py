@@ -24,20 +24,6 @@ from .problem import Problem
 from .state import AscentState, FitState
 from .status import Status
 
-__all__ = [
-    "by_name",
-    "by_variable",
-    "factors_of",
-    "fit_of",
-    "in_frame_of",
-    "objective_of",
-    "place_of",
-    "plain_fit",
-    "plain_frame",
-    "plain_objective",
-    "plain_place",
-]
-
 
 def plain_fit(state: FitState) -> dict[str, Any]:
     """Return what the states of all schedules have."""

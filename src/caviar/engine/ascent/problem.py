@@ -37,8 +37,6 @@ from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import RowModel
 
-__all__ = ["CompiledRows", "Factors", "Problem", "extreme_parameter", "statistics_of"]
-
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
 

@@ -16,9 +16,6 @@ from .problem import Factors, Problem
 from .state import AscentState, FitState, begin
 from .status import Status
 
-__all__ = ["Ascent", "Beginning", "Schedule", "StatedSchedule", "settled"]
-
-
 S = TypeVar("S", bound=FitState)
 A = TypeVar("A", bound=AscentState)
 

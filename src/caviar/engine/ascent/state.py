@@ -24,30 +24,6 @@ from .elbo import Objective
 from .problem import Factors, Problem, statistics_of
 from .status import Status
 
-__all__ = [
-    "ROUNDING",
-    "AscentState",
-    "FitState",
-    "HalfStep",
-    "Naturals",
-    "advance",
-    "after_look",
-    "apart",
-    "at_natural",
-    "begin",
-    "expected_of",
-    "extended",
-    "iterated",
-    "joined",
-    "ready",
-    "retold",
-    "update_locals",
-    "updated_from",
-    "updated_globals",
-    "with_optimal_locals",
-]
-
-
 Naturals: TypeAlias = Mapping[Variable, Statistics]
 """Natural parameters of each global factor, also of one that is a point: those that it was made of."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Status"]
-
 
 class Status(StrEnum):
     """Why a fit stopped.

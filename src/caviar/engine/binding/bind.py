@@ -23,8 +23,6 @@ from .observed_below import seen_globals
 from .reading import check_along_rows, completed, read, settled
 from .values import as_weights, check_known_slots, check_support, refuse_flat
 
-__all__ = ["bind"]
-
 
 def bind(
     nodes: Sequence[Node],

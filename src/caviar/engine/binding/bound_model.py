@@ -11,8 +11,6 @@ from ...families import ExponentialFamily
 from ...language import Axis, Data, Node, Plate, Variable
 from .evidence import Evidence, Latent
 
-__all__ = ["BoundModel", "JoinedLabels"]
-
 T = TypeVar("T")
 _NOTHING = Latent()
 

@@ -45,9 +45,6 @@ from .origins import (
     multiplied_in,
 )
 
-__all__ = ["SHIFT", "SHIFT_SQUARED", "Coordinates", "Group", "coordinates_of", "refuse_far_priors"]
-
-
 SHIFT, SHIFT_SQUARED = "shift", "shift_squared"
 """Statistics of how far the points of a location's mean are from its own, and of the products of that."""
 

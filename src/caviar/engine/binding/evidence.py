@@ -10,8 +10,6 @@ from ...families import ExponentialFamily
 from .clamped.factor import Clamped
 from .missing.entries import Gaps
 
-__all__ = ["Evidence", "Latent", "Observed"]
-
 
 @dataclass(frozen=True, eq=False)
 class Observed:

@@ -11,8 +11,6 @@ from .bound_model import BoundModel
 from .coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 from .missing.values import OBSERVED
 
-__all__ = ["BESIDE_VALUES", "known_statistic", "role_of"]
-
 BESIDE_VALUES = (OBSERVED, SHIFT, SHIFT_SQUARED)
 """Statistics of a variable that are known whatever its values are."""
 

@@ -18,9 +18,6 @@ from ..._typing import Array
 from ...language import Categorical, Node, Plate, Variable
 from ...language.nodes import membership
 
-__all__ = ["Flattened", "flattened", "nested_plates", "outer_variables"]
-
-
 _SPARSEST = 1_000
 """Outer repetitions for each row within them from which on labels are taken for names and not for numbers."""
 

@@ -22,8 +22,6 @@ from ...lazy.block_map import map_blocks
 from .bound_model import BoundModel
 from .missing.values import rows_first
 
-__all__ = ["seen_globals"]
-
 
 def seen_globals(bound: BoundModel, points: Set[Variable] = frozenset()) -> dict[Variable, AnyArray]:
     """Return for global variables with unknown parents which repetitions lead to an observation: shape (plates...).

@@ -13,9 +13,6 @@ from ...language.roles import PRECISION, PRECISION_MATRIX
 from ...lazy.moments import medians, moments
 from .bound_model import BoundModel
 
-__all__ = ["axes_not_kept", "known_precisions", "medians_of", "moments_of", "rows_of", "seen_rows"]
-
-
 _LARGEST = 1e152
 """Size of data whose squares, summed over rows and columns, still fit a double."""
 

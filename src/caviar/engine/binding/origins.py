@@ -23,17 +23,6 @@ from ..._typing import AnyArray, Array
 from ...language import Constant, Data, Indexed, Node, Normal, Plate, Predictor, Slot, Variable
 from .bound_model import BoundModel
 
-__all__ = [
-    "KnownLocation",
-    "OwnMean",
-    "PointOfLabel",
-    "has_precisions_of_rows",
-    "known_location_of",
-    "location_slot",
-    "moving_slots",
-    "multiplied_in",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class PointOfLabel:

@@ -20,8 +20,6 @@ from .missing.lazy_values import LazyValues, lazy_values, rows_first
 from .missing.values import at_column_means, filled
 from .values import as_values, check_axes, value_ranks
 
-__all__ = ["Given", "check_along_rows", "completed", "read", "settled"]
-
 
 @dataclass(frozen=True, eq=False)
 class Given:

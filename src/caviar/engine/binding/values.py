@@ -17,17 +17,6 @@ from ...lazy.rows import Computed, LazyRows
 from .missing.lazy_values import lazy_weights
 from .missing.values import as_unmasked
 
-__all__ = [
-    "as_values",
-    "as_weights",
-    "check_axes",
-    "check_known_slots",
-    "check_support",
-    "refuse_flat",
-    "value_ranks",
-]
-
-
 _CHECK_ROWS = 8_192
 _LARGEST_WEIGHT = 1e150
 """Weight whose square is still a number."""

@@ -17,9 +17,6 @@ from ..binding.clamped.factor import Clamped, ClampedFactor, PointMass
 from ..design.keys import ColumnKey
 from ..rows.tasks import RowSource
 
-__all__ = ["fingerprint", "fingerprint_of_data", "fingerprint_of_model"]
-
-
 _BLOCKS = 8
 _ROWS = 1024
 """Rows are looked at in so many blocks of so many rows; fewer rows altogether are looked at one and all.

@@ -17,9 +17,6 @@ from ...families import FAMILIES, ExponentialFamily, MeanPrecision
 from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 
-__all__ = ["plain", "restored"]
-
-
 _LARGEST_SPREAD = 64
 """Bytes between the first and the last number of an array, a byte of it, up to which its strides are kept."""
 _MOST_NUMBERS = 1 << 32

@@ -19,9 +19,6 @@ from ..design.keys import ColumnKey
 from ..rows.subsample import hash_rows, mix
 from ..rows.tasks import RowSource
 
-__all__ = ["RowMarks", "marks_of", "share_seen"]
-
-
 _MOST_MARKS = 1024
 _BITS = 32
 _BLOCK_ROWS = 8_192

@@ -16,8 +16,6 @@ from ..ascent.status import Status
 from ..rows.row_map import RowMap
 from .plain_values import plain, restored
 
-__all__ = ["States", "plain_result", "restored_result"]
-
 
 @dataclass(frozen=True)
 class States:

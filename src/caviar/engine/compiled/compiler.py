@@ -39,8 +39,6 @@ from .shifted import terms_in
 from .sums_over_rows import SumsOverRows, key_of
 from .terms import Compiled, GlobalTerm
 
-__all__ = ["compile_terms"]
-
 
 class _Side(NamedTuple):
     """Where an operand is: a global factor, a known array without rows, or (neither) a side of the rows."""

@@ -21,8 +21,6 @@ from ..local.markov_chain import MarkovChainFactor
 from ..local.missing_vector import VectorFactor
 from .stated_priors import certain_priors
 
-__all__ = ["local_factors"]
-
 
 def local_factors(
     bound: BoundModel, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None

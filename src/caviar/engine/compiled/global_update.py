@@ -14,8 +14,6 @@ from ..design.keys import StatisticKey
 from ..local.local_factor import excluded_labels
 from .terms import GlobalTerm
 
-__all__ = ["GlobalUpdate", "possible", "updates_of"]
-
 
 def updates_of(
     variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel

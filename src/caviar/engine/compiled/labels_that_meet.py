@@ -19,9 +19,6 @@ from ...lazy.block_map import map_blocks
 from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.missing.values import of_blocks
 
-__all__ = ["is_label_of_rows", "with_joined_labels"]
-
-
 _MOST_CODES = 2**62
 _READ_ROWS = 1 << 20
 

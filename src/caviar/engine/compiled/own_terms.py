@@ -26,9 +26,6 @@ from .global_update import updates_of
 from .stated_priors import stated_prior
 from .terms import GlobalTerm, is_of
 
-__all__ = ["OwnTerms", "own_terms_of"]
-
-
 _LARGE = 1e4
 """Nats, and ratio of a term to the sum, from which on digits are lost that matter."""
 

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ...language import Indexed, Node, Part, Predictor, Variable
 
-__all__ = ["multiplied_together"]
-
 
 def multiplied_together(nodes: Sequence[Node], hidden: Collection[Node]) -> Iterator[tuple[Variable, ...]]:
     """Yield the hidden variables of each addend of a predictor that has several of them as factors.

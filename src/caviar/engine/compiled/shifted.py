@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from ...language import Axis, Operand, Slot, Term, Variable, plate_axes, terms_of
 from ..binding.coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 
-__all__ = ["terms_in"]
-
 
 def terms_in(coordinates: Coordinates, owner: Variable) -> Sequence[Term]:
     """Return the terms of a variable's log density, with what a shift of its mean adds, for the points of a frame."""

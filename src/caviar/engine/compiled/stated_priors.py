@@ -12,9 +12,6 @@ from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Node, Plate, Variable
 
-__all__ = ["certain_priors", "stated_prior"]
-
-
 _LARGE = 1e4
 """Nats of a row's prior from which on the divergence from it is told in the place of its terms and entropy."""
 

@@ -20,8 +20,6 @@ from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.local_factor import LocalFactor, LocalTerm, Part
 from ..local.missing_vector import WHOLE
 
-__all__ = ["SumsOverRows", "key_of"]
-
 
 class SumsOverRows:
     """The sums over the data plate that terms need, found one after another.

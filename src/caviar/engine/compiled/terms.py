@@ -12,8 +12,6 @@ from ..design.features import FeatureTable, Source
 from ..design.keys import FeatureKey, StatisticKey
 from ..local.local_factor import LocalFactor, LocalTerm, Part
 
-__all__ = ["Compiled", "GlobalTerm", "is_of"]
-
 
 class GlobalTerm(NamedTuple):
     """A term as a contraction of global statistics, constants and at most one part.

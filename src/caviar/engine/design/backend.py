@@ -18,8 +18,6 @@ from .features import FeatureTable
 from .inferred import Inferred, Infers
 from .scratch import HostMemory, Memory, Scratch
 
-__all__ = ["Backend", "HostBackend", "Workspace"]
-
 
 class Backend(Memory, Protocol):
     """What a pass does with arrays of rows; E local statistics, F features, B rows."""

@@ -14,8 +14,6 @@ from ..._typing import AnyArray, Array
 from ...numerics.linalg import cholesky, inverse, inverse_from_factor
 from .features import Feature
 
-__all__ = ["Conditionals", "given_observed", "patterns"]
-
 
 @dataclass(frozen=True)
 class Conditionals:

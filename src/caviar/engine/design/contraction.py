@@ -23,9 +23,6 @@ from ...numerics.cached import cached_property
 from ...numerics.spread import spread
 from ...numerics.sums_by_label import sums_by_label
 
-__all__ = ["Contraction", "Factor", "Gather"]
-
-
 _Evaluation: TypeAlias = Callable[[Sequence[Array]], Array]
 
 

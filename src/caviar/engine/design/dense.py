@@ -14,9 +14,6 @@ import numpy as np
 from ..._typing import Array
 from .scratch import Scratch
 
-__all__ = ["accumulate", "block_rows", "project"]
-
-
 _SMALL_PRODUCT = 1_000_000
 _STRIP = 64
 _BLOCK_BYTES = 4 << 20

@@ -24,18 +24,6 @@ from ..binding.missing.values import OBSERVED
 from ..design.keys import ColumnKey, FeatureKey
 from .scratch import Scratch
 
-__all__ = [
-    "CONSTANT",
-    "Feature",
-    "FeatureTable",
-    "Source",
-    "feature_major",
-    "known_values",
-    "packed_square",
-    "row_major",
-]
-
-
 _FEWEST_CATEGORIES = 16
 """Categories from which on a look-up by label is faster than a matrix product with one-hot rows."""
 

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from ..._typing import Array
 
-__all__ = ["Inferred", "Infers"]
-
 
 @dataclass(frozen=True)
 class Inferred:

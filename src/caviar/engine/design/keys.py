@@ -9,9 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["ColumnKey", "FactorKey", "FeatureKey", "StatisticKey", "SumKey"]
-
-
 FactorKey: TypeAlias = str
 """What a local factor is found by; empty for what no local variable enters."""
 

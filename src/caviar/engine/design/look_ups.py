@@ -24,8 +24,6 @@ from ..design.keys import ColumnKey
 from .features import Feature, Source
 from .scratch import Scratch
 
-__all__ = ["LookUp", "look_up_of"]
-
 
 class LookUp(ABC):
     """The two products with the rows of a wide feature, F of them."""

@@ -11,8 +11,6 @@ import numpy as np
 
 from ..._typing import Array
 
-__all__ = ["HostMemory", "Memory", "Scratch"]
-
 
 class Memory(Protocol):
     """Where buffers are made."""

@@ -27,8 +27,6 @@ from ..rows.row_map import RowMap
 from ..rows.tasks import blocks_of, rows_at
 from .evaluate import in_frame
 
-__all__ = ["log_joint_at", "row_log_likelihoods", "why_inexact", "why_no_rows"]
-
 
 def why_inexact(problem: Problem) -> str:
     """Return why the local variables cannot be integrated out exactly given the globals; nothing if they can."""

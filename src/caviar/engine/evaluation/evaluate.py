@@ -35,17 +35,6 @@ from ..starts.factors.prior import prior_start
 from ..topics.kind_of_rows import kind_of
 from .predictive import log_predictive
 
-__all__ = [
-    "GivenGlobals",
-    "factors_at",
-    "in_frame",
-    "local_distributions",
-    "objective_at",
-    "points_at",
-    "predictive_densities",
-]
-
-
 _ANEW = Settings(max_iter=500, tol=1e-8)
 """Of the ascent in the variables of an outer plate, for data to which the other globals are given."""
 

@@ -29,9 +29,6 @@ from ..binding.evidence import Evidence, Latent
 from ..compiled.labels_that_meet import is_label_of_rows
 from .row_messages import Choice, Measured, RowsInCategory
 
-__all__ = ["log_predictive"]
-
-
 _ENTRIES = 2**18
 """Numbers of the largest statistic that one block of rows makes."""
 

@@ -22,9 +22,6 @@ from ..binding.missing.values import OBSERVED
 from ..compiled.labels_that_meet import is_label_of_rows
 from ..design.contraction import Contraction, Factor, Gather
 
-__all__ = ["Choice", "Measured", "RowsInCategory"]
-
-
 Measured: TypeAlias = tuple[Coordinates, Mapping[Variable, Any]]
 """A frame, and the global factors measured from its points."""
 

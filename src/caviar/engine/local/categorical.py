@@ -16,9 +16,6 @@ from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes
 
-__all__ = ["CategoricalFactor"]
-
-
 _FLOOR, _CEILING = -600.0, 500.0
 """Between these logits exp is a normal number; NumPy's exp is many times slower where it is not."""
 

@@ -18,8 +18,6 @@ from ..design.scratch import Scratch
 from .local_factor import LocalFactor
 from .statistics import Arrays
 
-__all__ = ["ChainFactor", "Path", "Starts", "chain_of", "check_chains", "starts_of"]
-
 
 class Path(Protocol):
     """The distribution of the states of some whole sequences."""

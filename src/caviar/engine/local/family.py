@@ -16,9 +16,6 @@ from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor, own_axes, symmetric
 
-__all__ = ["FamilyFactor"]
-
-
 _ROWS_AT_ONCE = 16512
 """Of a longer block: what a family makes for so many rows stays in the cache."""
 

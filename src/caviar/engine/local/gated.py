@@ -20,8 +20,6 @@ from ..design.keys import StatisticKey
 from .categorical import softmax_inplace
 from .local_factor import LocalFactor, own_axes
 
-__all__ = ["Switched", "SwitchedFactor"]
-
 
 @dataclass(frozen=True)
 class Switched:

@@ -19,8 +19,6 @@ from .chain import ChainFactor, Starts
 from .family import FamilyFactor
 from .statistics import Arrays
 
-__all__ = ["LinearGaussianChainFactor"]
-
 
 class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     """The factor of a linear Gaussian chain; what rows say of their states is a MultivariateNormal a row."""

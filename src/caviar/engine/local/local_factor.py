@@ -23,8 +23,6 @@ from ..design.features import Feature, feature_major
 from ..design.inferred import Inferred
 from ..design.keys import ColumnKey, FactorKey, StatisticKey, SumKey
 
-__all__ = ["LocalFactor", "LocalTerm", "Part", "excluded_labels", "own_axes", "symmetric"]
-
 
 class LocalFactor(ABC):
     """The factor of one or several local variables of a row.

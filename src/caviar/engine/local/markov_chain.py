@@ -17,8 +17,6 @@ from .categorical import CategoricalFactor
 from .chain import ChainFactor, Starts
 from .statistics import Arrays
 
-__all__ = ["MarkovChainFactor"]
-
 
 class MarkovChainFactor(ChainFactor, CategoricalFactor):
     """The factor of a Markov chain; what rows say of their states is a Categorical a row."""

@@ -12,9 +12,6 @@ from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
 from .local_factor import LocalFactor
 
-__all__ = ["WHOLE", "VectorFactor"]
-
-
 WHOLE = "whole"
 """Statistic of a vector that is 1 in every row."""
 

@@ -9,9 +9,6 @@ from typing import Any, TypeAlias, TypeVar
 from ..._typing import AnyArray, Array
 from ..design.keys import ColumnKey, FactorKey
 
-__all__ = ["Arrays", "Coefficients", "LocalState", "Rows", "Summary", "Sums"]
-
-
 T = TypeVar("T", bound=Hashable)
 
 

@@ -12,9 +12,6 @@ from ..local.statistics import LocalState
 from .inference import FactorOfRows
 from .terms.row_term import BlockWork
 
-__all__ = ["best_labels"]
-
-
 _MOST_COMBINATIONS = 64
 """Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
 

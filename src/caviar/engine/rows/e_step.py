@@ -29,9 +29,6 @@ from .terms.missing_patterns import MissingPatterns
 from .terms.products import DenseProduct, LookUpProduct
 from .terms.row_term import BlockWork, RowTerm
 
-__all__ = ["IndependentRows"]
-
-
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are no matrix products."""
 

@@ -11,9 +11,6 @@ from ..local.statistics import Sums
 from .row_model import RowModel
 from .tasks import Chunk, RowSource, Work
 
-__all__ = ["Executor"]
-
-
 T = TypeVar("T")
 
 

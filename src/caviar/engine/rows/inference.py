@@ -14,8 +14,6 @@ from .terms.contracted import ContractedTerm
 from .terms.matrix_layout import MatrixLayout
 from .terms.row_term import BlockWork, RowTerm
 
-__all__ = ["FactorOfRows", "SharedPrecision", "inference_of"]
-
 
 class FactorOfRows:
     """One local factor, and the row terms that speak to it.

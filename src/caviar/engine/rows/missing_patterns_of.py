@@ -17,8 +17,6 @@ from ..local.local_factor import LocalFactor
 from .terms.centred import Centres
 from .terms.missing_patterns import MissingPatterns
 
-__all__ = ["missing_patterns_of"]
-
 
 def missing_patterns_of(
     compiled: Compiled, bound: BoundModel, centres: Mapping[LocalFactor, Sequence[Centres]]

@@ -23,9 +23,6 @@ from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Coefficients
 from .terms.centred import Centres
 
-__all__ = ["TOLERATED_LOSS", "Recentring", "recentrings_of"]
-
-
 TOLERATED_LOSS = 1e-8
 """Absolute error of a log-responsibility (nats) above which a component is measured from its own mean."""
 

@@ -23,9 +23,6 @@ from .subsample import Sample, rows_from
 from .sums_by_batch import SumsByBatch
 from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked, chunks_of, rows_at
 
-__all__ = ["COLD", "Look", "Precision", "RowMap", "Warm"]
-
-
 T = TypeVar("T")
 
 Warm: TypeAlias = Mapping[int, Any]

@@ -13,8 +13,6 @@ from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 
-__all__ = ["RowModel"]
-
 
 class RowModel(Protocol):
     """Local factors of a block of rows at their optimum, and the sums that the globals need."""

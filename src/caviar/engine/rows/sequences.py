@@ -23,17 +23,6 @@ from ..local.chain import ChainFactor, Starts
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
 
-__all__ = [
-    "ImpossibleSequenceError",
-    "Over",
-    "given_sequences",
-    "one_by_one",
-    "sequence_bounds",
-    "summarize_sequences",
-    "tiles_of",
-]
-
-
 T = TypeVar("T")
 
 _BLOCK_NUMBERS = 1 << 19

@@ -21,9 +21,6 @@ from ..binding.missing.entries import order_of_patterns
 from ..design.keys import ColumnKey
 from .tasks import RowSource
 
-__all__ = ["Sample", "gather", "hash_rows", "mix", "read_blocks", "rows_from", "sample_of"]
-
-
 _SAMPLE_ROWS = 10_000
 _HASH_ROWS = 8_192
 _SORT_KEYS = 4

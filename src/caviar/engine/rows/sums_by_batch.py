@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from ..local.statistics import Sums
 
-__all__ = ["SumsByBatch"]
-
 
 @dataclass(frozen=True)
 class SumsByBatch:

@@ -17,19 +17,6 @@ from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
 from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 
-__all__ = [
-    "Chunk",
-    "InferBlocks",
-    "RowSource",
-    "SumStatic",
-    "Work",
-    "blocks_of",
-    "chunked",
-    "chunks_of",
-    "rows_at",
-]
-
-
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
 

@@ -36,9 +36,6 @@ from .guesses.points import Cloud
 from .race import Begun, best_of
 from .warm_up import settled
 
-__all__ = ["chance_start", "drawn_start"]
-
-
 _MERGED = 2
 """Guesses by clustering of a restart where a likelihood is climbed, in each kind of units."""
 

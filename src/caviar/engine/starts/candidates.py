@@ -15,8 +15,6 @@ from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .guesses.sequences import in_order
 
-__all__ = ["basis_of", "start_from"]
-
 
 def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""

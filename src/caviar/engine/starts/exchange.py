@@ -21,9 +21,6 @@ from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .race import Begun, best_of
 
-__all__ = ["best_with", "exchanged", "labels_of"]
-
-
 _ROUNDS = 3
 """Times that clusters are given to components anew: an exchange changes them in turn."""
 

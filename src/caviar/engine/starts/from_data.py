@@ -27,9 +27,6 @@ from .race import Begun, best_of
 from .regroup import regroup
 from .warm_up import settled
 
-__all__ = ["GUESSES", "data_start"]
-
-
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
 

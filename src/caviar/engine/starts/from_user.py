@@ -31,9 +31,6 @@ from .factors.given_locals import GivenLocals
 from .factors.prior import Start, prior_start
 from .factors.swept import globals_from
 
-__all__ = ["brought_near", "given_start", "open_variables"]
-
-
 _FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
 

@@ -22,9 +22,6 @@ from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .factors.prior import Start
 
-__all__ = ["Begun", "Race", "begun_at", "best_of"]
-
-
 log = logging.getLogger("caviar")
 
 Runner: TypeAlias = tuple[Start, BatchState]

@@ -25,9 +25,6 @@ from .guesses.basis import Basis, Guess
 from .guesses.neighbours import views
 from .race import Begun, Race, begun_at
 
-__all__ = ["regroup"]
-
-
 log = logging.getLogger("caviar")
 
 _FEWEST_STATES, _FEWEST_CLUSTERS = 4, 3

@@ -12,9 +12,6 @@ from ..._typing import Array
 from ..ascent.driver import Result
 from ..ascent.status import Status
 
-__all__ = ["Ends", "distinct_ends", "told_ends"]
-
-
 _SAME = 0.1
 """Nats, about a tenth of the probability, by which starts may differ and still count as one end."""
 

@@ -15,9 +15,6 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from .factors.prior import prior_start
 
-__all__ = ["settled"]
-
-
 _ROUNDS = Settings(max_iter=20, tol=0.0)
 
 

@@ -14,8 +14,6 @@ from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor, Part
 from .lowering import BoundDocuments
 
-__all__ = ["compile_documents", "document_factors"]
-
 
 def document_factors(bound: BoundDocuments) -> list[LocalFactor]:
     """Return the local factors: the proportions of a document, and the topics of its tokens."""

@@ -20,8 +20,6 @@ from .kind_of_rows import KindOfRows
 from .lowering import BoundDocuments
 from .start import drawn_topics, given_tokens
 
-__all__ = ["Documents"]
-
 
 @dataclass(frozen=True, eq=False)
 class Documents(KindOfRows):

@@ -19,9 +19,6 @@ from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, 
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 
-__all__ = ["Effort", "TopicRows"]
-
-
 _WORDS_A_DOCUMENT = 16
 """Words of the vocabulary for each document of a block: adding up topics x words then costs little beside it."""
 

@@ -20,9 +20,6 @@ from .e_step import TopicRows
 from .kernel import bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 
-__all__ = ["by_token", "densities_of_words", "objective_of_documents"]
-
-
 _ENTRIES = 8_192
 """Counts above zero whose densities are found at once."""
 

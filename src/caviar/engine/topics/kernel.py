@@ -25,9 +25,6 @@ from scipy.special import digamma, gammaln
 from ..._typing import AnyArray, Array
 from ..design.scratch import Scratch
 
-__all__ = ["Found", "TopicWords", "ascend_documents", "bounds_of_proportions", "expected_log_of"]
-
-
 _GROUP_NUMBERS = 1 << 19
 """Numbers (words of documents x topics) that are worked on at once: 4 MB, which a cache holds."""
 

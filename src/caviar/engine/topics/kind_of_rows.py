@@ -14,8 +14,6 @@ from ..local.statistics import LocalState, Rows
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 
-__all__ = ["KindOfRows", "kind_of"]
-
 
 class KindOfRows:
     """What rows of some kind do in a way of their own; here those that the compiler derives, which have none.

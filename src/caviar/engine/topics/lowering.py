@@ -19,8 +19,6 @@ from ..binding.evidence import Observed
 from ..binding.values import as_weights
 from .pattern import Pattern, pattern_of
 
-__all__ = ["BoundDocuments", "bind_rows"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BoundDocuments(BoundModel):

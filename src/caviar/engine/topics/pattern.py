@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from ...language import Categorical, Constant, Dirichlet, Indexed, Node, Plate, Slot, Variable
 from ...language.nodes import membership
 
-__all__ = ["Pattern", "pattern_of"]
-
 
 @dataclass(frozen=True)
 class Pattern:

@@ -22,9 +22,6 @@ from ..rows.tasks import Chunk
 from ..starts.factors.prior import Start
 from .lowering import BoundDocuments
 
-__all__ = ["drawn_topics", "given_tokens"]
-
-
 _BATCH_DOCUMENTS, _MOST_BATCHES = 256, 2
 """Documents of a batch, about, after each of which topics are updated; and batches of the sample at most."""
 

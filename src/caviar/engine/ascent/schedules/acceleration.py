@@ -25,20 +25,6 @@ from typing import Any
 from ...._typing import Array
 from ....numerics.records import replaced
 
-__all__ = [
-    "Memory",
-    "Move",
-    "Place",
-    "accepted",
-    "from_plain",
-    "proposal",
-    "refused",
-    "seen",
-    "to_plain",
-    "updated",
-]
-
-
 _GROWTH = 1.2
 """By how much a relaxation grows with each good move."""
 

@@ -25,9 +25,6 @@ from ..status import Status
 from .batch import Batch
 from .mixed_precision import as_exact_as
 
-__all__ = ["Alternating"]
-
-
 _OUTER = Settings(max_iter=10, tol=0.0)
 _OTHERS = Settings(max_iter=1, tol=0.0)
 

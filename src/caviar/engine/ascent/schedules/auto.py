@@ -10,9 +10,6 @@ from ..schedule import Ascent, StatedSchedule
 from .batch import Batch
 from .incremental import Incremental, most_batches
 
-__all__ = ["Auto"]
-
-
 _OPERATIONS_A_BATCH = 3e8
 """Of the matrix products of a batch, that make the update of the globals after it worth its time."""
 

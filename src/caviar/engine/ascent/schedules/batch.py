@@ -29,8 +29,6 @@ from ..status import Status
 from . import acceleration
 from .acceleration import Memory, Place, accepted, proposal, refused, seen
 
-__all__ = ["Batch", "BatchState"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState(AscentState):

@@ -15,9 +15,6 @@ from ..state import AscentState, iterated
 from ..status import Status
 from .saddles import beyond_saddle
 
-__all__ = ["BeyondSaddles"]
-
-
 log = logging.getLogger("caviar")
 
 A = TypeVar("A", bound=AscentState)

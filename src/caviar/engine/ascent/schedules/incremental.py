@@ -38,9 +38,6 @@ from ..state import (
 )
 from ..status import Status
 
-__all__ = ["ByBatches", "Incremental", "IncrementalState", "Visit", "advance_by_batch", "most_batches"]
-
-
 _MOST_BATCHES = 64
 """Batches whose sums are kept apart, so that memory does not grow with the rows."""
 

@@ -12,9 +12,6 @@ from ..problem import Problem
 from ..schedule import Ascent, Beginning
 from ..state import AscentState, retold, with_optimal_locals
 
-__all__ = ["MixedPrecision", "as_exact_as"]
-
-
 A = TypeVar("A", bound=AscentState)
 
 

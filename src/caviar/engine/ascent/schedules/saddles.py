@@ -46,9 +46,6 @@ from ..state import (
 )
 from .acceleration import Move
 
-__all__ = ["beyond_saddle", "may_have_saddles"]
-
-
 log = logging.getLogger("caviar")
 
 _MOST_STEPS = 16

@@ -24,9 +24,6 @@ from ..state import AscentState, FitState, begin, ready, updated_globals
 from ..status import Status
 from .batch import Batch
 
-__all__ = ["Stochastic", "StochasticState"]
-
-
 _BLOCKS_A_CHUNK = 4
 """Blocks of a batch that one thread sums."""
 

@@ -23,8 +23,6 @@ from ....families._marginals import Ends, Marginals
 from ....language import Label, Variable
 from ....numerics.cached import cached_property
 
-__all__ = ["Clamped", "ClampedFactor", "GlobalFactor", "PointMass"]
-
 
 @dataclass(frozen=True, eq=False)
 class PointMass:

@@ -7,8 +7,6 @@ from typing import NoReturn
 from ...._errors import ModelError
 from ....language import Plate, Variable
 
-__all__ = ["belongs_to_rows", "refuse_missing_value"]
-
 
 def belongs_to_rows(variable: Variable, data_plate: Plate | None) -> bool:
     """Return whether a variable is repeated over rows, or over what is nested with them.

@@ -14,8 +14,6 @@ from ....language import Dirichlet, Label, Node, StickBreaking, Variable
 from ....language.roles import PRECISION, PRECISION_MATRIX
 from .factor import Clamped
 
-__all__ = ["as_pair", "is_joint", "repetitions_of"]
-
 
 def is_joint(node: Node) -> bool:
     """Whether the values of a node are pairs (mean, precision)."""

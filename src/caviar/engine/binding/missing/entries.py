@@ -15,9 +15,6 @@ from ...._typing import AnyArray, Array
 from ....language import MultivariateNormal, Node
 from ....lazy.moments import moments
 
-__all__ = ["Gaps", "gaps_of", "observed_entries", "order_of_patterns", "with_column_means"]
-
-
 _CONSTANT = 4 * np.finfo(float).eps
 """Standard deviation of a column, in units of its largest value, that is nothing but rounding."""
 _LEAST_VARIANCE = 1e-12

@@ -24,8 +24,6 @@ from .values import (
     weighted_means,
 )
 
-__all__ = ["LazyValues", "lazy_values", "lazy_weights", "rows_first"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Observed:

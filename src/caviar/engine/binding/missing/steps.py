@@ -21,8 +21,6 @@ from ....lazy.block_map import any_of
 from ....lazy.rows import Computed, LazyRows, in_memory
 from .values import any_observed, is_above
 
-__all__ = ["counted_steps", "refuse_weights", "rows_that_count", "up_to_the_last"]
-
 
 def counted_steps(
     chain: Variable,

@@ -19,27 +19,6 @@ from ....language import Data, Label, Node, Plate, Variable
 from ....lazy.block_map import all_of, largest_of, map_blocks
 from ....lazy.rows import Computed, LazyRows, in_memory
 
-__all__ = [
-    "OBSERVED",
-    "any_observed",
-    "as_unmasked",
-    "at_column_means",
-    "filled",
-    "is_above",
-    "is_location",
-    "mean_of_observed",
-    "observed_rows",
-    "of_blocks",
-    "partial_labels",
-    "refuse_known_missing",
-    "refuse_partial",
-    "refuse_unseen",
-    "rows_first",
-    "seen_latents",
-    "weighted_means",
-]
-
-
 OBSERVED = "observed"
 """Statistic of a leaf that is 1 where it was observed and 0 where not."""
 

@@ -15,9 +15,6 @@ from ...design.inferred import Inferred, Infers
 from ...design.keys import ColumnKey
 from ...design.scratch import Scratch
 
-__all__ = ["ArrayBackend", "ArrayLibrary"]
-
-
 _STRIP = 4096
 
 

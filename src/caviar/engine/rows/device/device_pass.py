@@ -27,8 +27,6 @@ from ..row_model import RowModel
 from .array_kernels import ArrayBackend, ArrayLibrary
 from .layout import BlockOnDevice, Layout
 
-__all__ = ["DevicePass", "refuse_what_no_device_takes"]
-
 
 class DevicePass:
     """One pass with given coefficients over blocks on a device.

@@ -17,8 +17,6 @@ from ..row_model import RowModel
 from .array_kernels import ArrayLibrary
 from .whitening import Whitening, whitening_of
 
-__all__ = ["BlockOnDevice", "Layout", "layout_of"]
-
 
 @dataclass(frozen=True)
 class BlockOnDevice:

@@ -21,9 +21,6 @@ from ...._typing import AnyArray, Array
 from ...design.features import Feature, FeatureTable, known_values
 from ...design.keys import ColumnKey
 
-__all__ = ["Whitening", "whitening_of"]
-
-
 _RIDGE = 1e-6
 """Share of a variance that is added to it, so that collinear columns do not blow up rounding."""
 

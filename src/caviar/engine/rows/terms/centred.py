@@ -20,8 +20,6 @@ from ...design.keys import ColumnKey, FactorKey
 from ...local.statistics import Coefficients, Sums
 from .row_term import BlockWork, RowTerm
 
-__all__ = ["Centres"]
-
 
 class Centres(RowTerm):
     """The centres of the categories of one local Categorical in one group of locations.

@@ -17,8 +17,6 @@ from ...local.local_factor import LocalFactor, LocalTerm
 from ...local.statistics import Arrays, Coefficients, Sums
 from .row_term import BlockWork, RowTerm
 
-__all__ = ["ContractedTerm"]
-
 
 class _Message(NamedTuple):
     """What the term says to a local statistic, which depends on the other ones."""

@@ -14,8 +14,6 @@ from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor, Part
 from ...local.statistics import Arrays
 
-__all__ = ["MatrixLayout"]
-
 
 class MatrixLayout:
     """The matrix of one local factor, (E, F): E statistics by F features; E is 1 where no local variable enters.

@@ -34,9 +34,6 @@ from ...local.statistics import Coefficients, Rows, Sums
 from .centred import Centres
 from .row_term import BlockWork, RowTerm
 
-__all__ = ["MissingPatterns"]
-
-
 _LARGEST_BLOCK = 4_000_000
 """Numbers that the conditionals of a block may take where no two of its rows have the same pattern."""
 _FEWEST_ROWS = 64

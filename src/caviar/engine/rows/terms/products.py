@@ -15,8 +15,6 @@ from .centred import Centres
 from .matrix_layout import MatrixLayout
 from .row_term import BlockWork, RowTerm
 
-__all__ = ["DenseProduct", "LookUpProduct"]
-
 
 class DenseProduct(RowTerm):
     """All dense features of a local factor: one matrix product forward and one backward.

@@ -21,8 +21,6 @@ from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
 from ...local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 
-__all__ = ["BlockWork", "RowTerm"]
-
 
 class BlockWork:
     """A block of rows at work: what its terms share.

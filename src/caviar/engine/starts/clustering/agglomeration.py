@@ -16,9 +16,6 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 
-__all__ = ["agglomerated", "gains_of", "prior_of"]
-
-
 _PRIOR_VARIANCE = 0.3
 """Variance that the prior of a piece expects, in units of what a piece has where all are of equal size."""
 

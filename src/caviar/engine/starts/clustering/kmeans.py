@@ -6,8 +6,6 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 
-__all__ = ["kmeans"]
-
 
 def kmeans(
     points: Array,

@@ -15,20 +15,6 @@ from ...rows.subsample import Sample
 from .agglomeration import agglomerated
 from .kmeans import kmeans
 
-__all__ = [
-    "alike",
-    "further_kmeans",
-    "in_original_units",
-    "in_units",
-    "location_points",
-    "may_merge",
-    "merged",
-    "partition",
-    "partitions",
-    "whitened",
-]
-
-
 _PIECES = 10
 """Pieces for each cluster that they are merged into."""
 

@@ -17,9 +17,6 @@ from ...._typing import AnyArray, Array
 from .agglomeration import gains_of, prior_of
 from .kmeans import kmeans
 
-__all__ = ["regrouped"]
-
-
 _MOST = 4
 """Partitions that are returned where no other number is asked for."""
 

@@ -14,9 +14,6 @@ from ...compiled.terms import GlobalTerm
 from ..factors.prior import own_natural, prior_start
 from .gates import Gate
 
-__all__ = ["differs", "differs_in_components", "differs_in_steps", "known_steps"]
-
-
 _ALIKE = 1e-9
 """Relative difference of two constants that is none."""
 

@@ -10,8 +10,6 @@ from ....language import Axis, Indexed, Label, Node, Plate, Variable
 from ...ascent.problem import Problem
 from ...local.local_factor import LocalFactor
 
-__all__ = ["Gate", "gates_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Gate:

@@ -22,9 +22,6 @@ from ...rows.subsample import Sample
 from .differences import known_steps
 from .gates import Gate
 
-__all__ = ["in_steps"]
-
-
 _FEW_STATES = 6
 """States of which all permutations are tried."""
 

@@ -20,9 +20,6 @@ from ...local.statistics import LocalState
 from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
 
-__all__ = ["drawn"]
-
-
 _NESTED_CONCENTRATION = 30.0
 """Of the random probabilities where plates are nested: topics that begin near each other end better."""
 

@@ -10,8 +10,6 @@ from ....language import Variable
 from ...ascent.problem import Problem
 from ...binding.clamped.factor import GlobalFactor
 
-__all__ = ["refuse_other_factor", "refuse_other_labels"]
-
 
 def refuse_other_factor(problem: Problem, variable: Variable, factor: Any) -> None:
     """Refuse what is no factor of a global variable of a problem.

@@ -19,8 +19,6 @@ from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
 from ...rows.row_map import RowMap
 
-__all__ = ["GivenLocals", "with_labels"]
-
 
 class GivenLocals:
     """Local factors of any block of rows from given values; those that are not given follow from the globals.

@@ -17,9 +17,6 @@ from ....language import MultivariateNormal, Normal, Variable
 from ...ascent.problem import Problem
 from .prior import own_natural
 
-__all__ = ["alone", "is_pooled", "unpooled"]
-
-
 _SHARE = 1e-3
 """Of the population's message that is left, so that groups with few data have a mean."""
 

@@ -15,9 +15,6 @@ from ...binding.clamped.factor import PointMass
 from ...compiled.global_update import possible, updates_of
 from ...design.keys import StatisticKey
 
-__all__ = ["Start", "own_natural", "prior_draw", "prior_factor", "prior_point", "prior_start"]
-
-
 Start: TypeAlias = tuple[Problem, dict[Variable, Any]]
 """Global factors, and the problem whose reference points they are measured from."""
 

@@ -22,8 +22,6 @@ from ...rows.tasks import RowSource
 from .pooling import is_pooled, unpooled
 from .prior import Start
 
-__all__ = ["Swept", "globals_from", "swept"]
-
 Swept: TypeAlias = tuple[Problem, dict[Variable, Any], dict[Hashable, Array]]
 """A problem, its global factors, and their statistics with the sums over rows."""
 

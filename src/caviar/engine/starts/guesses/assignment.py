@@ -35,9 +35,6 @@ from ..factors.prior import own_natural
 from ..factors.swept import Swept
 from .basis import Basis, Guess
 
-__all__ = ["assigned", "rearranged"]
-
-
 _OF_A_LABEL = 1e6
 """Nats that a row of weight one with a known label gains in the component of that label: more than its values say."""
 

@@ -21,9 +21,6 @@ from ..factors.draws import drawn
 from .hidden import hidden_points
 from .points import Cloud, clouds_of, is_added, leaves_below, weights_of
 
-__all__ = ["Basis", "Guess"]
-
-
 Guess: TypeAlias = Mapping[Variable, AnyArray]
 """Labels of some gates, whole numbers: of the rows of the sample first where they are local."""
 

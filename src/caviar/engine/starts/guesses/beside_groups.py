@@ -17,9 +17,6 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 
-__all__ = ["labels_beside_groups"]
-
-
 _DRAWS = 150
 """Times that clusters are drawn."""
 

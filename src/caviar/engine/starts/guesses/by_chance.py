@@ -8,9 +8,6 @@ import numpy as np
 
 from .basis import Basis, Guess
 
-__all__ = ["alike", "at_random", "without_labels"]
-
-
 _DRAWS = 4
 """Random guesses where nothing else tells the categories apart; one where something does."""
 

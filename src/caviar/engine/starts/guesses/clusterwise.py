@@ -31,9 +31,6 @@ from .basis import Basis, Guess
 from .beside_groups import labels_beside_groups
 from .points import log_distances, logs, sampled_values
 
-__all__ = ["by_regression"]
-
-
 _MOST_COMBINATIONS = 512
 _MOST_ROWS = 300
 """Rows that coefficients are found from."""

@@ -13,8 +13,6 @@ from ..factors.given_locals import with_labels
 from ..factors.swept import Swept, swept
 from .basis import Basis, Guess
 
-__all__ = ["from_labels"]
-
 
 def from_labels(basis: Basis, guess: Guess) -> Swept:
     """Return the globals after their updates with some labels at these values; what has none is drawn.

@@ -22,8 +22,6 @@ from ..components.gates import Gate
 from ..factors.pooling import alone
 from ..factors.swept import swept
 
-__all__ = ["hidden_points"]
-
 
 def hidden_points(
     problem: Problem,

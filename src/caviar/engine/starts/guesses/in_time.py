@@ -13,9 +13,6 @@ from ..clustering.partitions import in_units, partition
 from ..components.differences import differs_in_steps
 from .basis import Basis, Guess
 
-__all__ = ["in_time"]
-
-
 _WEIGHT_OF_TIME = 1.0
 """How far the ends of a sequence are from each other, in units of the spread of all columns together."""
 

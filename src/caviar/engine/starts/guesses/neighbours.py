@@ -19,9 +19,6 @@ from .basis import Basis, Guess
 from .partitioned import by_value
 from .points import Cloud, leaves_below
 
-__all__ = ["by_neighbours", "neighbouring", "views"]
-
-
 _REACH = 2
 """Rows on either side of one from which its width is taken."""
 

@@ -14,9 +14,6 @@ from ..components.gates import Gate
 from .basis import Basis, Guess
 from .points import Cloud
 
-__all__ = ["by_value", "in_clusters", "in_fewer_clusters", "one_by_one"]
-
-
 _SEEDS = 4
 """Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
 

@@ -26,18 +26,6 @@ from ...rows.subsample import Sample
 from ..clustering.partitions import in_units, location_points
 from ..components.gates import Gate
 
-__all__ = [
-    "Cloud",
-    "clouds_of",
-    "is_added",
-    "leaves_below",
-    "log_distances",
-    "logs",
-    "sampled_values",
-    "weights_of",
-]
-
-
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
 

@@ -11,9 +11,6 @@ from ...local.chain import Starts
 from ...rows.subsample import Sample, read_blocks
 from ...rows.tasks import RowSource
 
-__all__ = ["in_order"]
-
-
 _MOST_ROWS = 10_000
 _RUNS = 10
 """Runs of successive rows, spread over all, where there are more."""
