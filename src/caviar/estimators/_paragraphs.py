@@ -119,7 +119,7 @@ def with_paragraphs(text: str) -> str:
     --------
     >>> print(with_paragraphs("    {max_iter}"))
         max_iter
-            Largest number of iterations of each start.
+            Largest number of iterations of each start; the sweeps by which it is found are not counted.
     """
     return _PLACE.sub(lambda match: indent(PARAGRAPHS[match["name"]], match["margin"]), text)
 

@@ -602,7 +602,7 @@ class Posterior:
         >>> data = {"x": [1.1, 0.3, 2.2, 1.0]}
         >>> found = cv.Model(x).fit(data).diagnose(data, seed=0)
         >>> print(found.verdict, round(found.log_evidence, 1), round(found.elbo, 1))
-        poor -6.9 -7.0
+        unclear -6.9 -7.0
         """
         _check_count("n_draws", n_draws)
         problem, row_map = self._evaluator.at_points(data, sample_weight)
