@@ -57,6 +57,8 @@ NOT_REACHED = {
 
 @pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", FAST)
+# of crossed effects the last ten thousandths of a nat take longer than the default number of iterations
+@pytest.mark.filterwarnings("ignore::caviar.ConvergenceWarning")
 def test_a_default_fit_ends_where_the_truth_leads(name):
     assert max(CASES[name].shortfalls(2)) <= TOLERANCE
 
