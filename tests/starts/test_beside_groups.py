@@ -13,7 +13,7 @@ def _labels(x, weights, groups, size, columns=None):
 
 
 def _table(rng, n_groups, rows, steps, size=1):
-    """Every group has rows of all clusters: levels and labels are known but for their names."""
+    """Every group has rows of all clusters: levels and labels are found, up to the names of the labels."""
     groups = rng.permutation(np.repeat(np.arange(n_groups), rows))
     z = np.empty(len(groups), dtype=int)
     for group in range(n_groups):

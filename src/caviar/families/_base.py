@@ -3,7 +3,7 @@ r"""The base of all factors: an exponential family, as a batch of standard param
 .. math:: \log p(x) = \sum_i \langle \eta_i + c_i,\; t_i(x) \rangle + \log k(x) - A(\eta)
 
 with respect to Lebesgue measure (counting measure for labels and counts). The :math:`c_i` are the base measure, fixed
-numbers, and k the carrier, what of it no statistic expresses: 1 but for counts. Every constant is in the
+numbers, and k the carrier, the factor that no statistic expresses: it is 1 except for counts. Every constant is in the
 log-partition :math:`A`.
 """
 

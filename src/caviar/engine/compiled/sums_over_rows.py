@@ -61,7 +61,7 @@ class SumsOverRows:
     def finished(self) -> tuple[dict[Hashable, Part], dict[LocalFactor | None, FeatureTable]]:
         """Return the sums by key, and local factor (None: without local variables) -> features of its matrix product.
 
-        Sums by a label follow from those by the combinations that it stands in, where some term needs these.
+        Sums by a label are added up from those by its combinations, where some term needs these.
         """
         parts = {key: self._by_combination(part) for key, part in self._parts.items()}
         used: dict[LocalFactor | None, dict[FeatureKey, Feature]] = {}

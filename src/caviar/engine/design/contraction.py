@@ -84,7 +84,7 @@ _NONE = np.zeros(0)
 class _BetweenLabels:
     """The term a_i b_j S_c of two operands that each combination c of labels (i, j) looks up: a' S b, S sparse.
 
-    It reads each entry of S once, where looking up, multiplying and adding by label go over all of them three times.
+    It reads each entry of S once. Looking up, multiplying and adding by label would read them three times.
 
     Parameters
     ----------
@@ -368,8 +368,8 @@ _FEW = 4_096
 def _evaluation(spec: str, n_arrays: int, constant: Array, constant_axes: Sequence[Axis]) -> _Evaluation:
     """Return what evaluates a contraction of so many arrays that is spelled like this, from these.
 
-    Of few numbers most of the time goes into reading what the sum is; so sums over all entries, inner products, and
-    multiples of an array are no ``einsum``. Arrays that are stretched along an axis of length one always are.
+    For few numbers ``einsum`` takes longer to read the letters than to add. So sums over all entries, inner products
+    and multiples of an array are made without it. Arrays that are stretched along an axis of length one need it.
     """
     operands, _, out = spec.partition("->")
     letters = operands.split(",")

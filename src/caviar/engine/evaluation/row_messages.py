@@ -208,7 +208,7 @@ class RowsInCategory:
         return Contraction(term.coefficient, factors, constants, axes, self.bound.size, gather), arrays
 
     def _known(self, term: Term, labels: Sequence[Operand]) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
-        """Yield the arrays that a term multiplies, but for labels, with what their axes mean."""
+        """Yield the arrays that a term multiplies, labels excepted, and what their axes mean."""
         owner, gate = term.owner, self.settled(term)
         for operand in term.operands:
             node: Any = operand.node

@@ -70,7 +70,7 @@ def with_column_means(array: AnyArray, gaps: Gaps) -> AnyArray:
 def order_of_patterns(seen: Sequence[AnyArray]) -> AnyArray:
     """Return the order of rows that brings the same missing entries together, (N, D) each, complete rows first.
 
-    Rows lacking equally many entries of the first array are together, and rows of one pattern stay in their order.
+    Rows that lack equally many entries of the first array come together; rows of one pattern keep their order.
     """
     keys: list[AnyArray] = []
     for entries in seen:
