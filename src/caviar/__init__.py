@@ -59,63 +59,60 @@ if TYPE_CHECKING:
     )
     from .execution import DaskExecutor, Device
     from .fitting.model import Model
-    from .language import (
-        Bernoulli,
-        Beta,
-        Categorical,
-        Constant,
-        Data,
-        Dirichlet,
-        Gamma,
-        LinearGaussianChain,
-        MarkovChain,
-        Multinomial,
-        MultivariateNormal,
-        MultivariateNormalGamma,
-        Normal,
-        NormalGamma,
-        NormalWishart,
-        Plate,
-        Poisson,
-        StickBreaking,
-        TiedNormalGamma,
-        TiedNormalWishart,
-        Wishart,
-        diagonal,
-        dot,
-        logistic,
-        probit,
-    )
+    from .language.algebra import diagonal, dot
+    from .language.chains import MarkovChain
+    from .language.constants import Constant
+    from .language.discrete import Bernoulli, Categorical, Multinomial, Poisson
+    from .language.linear_gaussian_chains import LinearGaussianChain
+    from .language.links import logistic, probit
+    from .language.nodes import Data
+    from .language.normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
+    from .language.normal_wisharts import NormalWishart, TiedNormalWishart
+    from .language.normals import MultivariateNormal, Normal
+    from .language.plates import Plate
+    from .language.positive import Gamma, Wishart
+    from .language.simplex import Beta, Dirichlet, StickBreaking
     from .posterior.diagnostics import Diagnosis
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
 
-_HOME = {
-    **dict.fromkeys(
-        (
-            "BayesianGaussianMixture",
-            "GaussianMixture",
-            "KnownVarianceMixture",
-            "LatentDirichletAllocation",
-            "MixedMixture",
-            "MixtureComparison",
-            "Move",
-            "compare_mixtures",
-            "load",
-        ),
-        ".estimators",
+_NAMES = {
+    ".data": ("LazyTable", "scan"),
+    ".densities": ("NormalMixture", "ProductStudentMixture", "StudentMixture"),
+    ".engine.ascent.schedules.incremental": ("Incremental",),
+    ".engine.ascent.schedules.stochastic": ("Stochastic",),
+    ".estimators": (
+        "BayesianGaussianMixture",
+        "GaussianMixture",
+        "KnownVarianceMixture",
+        "LatentDirichletAllocation",
+        "MixedMixture",
+        "MixtureComparison",
+        "Move",
+        "compare_mixtures",
+        "load",
     ),
-    **dict.fromkeys(("NormalMixture", "ProductStudentMixture", "StudentMixture"), ".densities"),
-    **dict.fromkeys(("DaskExecutor", "Device"), ".execution"),
-    **dict.fromkeys(("LazyTable", "scan"), ".data"),
-    "Incremental": ".engine.ascent.schedules.incremental",
-    "Stochastic": ".engine.ascent.schedules.stochastic",
-    "Model": ".fitting.model",
-    "Diagnosis": ".posterior.diagnostics",
-    "Posterior": ".posterior.posterior",
-    "Prediction": ".posterior.prediction",
+    ".execution": ("DaskExecutor", "Device"),
+    ".fitting.model": ("Model",),
+    ".language.algebra": ("diagonal", "dot"),
+    ".language.chains": ("MarkovChain",),
+    ".language.constants": ("Constant",),
+    ".language.discrete": ("Bernoulli", "Categorical", "Multinomial", "Poisson"),
+    ".language.linear_gaussian_chains": ("LinearGaussianChain",),
+    ".language.links": ("logistic", "probit"),
+    ".language.nodes": ("Data",),
+    ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
+    ".language.normal_wisharts": ("NormalWishart", "TiedNormalWishart"),
+    ".language.normals": ("MultivariateNormal", "Normal"),
+    ".language.plates": ("Plate",),
+    ".language.positive": ("Gamma", "Wishart"),
+    ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
+    ".posterior.diagnostics": ("Diagnosis",),
+    ".posterior.posterior": ("Posterior",),
+    ".posterior.prediction": ("Prediction",),
 }
-"""Where a name is, except errors and warnings, and the language, which has all others."""
+_HOME = {name: home for home, names in _NAMES.items() for name in names}
+"""Where a name is; all others are errors and warnings."""
 _MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 
 __all__ = [
@@ -194,8 +191,7 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return import_module(f".{name}", __name__)
     if name in __all__:
-        home = "._errors" if name.endswith(("Error", "Warning")) else _HOME.get(name, ".language")
-        value = getattr(import_module(home, __name__), name)
+        value = getattr(import_module(_HOME.get(name, "._errors"), __name__), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -47,25 +47,8 @@ __all__ = [
 ]
 
 FAMILIES: dict[str, type[ExponentialFamily]] = {
-    family.__name__: family
-    for family in (
-        Bernoulli,
-        Beta,
-        Categorical,
-        Dirichlet,
-        Gamma,
-        MultivariateNormal,
-        MultivariateNormalGamma,
-        Normal,
-        NormalGamma,
-        NormalWishart,
-        Poisson,
-        PolyaGamma,
-        StickBreaking,
-        TiedNormalGamma,
-        TiedNormalWishart,
-        TruncatedNormal,
-        Wishart,
-    )
+    name: kind
+    for name, kind in sorted(globals().items())
+    if isinstance(kind, type) and issubclass(kind, ExponentialFamily) and kind is not ExponentialFamily
 }
 """Every family by its name."""

@@ -221,6 +221,26 @@ class ExponentialFamily(ABC):
         """Shape of the batch and of one value; of the mean of a joint distribution."""
         return self.batch_shape + self.event_shape
 
+    def location_moments(self) -> tuple[Array, Array] | None:
+        """Return mean and covariance of what can be added up in a predictor; None where the values are no locations.
+
+        Of a joint family those of its location, finite also where the covariance is not.
+        """
+        return None
+
+    def inverse_moments(self) -> tuple[Array, Array] | None:
+        """Return the expected inverse of a value and of its square, infinite where they are; None if it has no use.
+
+        Of a matrix twice the diagonal of the first, of a joint family those of its precision.
+        """
+        return None
+
+    @classmethod
+    def inverse_of(cls, value: Any) -> tuple[Array, Array]:
+        """Return what :meth:`inverse_moments` are at one value or a batch of values."""
+        first = 1.0 / as_value(value)
+        return first, np.square(first)
+
     def broadcast_to(self, batch_shape: tuple[int, ...]) -> Self:
         """Return these distributions repeated to a batch shape."""
         parameters = zip(self._parameters().items(), self.parameter_ndims, strict=True)

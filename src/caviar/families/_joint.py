@@ -143,6 +143,22 @@ class Joint(ExponentialFamily):
         expected_log = self._log_determinant + self._n_repeats * self.expected_statistics[2]
         return self.precision_marginal.entropy() + 0.5 * (self._n_numbers * (1.0 + LOG_TWO_PI) - expected_log)
 
+    @property
+    @abstractmethod
+    def _spread(self) -> Array:
+        """Variance of a number, covariance of a vector; infinite where the precision is too vague."""
+
+    def location_moments(self) -> tuple[Array, Array]:
+        # what is infinite is so with the expected inverse precision, which is added anyhow
+        return self.mean, np.where(np.isfinite(self._spread), self._spread, 0.0)
+
+    def inverse_moments(self) -> tuple[Array, Array]:
+        return self.precision_marginal.inverse_moments()
+
+    @classmethod
+    def inverse_of(cls, value: Any) -> tuple[Array, Array]:
+        return cls.precision_family.inverse_of(value[1])
+
     @abstractmethod
     def _location_marginals(self, ends: Ends) -> Marginals:
         """Return the figures of the locations."""

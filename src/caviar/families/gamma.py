@@ -118,6 +118,11 @@ class Gamma(ExponentialFamily):
         """Variance shape / rate^2."""
         return self.mean / self.rate
 
+    def inverse_moments(self) -> tuple[Array, Array]:
+        with np.errstate(divide="ignore"):
+            first = self.rate / np.maximum(self.shape - 1.0, 0.0)
+            return first, first * self.rate / np.maximum(self.shape - 2.0, 0.0)
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         lower, upper = (gammaincinv(self.shape, end) / self.rate for end in ends)
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]

@@ -166,6 +166,9 @@ class MultivariateNormal(ExponentialFamily):
         """Return L' d, whose squared length is d' P d."""
         return times_vector(self._lower.swapaxes(-1, -2), deviation)
 
+    def location_moments(self) -> tuple[Array, Array]:
+        return self.mean, self.covariance
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         sd = np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
         return [normal_marginals(self.mean, sd, ends)]

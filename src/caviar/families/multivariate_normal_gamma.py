@@ -169,6 +169,10 @@ class MultivariateNormalGamma(Joint):
         """Return d' K d."""
         return (times_vector(self._lower.swapaxes(-1, -2), deviation) ** 2).sum(axis=-1)
 
+    @property
+    def _spread(self) -> Array:
+        return self.covariance
+
     def _location_marginals(self, ends: Ends) -> Marginals:
         shape, rate = self.shape[..., None], self.rate[..., None]
         relative = np.diagonal(inverse(self.mean_precision), axis1=-2, axis2=-1)

@@ -98,6 +98,9 @@ class Normal(ExponentialFamily):
         """Inverse of the precision."""
         return 1.0 / self.precision
 
+    def location_moments(self) -> tuple[Array, Array]:
+        return self.mean, self.variance
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         return [normal_marginals(self.mean, np.sqrt(self.variance), ends)]
 

@@ -84,6 +84,10 @@ class _NormalGammas(Joint):
         with np.errstate(divide="ignore"):
             return self._each(self.rate) / (self.mean_precision * self._each(surplus))
 
+    @property
+    def _spread(self) -> Array:
+        return self.variance
+
     def _location_marginals(self, ends: Ends) -> Marginals:
         shape, rate = self._each(self.shape), self._each(self.rate)
         scale = np.sqrt(rate / (self.mean_precision * shape))

@@ -117,6 +117,10 @@ class _NormalWisharts(Joint):
         matrix, factor = self._each(self.inverse_scale, 2), factor[..., np.newaxis, np.newaxis]
         return np.where(matrix == 0, 0.0, matrix) * np.where((matrix == 0) & np.isinf(factor), 1.0, factor)
 
+    @property
+    def _spread(self) -> Array:
+        return self.covariance
+
     def _location_marginals(self, ends: Ends) -> Marginals:
         df = self._each(self.df - self.mean.shape[-1] + 1)[..., np.newaxis]
         diagonal = self._each(np.diagonal(self.inverse_scale, axis1=-2, axis2=-1), 1)

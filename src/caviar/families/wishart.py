@@ -190,6 +190,17 @@ class Wishart(ExponentialFamily):
     def _scale(self) -> Array:
         return inverse_from_factor(self._inverse_lower)
 
+    def inverse_moments(self) -> tuple[Array, Array]:
+        surplus = (self.df - self.inverse_scale.shape[-1] - 1)[..., np.newaxis]
+        with np.errstate(divide="ignore"):
+            variances = np.diagonal(self.inverse_scale, axis1=-2, axis2=-1) / np.maximum(surplus, 0.0)
+        return variances, variances
+
+    @classmethod
+    def inverse_of(cls, value: ArrayLike) -> tuple[Array, Array]:
+        variances = np.array(np.diagonal(inverse(as_value(value)), axis1=-2, axis2=-1))
+        return variances, variances
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         # on the diagonal X_ii / (B^-1)_ii is chi-squared with df degrees of freedom
         diagonal, df = np.eye(self.mean.shape[-1], dtype=bool), self.df[..., None, None]

@@ -1,14 +1,17 @@
 """The language: how a model is stated, and the terms that a statement becomes."""
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .chains import MarkovChain
 from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .linear_gaussian_chains import LinearGaussianChain
-from .links import logistic, probit
+from .links import Hidden, logistic, probit
 from .nodes import Data, Indexed, Label, Node, Part
-from .normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
-from .normal_wisharts import NormalWishart, TiedNormalWishart
+from .normal_gammas import NormalGamma
+from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
 from .plates import Plate
 from .positive import Gamma, Wishart
@@ -28,6 +31,7 @@ from .terms import (
 from .variable import Variable
 
 __all__ = [
+    "DISTRIBUTIONS",
     "Axis",
     "Bernoulli",
     "Beta",
@@ -44,7 +48,6 @@ __all__ = [
     "MarkovChain",
     "Multinomial",
     "MultivariateNormal",
-    "MultivariateNormalGamma",
     "Node",
     "Normal",
     "NormalGamma",
@@ -57,8 +60,6 @@ __all__ = [
     "Slot",
     "StickBreaking",
     "Term",
-    "TiedNormalGamma",
-    "TiedNormalWishart",
     "Variable",
     "Wishart",
     "base_terms_of",
@@ -72,3 +73,13 @@ __all__ = [
     "terms_of",
     "zero_terms_of",
 ]
+
+_KINDS = [
+    kind
+    for found in iter_modules(__path__)
+    for kind in vars(import_module(f"{__name__}.{found.name}")).values()
+    if isinstance(kind, type) and issubclass(kind, Variable) and not issubclass(kind, Hidden)
+]
+
+DISTRIBUTIONS: dict[str, type[Variable]] = {k.__name__: k for k in _KINDS if "family" in vars(k)}
+"""Every distribution that a model can be stated with, by its name: those of all modules of this package."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 
 
 class Algebra:
@@ -158,6 +158,10 @@ class Link(Algebra, ABC):
     @abstractmethod
     def log_odds(self, predictor: AnyArray) -> AnyArray:
         """Return the log-odds of a 1 at values of the predictor."""
+
+    @abstractmethod
+    def expected(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return the probabilities of a 1 and of a 0 expected of a Normal predictor."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.lower()}({self.predictor!r})"

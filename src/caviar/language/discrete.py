@@ -16,6 +16,7 @@ from .._typing import AnyArray, Array
 from ..numerics.gamma_function import stirling_remainder
 from .algebra import Link
 from .constants import as_known
+from .expected_slots import ExpectedSlots
 from .links import Hidden, hidden_of
 from .nodes import Expression, Label, Node
 from .plates import Plates
@@ -63,6 +64,11 @@ class Categorical(Variable, Label):
     def statistic(self, name: str, value: AnyArray) -> Array:
         """Return the labels one-hot."""
         return one_hot(self.dimension or 0, value)
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance of the label one-hot."""
+        mean = slots.entries("probabilities")[0]
+        return mean, mean * (1.0 - mean)
 
     def evened(self, value: Array) -> Array:
         """Return the labels one-hot."""
@@ -141,6 +147,15 @@ class Bernoulli(Variable):
             return families.Bernoulli(slots["probability"])
         return families.Bernoulli.from_natural((np.asarray(slots["probability"]),))
 
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance."""
+        stated = self.stated["probability"]
+        if isinstance(stated, Link):
+            yes, no = stated.expected(*slots.normal(stated.predictor))
+            return yes, yes * no
+        mean = slots.entries("probability")[0]
+        return mean, mean * (1.0 - mean)
+
     def refuse_as_parent(self, owner: Variable, slot: str) -> None:
         """Refuse to be a parent with a link."""
         if self.hidden is not None:
@@ -195,6 +210,11 @@ class Poisson(Variable):
 
     def __init__(self, name: str, rate: Expression, *, plates: Plates = ()) -> None:
         self._state(name, plates, {"rate": (rate, RATE)}, dimension=1)
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance."""
+        rate, variance = slots.entries("rate")
+        return rate, rate + variance
 
     def evened(self, value: Array) -> Array:
         """Return square roots."""
@@ -282,6 +302,16 @@ class Multinomial(Variable):
         shape = np.broadcast_shapes(trials.shape, probabilities.shape[:-1])
         wide = np.broadcast_to(probabilities, (*shape, probabilities.shape[-1]))
         return Tallies(np.broadcast_to(trials, shape), wide)
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance of each count."""
+        if self.trials is None:
+            slots.refuse("it is stated without trials, so that nothing says how many draws it counts")
+        mean, variance = slots.entries("probabilities")
+        trials = self.trials.reshape((1,) * (len(self.plates) - self.trials.ndim) + self.trials.shape)[
+            ..., None
+        ]
+        return trials * mean, trials * (mean * (1.0 - mean) - variance) + np.square(trials) * variance
 
     def statistics_of(self, value: Any) -> tuple[Array, ...]:
         """Return the counts; those of a sparse matrix are written out."""

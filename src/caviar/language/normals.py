@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import families
+from .._typing import Array
+from .expected_slots import ExpectedSlots
 from .joining import whole_if_together
 from .nodes import Expression
 from .plates import Plates
@@ -89,6 +91,11 @@ class Normal(Variable):
         mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
         return families.Normal(mean, precision)
 
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance: those of the mean, and the noise."""
+        mean, variance = slots.location()
+        return mean, variance + slots.inverse("precision")[0]
+
     def _states_flat_prior(self) -> bool:
         return self._holds("precision", 0)
 
@@ -161,6 +168,11 @@ class MultivariateNormal(Variable):
         """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
         mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
         return families.MultivariateNormal(mean, precision)
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance: those of the mean, and the noise."""
+        mean, variance = slots.location()
+        return mean, variance + slots.inverse("precision")[0]
 
     def _states_flat_prior(self) -> bool:
         return self._holds("precision", 0)

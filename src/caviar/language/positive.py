@@ -11,6 +11,7 @@ from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
 from .constants import as_known
+from .expected_slots import ExpectedSlots
 from .nodes import Expression
 from .plates import Plates
 from .roles import PRECISION, PRECISION_MATRIX, SHAPE, degrees_of_freedom
@@ -101,6 +102,14 @@ class Gamma(Variable):
         if shape is None or rate is None or np.count_nonzero(rate):
             return False
         return bool(np.all(shape == 1))
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance, infinite where the rate is too vague."""
+        shape = slots.entries("shape")[0]
+        first, second = slots.inverse("rate")
+        with np.errstate(invalid="ignore"):
+            variance = shape * second + np.square(shape) * (second - np.square(first))
+        return shape * first, np.where(np.isfinite(second), variance, np.inf)
 
     def evened(self, value: Array) -> Array:
         """Return logarithms; that of 0 is taken as that of the smallest normal number."""

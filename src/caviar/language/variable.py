@@ -14,6 +14,7 @@ from ..families import ExponentialFamily
 from .algebra import Diagonal, Predictor
 from .constants import Constant
 from .expansion import expand
+from .expected_slots import ExpectedSlots
 from .nodes import Expression, Indexed, Node
 from .plates import Plate, Plates
 from .roles import Role
@@ -173,6 +174,16 @@ class Variable(Stated):
     def distribution_given(self, slots: Mapping[str, Any]) -> ExponentialFamily:
         """Return the member of its family with these values of its slots: the distribution given the parents."""
         return self.family(**slots)
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance, over its plates and event, given what is expected of its slots.
+
+        Raises
+        ------
+        ModelError
+            If they have no closed form.
+        """
+        slots.refuse(f"nobody has written those of a {type(self).__name__} yet")
 
     def mode_of(self, natural: tuple[Array, ...]) -> Any:
         """Return the mode of the member of its family with these natural parameters: the point of a point mass."""

@@ -11,19 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import language
 from .._errors import ModelError
-from ..language import Constant, Data, Node, Plate, Variable
+from ..language import DISTRIBUTIONS, Constant, Data, Node, Plate, Variable
 from ..language.links import Hidden
 from .expressions import constants_named, document_of_expression, expression_of, is_membership, work_of_sums
-
-_NAMES = (getattr(language, name) for name in language.__all__)
-_VARIABLES: dict[str, type[Variable]] = {
-    kind.__name__: kind
-    for kind in _NAMES
-    if isinstance(kind, type) and issubclass(kind, Variable) and kind is not Variable
-}
-"""All that a document can name: the distributions of the language; a name that is not here is refused."""
 
 _PLAIN = ("truncation", "trials")
 """Arguments of distributions that are plain numbers, not nodes."""
@@ -101,7 +92,7 @@ def _document_of_node(node: Node) -> dict[str, Any]:
         return {**document, "value": node.value}
     if isinstance(node, Data):
         return document
-    if not isinstance(node, Variable) or _VARIABLES.get(kind) is not type(node):
+    if not isinstance(node, Variable) or DISTRIBUTIONS.get(kind) is not type(node):
         raise ModelError(f"'{node.name}' is a {kind}, which caviar.load could not find; pickle it")
     document["slots"] = {name: document_of_expression(stated) for name, stated in _in_slots(node).items()}
     document |= {name: value for name, value in node.arguments.items() if name in _PLAIN}
@@ -181,8 +172,8 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
         slots["smallest_variance"] = _array(entry["smallest_variance"])
     if "tied" in entry:
         slots["tied"] = plates[entry["tied"]]
-    variable = _VARIABLES[kind].state_again(name, own, slots)
-    if type(variable) is not _VARIABLES[kind]:
+    variable = DISTRIBUTIONS[kind].state_again(name, own, slots)
+    if type(variable) is not DISTRIBUTIONS[kind]:
         raise TypeError(f"{name!r:.40} is a {type(variable).__name__}, and said to be a {kind}")
     return variable
 

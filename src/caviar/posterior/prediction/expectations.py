@@ -20,10 +20,8 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError
 from ..._typing import Array
-from ...engine.binding.clamped.factor import PointMass
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
-from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
@@ -77,6 +75,30 @@ class Expectations:
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
 
+    def normal(self, predictor: Predictor) -> tuple[Array, Array]:
+        """Return mean and variance of a predictor, and refuse one that is not Normal under q.
+
+        That is a product of two variables, or a variable of another kind.
+        """
+        for addend in predictor.addends:
+            latent = []
+            for operand in addend.operands:
+                whole = operand.whole if isinstance(operand, Part) else operand
+                node: Any = whole.node if isinstance(whole, Indexed) else whole
+                factor = self.factors.get(node.name) if isinstance(node, Node) else None
+                if factor is not None and factor.learnt is not None:
+                    latent.append(node.name)
+                    if not isinstance(factor.learnt, families.Normal | families.MultivariateNormal):
+                        self.refuse(f"'{node.name}' in its predictor is not Normal under q")
+            if len(latent) > 1:
+                names = " and ".join(f"'{name}'" for name in latent)
+                self.refuse(f"the product of {names} in its predictor is not Normal under q")
+        return self.predictor(predictor)
+
+    def refuse(self, why: str) -> NoReturn:
+        """Say why mean and variance of the variable have no closed form."""
+        refuse(self.owner, why)
+
     def entries(self, name: str) -> tuple[Array, Array]:
         """Return mean and variance of a node in a slot, entry by entry."""
         slot = self.owner.slots[name]
@@ -118,17 +140,25 @@ class Expectations:
         if self._is_known(node):
             value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
         else:
-            value = _inverse_moments(self._factor(node))[0]
+            value = self._inverse_moments(node)[0]
         entries = laid_out(value, node.plates[:-1], self.owner, {})
         return entries, np.square(entries)
 
     def _inverse(self, slot: Slot) -> tuple[Array, Array]:
         if self._is_known(slot.node):
             value = np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
-            return _inverse_of(value, matrix=value.ndim > len(self.owner.plates))
-        first, second = _inverse_moments(self._factor(slot.node))
+            kind = families.Wishart if value.ndim > len(self.owner.plates) else families.Gamma
+            return kind.inverse_of(value)
+        first, second = self._inverse_moments(slot.node)
         plates = slot.node.plates_of("precision")
         return self._laid_out(slot, first, plates), self._laid_out(slot, second, plates)
+
+    def _inverse_moments(self, node: Node) -> tuple[Array, Array]:
+        first, second = self._factor(node).each(
+            lambda learnt: learnt.inverse_moments() or self.refuse(f"E[1 / {node.name}] is not known"),
+            lambda point: point.family.inverse_of(point.value),
+        )
+        return first, second
 
     def _operands(self, addend: Addend) -> Iterator[tuple[int, Array, Array | None, str]]:
         """Yield for each operand of a product: what tells it apart, mean, covariance (None if known), event letter."""
@@ -144,8 +174,16 @@ class Expectations:
     def _moments(self, slot: Slot) -> tuple[Array, Array | None]:
         if self._is_known(slot.node):
             return np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64), None
-        mean, covariance = _location_moments(self.owner, self._factor(slot.node))
-        return self._laid_out(slot, mean), None if covariance is None else self._laid_out(slot, covariance)
+        factor = self._factor(slot.node)
+        if factor.learnt is None:
+            return self._laid_out(slot, np.asarray(factor.location, dtype=np.float64)), None
+        mean, covariance = factor.each(
+            lambda learnt: (
+                learnt.location_moments() or self.refuse(f"its predictor holds a {type(learnt).__name__}")
+            ),
+            lambda point: (np.asarray(point.location, dtype=np.float64), 0.0),
+        )
+        return self._laid_out(slot, mean), self._laid_out(slot, covariance)
 
     def _laid_out(self, slot: Slot, array: Array, plates: tuple[Plate, ...] | None = None) -> Array:
         return np.asarray(slot_value(self.owner, slot, {**self.known, slot.node.name: array}, plates))
@@ -155,9 +193,8 @@ class Expectations:
 
     def _factor(self, node: Node) -> Any:
         if node.name not in self.factors:
-            refuse(
-                self.owner,
-                f"'{node.name}' has a value for each row, and depends on variables that are not known",
+            self.refuse(
+                f"'{node.name}' has a value for each row, and depends on variables that are not known"
             )
         return self.factors[node.name]
 
@@ -202,74 +239,3 @@ def _contracted(parts: Sequence[tuple[Any, str]]) -> Array:
         return np.ones(())
     subscripts = ",".join(f"...{letters}" for _, letters in parts)
     return np.einsum(f"{subscripts}->...", *(array for array, _ in parts), optimize="greedy")
-
-
-def _location_moments(owner: Variable, factor: Any) -> tuple[Array, Array | None]:
-    """Return mean and covariance of a location; None for that of a point.
-
-    Those of a joint factor are infinite with the expected inverse precision, and then finite here: it is added anyhow.
-    """
-    if factor.learnt is None:
-        return np.asarray(factor.location, dtype=np.float64), None
-    location, covariance = factor.each(
-        lambda learnt: _moments_of_learnt(owner, learnt),
-        lambda point: (np.asarray(point.location, dtype=np.float64), 0.0),
-    )
-    return location, covariance
-
-
-def _moments_of_learnt(owner: Variable, factor: Any) -> tuple[Array, Array]:
-    if isinstance(factor, families.Normal):
-        return factor.mean, factor.variance
-    if isinstance(factor, families.MultivariateNormal):
-        return factor.mean, factor.covariance
-    if isinstance(factor, families.TiedNormalGamma | families.TiedNormalWishart):
-        return _moments_of_learnt(owner, factor.marginals)
-    if isinstance(factor, families.NormalGamma):
-        return factor.mean, _finite(_inverse_moments(factor)[0]) / factor.mean_precision
-    if isinstance(factor, families.MultivariateNormalGamma):
-        scale = _finite(_inverse_moments(factor)[0])[..., None, None]
-        return factor.mean, scale * inverse(factor.mean_precision)
-    if isinstance(factor, families.NormalWishart):
-        surplus = factor.df - factor.mean.shape[-1] - 1
-        scale = np.where(surplus > 0, surplus, 1.0) * factor.mean_precision
-        return factor.mean, factor.inverse_scale / scale[..., None, None]
-    refuse(owner, f"its predictor holds a {type(factor).__name__}")
-
-
-def _finite(array: Array) -> Array:
-    return np.where(np.isfinite(array), array, 1.0)
-
-
-_MATRICES = (families.Wishart, families.NormalWishart, families.TiedNormalWishart)
-"""Families whose precision is a matrix."""
-
-
-def _inverse_moments(factor: Any) -> tuple[Array, Array]:
-    """Return the expected inverse of a precision and of its square; of a matrix twice the diagonal of the first."""
-    first, second = factor.each(_inverse_of_learnt, _inverse_of_point)
-    return first, second
-
-
-def _inverse_of_point(point: PointMass) -> tuple[Array, Array]:
-    value = np.asarray(point.value[1] if isinstance(point.value, tuple) else point.value, dtype=np.float64)
-    return _inverse_of(value, matrix=issubclass(point.family, _MATRICES))
-
-
-def _inverse_of_learnt(factor: Any) -> tuple[Array, Array]:
-    if isinstance(factor, _MATRICES):
-        surplus = (factor.df - factor.inverse_scale.shape[-1] - 1)[..., None]
-        diagonal = np.diagonal(factor.inverse_scale, axis1=-2, axis2=-1)
-        with np.errstate(divide="ignore"):
-            inverse = diagonal / np.maximum(surplus, 0.0)
-        return inverse, inverse
-    with np.errstate(divide="ignore"):
-        first = factor.rate / np.maximum(factor.shape - 1.0, 0.0)
-        return first, first * factor.rate / np.maximum(factor.shape - 2.0, 0.0)
-
-
-def _inverse_of(value: Array, *, matrix: bool) -> tuple[Array, Array]:
-    if matrix:
-        variances = np.array(np.diagonal(inverse(value), axis1=-2, axis2=-1), dtype=np.float64)
-        return variances, variances
-    return 1.0 / value, np.square(1.0 / value)

@@ -1,0 +1,32 @@
+"""What a variable may ask of its slots to give its mean and variance, where it is absent from the data."""
+
+from __future__ import annotations
+
+from typing import NoReturn, Protocol
+
+from .._typing import Array
+from .algebra import Predictor
+
+
+class ExpectedSlots(Protocol):
+    """Expectations of the arguments of a variable, with an axis for each of its plates."""
+
+    def location(self, name: str = "mean") -> tuple[Array, Array]:
+        """Return mean and variance of a location, a node or a predictor; of a vector those of each entry."""
+        ...
+
+    def entries(self, name: str) -> tuple[Array, Array]:
+        """Return mean and variance of a node in a slot, entry by entry."""
+        ...
+
+    def inverse(self, name: str) -> tuple[Array, Array]:
+        """Return the expected inverse of a precision or rate, and of its square; of a matrix its diagonal."""
+        ...
+
+    def normal(self, predictor: Predictor) -> tuple[Array, Array]:
+        """Return mean and variance of a predictor, and refuse one that is not Normal."""
+        ...
+
+    def refuse(self, why: str) -> NoReturn:
+        """Say why mean and variance of the variable have no closed form."""
+        ...
