@@ -15,7 +15,6 @@ from ..design.contraction import Derivative
 from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
-from ..design.look_ups import look_up_of
 from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, chain_of
 from ..local.local_factor import LocalFactor
@@ -23,10 +22,9 @@ from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, 
 from .coupled_labels import best_labels
 from .inference import FactorOfRows, inference_of
 from .terms.centred import Centres
-from .terms.contracted import ContractedTerm
+from .terms.kinds import contracted_terms, matrix_terms
 from .terms.matrix_layout import MatrixLayout
 from .terms.missing_patterns import MissingPatterns
-from .terms.products import DenseProduct, LookUpProduct
 from .terms.row_term import BlockWork, RowTerm
 
 _UNFUSED_ROWS = 1024
@@ -73,18 +71,18 @@ class IndependentRows:
         """Whether some category is measured from a point of its own."""
         self._layouts = _layouts(compiled)
         factor_of = {key: factor for factor in self.factors for key in factor.rows}
-        contracted = [ContractedTerm(local, factor_of) for local in compiled.local_terms]
+        contracted = contracted_terms(compiled.local_terms, factor_of)
         self._contracted = [term for term in contracted if _OWN not in term.targets]
         self._inferences: list[FactorOfRows] = []
         self._products: list[RowTerm] = []
         for factor in self.factors:
             layout = self._layouts.get(factor.key)
-            products = _products(layout, used.get(factor, ()), partial.get(factor, ()))
+            products = matrix_terms(layout, (*used.get(factor, ()), *partial.get(factor, ())))
             own = [term for term in self._contracted if factor.key in term.targets]
             self._inferences.append(inference_of(factor, layout, products, own))
             self._products += products
         self._own_terms = [
-            *_products(self._layouts.get(_OWN), (), ()),
+            *matrix_terms(self._layouts.get(_OWN)),
             *(term for term in contracted if _OWN in term.targets),
         ]
         self.keeps_locals = any(term.couples for term in self._contracted)
@@ -372,16 +370,6 @@ def _layouts(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
     parts = list(compiled.parts.values())
     layouts = (MatrixLayout(factor, table, parts) for factor, table in compiled.tables.items())
     return {layout.key: layout for layout in layouts}
-
-
-def _products(
-    layout: MatrixLayout | None, centres: Sequence[Centres], partial: Sequence[MissingPatterns]
-) -> list[RowTerm]:
-    """Return the terms of a local factor that meet the data in its matrix product, in the order of their visits."""
-    if layout is None:
-        return []
-    look_ups = (LookUpProduct(layout, look_up_of(f), columns) for f, columns in layout.table.tallied)
-    return [DenseProduct(layout, centres), *look_ups, *centres, *partial]
 
 
 def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Derivative]]:

@@ -40,15 +40,15 @@ class FactorOfRows:
         self.factor = factor
         self.layout = layout
         self._terms = (*products, *contracted)
+        self._contracted = contracted
         # what counts zeros knows neither centres nor patterns
         self._exact_terms = (*(term for term in products if term.is_linear), *contracted)
         self._has_product = bool(products)
-        self._is_explicit = bool(contracted)
 
     @property
     def is_coupled(self) -> bool:
         """Whether it depends on other local factors."""
-        return any(isinstance(term, ContractedTerm) and term.couples for term in self._terms)
+        return any(term.couples for term in self._contracted)
 
     def natural(self, work: BlockWork) -> Array:
         """Return its natural parameters (E, B) given the others; they live in the scratch."""
@@ -84,7 +84,7 @@ class FactorOfRows:
         """
         factor, backend, weights = self.factor, work.scratch.backend, work.rows.weights
         expected = self.natural(work)
-        natural = expected.copy() if self._is_explicit else None
+        natural = expected.copy() if self._contracted else None
         inferred = backend.infer(factor, expected)
         entropy, seen = inferred.entropy, factor.seen(work.rows.columns)
         if entropy is None and natural is not None:

@@ -55,6 +55,13 @@ class ContractedTerm(RowTerm):
                 self._messages.setdefault(factor_of[own].key, []).append(message)
         self._views = {own: factor for factor, own in self._operands}
 
+    @classmethod
+    def of_term(
+        cls, local: LocalTerm, factor_of: Mapping[StatisticKey, LocalFactor]
+    ) -> ContractedTerm | None:
+        """Return the row term of some terms; None from a kind that does not apply to them."""
+        return cls(local, factor_of)
+
     @property
     def targets(self) -> tuple[FactorKey, ...]:
         return tuple(self._messages) or ("",)

@@ -9,30 +9,35 @@ import numpy as np
 from ...._typing import Array
 from ...design.features import FeatureTable
 from ...design.keys import FactorKey
-from ...design.look_ups import LookUp
+from ...design.look_ups import LookUp, look_up_of
 from ...local.statistics import Coefficients, Sums
-from .centred import Centres
 from .matrix_layout import MatrixLayout
+from .matrix_term import MatrixTerm
 from .row_term import BlockWork, RowTerm
 
 
-class DenseProduct(RowTerm):
+class DenseProduct(MatrixTerm):
     """All dense features of a local factor: one matrix product forward and one backward.
 
-    It writes, and comes first of the terms of its factor: other terms add to what it leaves, and fill in the columns of
-    the sums that are theirs.
+    Other terms add to what it leaves, and fill in the columns of the sums that are theirs.
 
     Parameters
     ----------
     layout
         The factor's matrix.
-    centres
-        Categories with columns of their own, which are left out here.
+    others
+        Terms of which some provide a part of the matrix, which is left out here.
     """
 
-    def __init__(self, layout: MatrixLayout, centres: Sequence[Centres] = ()) -> None:
+    writes = True
+
+    def __init__(self, layout: MatrixLayout, others: Sequence[RowTerm] = ()) -> None:
         self._layout = layout
-        self._centres = centres
+        self._others = others
+
+    @classmethod
+    def of_matrix(cls, layout: MatrixLayout, others: Sequence[RowTerm]) -> Sequence[MatrixTerm]:
+        return (cls(layout, others),)
 
     @property
     def targets(self) -> tuple[FactorKey, ...]:
@@ -44,8 +49,8 @@ class DenseProduct(RowTerm):
 
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
         matrix = coefficients.matrices[target]
-        for centres in self._centres:
-            matrix = centres.mask(matrix, work.scratch)
+        for other in self._others:
+            matrix = other.mask(matrix, work.scratch)
         product, constant = slice(0, self._layout.n_product), self._layout.constant
         features = work.features(self._table)
         work.scratch.backend.project(matrix[product, : self._table.n_dense], features, natural[product, ...])
@@ -73,7 +78,7 @@ class DenseProduct(RowTerm):
         sums.fused[key] = total
 
 
-class LookUpProduct(RowTerm):
+class LookUpProduct(MatrixTerm):
     """One wide feature of a local factor.
 
     Parameters
@@ -90,6 +95,10 @@ class LookUpProduct(RowTerm):
         self._layout = layout
         self._look_up = look_up
         self._columns = columns
+
+    @classmethod
+    def of_matrix(cls, layout: MatrixLayout, others: Sequence[RowTerm]) -> Sequence[MatrixTerm]:
+        return [cls(layout, look_up_of(feature), columns) for feature, columns in layout.table.tallied]
 
     @property
     def targets(self) -> tuple[FactorKey, ...]:

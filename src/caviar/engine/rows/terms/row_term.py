@@ -5,7 +5,8 @@ The terms of a row are summed twice: with the statistic of a local factor taken 
 
 .. math:: \eta_{n} = \sum_t W_t T_t(x_n), \qquad S_t = \sum_n \langle u_n \rangle T_t(x_n)'
 
-A new kind of known values, or of what meets them, is a class with these two methods.
+A new kind of known values, or of what meets them, is a class with these two methods, in a module beside this one that
+says where it applies: :meth:`.MatrixTerm.of_matrix` or :meth:`.ContractedTerm.of_term`.
 """
 
 from __future__ import annotations
@@ -111,6 +112,10 @@ class RowTerm(ABC):
     @abstractmethod
     def targets(self) -> tuple[FactorKey, ...]:
         """The local factors that it speaks to; ``("",)`` of what no local variable enters."""
+
+    def mask(self, matrix: Array, scratch: Workspace) -> Array:
+        """Return the matrix W without what this term provides in place of the dense product: mostly all of it."""
+        return matrix
 
     @abstractmethod
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
