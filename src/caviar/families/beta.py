@@ -110,6 +110,12 @@ class Beta(ExponentialFamily):
         total = self.a + self.b
         return (self.a / total) * (self.b / total) / (total + 1.0)
 
+    def inverse_moments(self) -> tuple[Array, Array]:
+        total = self.a + self.b
+        with np.errstate(divide="ignore"):
+            first = (total - 1.0) / np.maximum(self.a - 1.0, 0.0)
+            return first, first * (total - 2.0) / np.maximum(self.a - 2.0, 0.0)
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         return [beta_marginals(self.a, self.b, self.mean, np.sqrt(self.variance), ends)]
 
