@@ -2,9 +2,11 @@
 
 import gc
 import os
+from collections.abc import Generator
 
 import pytest
 import thinning
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # the same examples each time, however slow the machine
@@ -29,10 +31,15 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests in the library alone, not in every test file as well."""
+    return [own for own in (yield) if not isinstance(own, DoctestModule)]
+
+
 def pytest_collection_finish() -> None:
     """Leave what the collection made out of every later search for garbage."""
     gc.enable()
-    gc.collect()
     gc.freeze()
 
 

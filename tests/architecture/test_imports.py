@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 HEAVY = (
     "numpy",
@@ -36,7 +38,9 @@ def seconds_to_import(module: str, times: int) -> float:
     return min(float(in_a_fresh_process(clock)) for _ in range(times))
 
 
+@pytest.mark.slow
 def test_every_layer_imports_only_what_lies_below():
+    """As `make lint` does, which every `make test` begins with."""
     in_a_fresh_process(
         "import sys; from importlinter.cli import lint_imports;"
         "sys.exit(lint_imports(config_filename='pyproject.toml', no_cache=True, no_logo=True))"

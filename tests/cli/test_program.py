@@ -71,9 +71,9 @@ def test_a_terminal_that_knows_only_ascii_is_served(run_program, tmp_path):
     assert "gr\\xf6\\xdfe" in done.stdout
 
 
-def test_the_demo_shows_the_fit_and_writes_what_it_shows(run_program, run, tmp_path):
-    done = run_program("demo", "--output-dir", tmp_path / "out")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_the_demo_shows_the_fit_and_writes_what_it_shows(run, tmp_path):
+    done = run("demo", "--output-dir", tmp_path / "out")
+    assert (done.exit_code, done.stderr) == (0, "")
     for words in (
         "Old Faithful",
         "<- highest",
@@ -106,7 +106,7 @@ def test_programs_are_told_what_the_demo_wrote(run, tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_full_disk_is_told_in_a_line(tmp_path):
     cv.BayesianGaussianMixture(1, random_state=0).fit(np.eye(3)).save(tmp_path / "m.caviar")
-    for command in (["show"], ["sample"], ["show", "--json"])[: amount(2, 3)]:
+    for command in (["show"], ["sample"], ["show", "--json"])[: amount(1, 3)]:
         words = [sys.executable, "-m", "caviar", command[0], str(tmp_path / "m.caviar"), *command[1:]]
         with open("/dev/full", "wb") as full:
             done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -66,7 +66,7 @@ def in_frames(columns, folder):
     }
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_gaussian_mixture_from_disk(store, columns, tmp_path):
     assert_same(mixture(store(columns, tmp_path)), mixture(together(columns)))
@@ -110,7 +110,7 @@ def test_a_regression_on_columns_of_pandas(columns):
     assert_same(model.fit({"X": frame[list("abc")], "y": frame["y"]}, max_iter=6), expected)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_poisson_mixture_with_missing_entries(store, counts, tmp_path):
     model = cv.models.poisson_mixture(D, 2)

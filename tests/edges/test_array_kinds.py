@@ -53,7 +53,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_any_container_gives_the_same_fit(state, container, tmp_path):
@@ -65,7 +65,7 @@ def test_any_container_gives_the_same_fit(state, container, tmp_path):
     assert_allclose(r, plain.local({"x": WHOLE})["z"].probabilities, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 @pytest.mark.parametrize("kind", ["f4", "f2", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
 def test_any_numeric_type_gives_the_same_fit(state, kind):

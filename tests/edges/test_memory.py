@@ -65,6 +65,7 @@ OUTPUTS = {"predict": 1, "predict_proba": K, "score_samples": 1}
 """Method -> numbers that it finds for each row."""
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("method", list(OUTPUTS))
 def test_predictions_of_a_mixture(method, mixture, x):
     """Beyond what is returned, memory is that of a block."""

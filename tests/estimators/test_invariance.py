@@ -69,7 +69,7 @@ def test_weights_of_one_are_no_weights(estimator):
     assert_same(plain, weighted, 1e-12, ["elbo"])
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize(
     ("factor", "shift"),
     [

@@ -200,7 +200,7 @@ def test_map_prior_of_each_structure_is_in_the_objective(structure):
     assert max(nudged) < mixture.posterior_.elbo
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", ["dirichlet_process", "dirichlet_distribution"])
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_weights_of_a_process_or_a_distribution(structure, kind):
@@ -250,7 +250,7 @@ def test_published_likelihood_of_one_shared_covariance():
     np.testing.assert_allclose(mixture.elbo_, -1126.31593, atol=6e-6)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 @pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])

@@ -73,6 +73,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_fit_and_update_goes_the_same_way(case):
     mixture, more = CASES[case]

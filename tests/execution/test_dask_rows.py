@@ -111,7 +111,7 @@ def test_the_bits_of_arrays(client, rows, container, is_persisted):
     assert_same_bits(settle(model, {"x": value}, executor=client), settle(model, {"x": rows}, executor=1))
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_missing_entries_and_weights(client, counts, container):
     weights = np.random.default_rng(2).choice([0.0, 0.7, 2.5], N)

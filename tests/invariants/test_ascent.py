@@ -13,7 +13,7 @@ from caviar.testing import numerical_gradient
 from invariants.registry import CASES
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=amount(5, 12))
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 60))
@@ -27,7 +27,7 @@ def test_elbo_never_falls(name, seed, n):
     assert len(posterior.elbo_trace) == posterior.n_iter + 1
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", CASES)
 def test_elbo_is_that_of_the_returned_factors(name):
     """Stopped anywhere, `elbo` ends the trace, is the sum of `elbo_terms`, and is `elbo_at` of the factors."""
@@ -101,7 +101,7 @@ def _slope_and_curvature(posterior, data, variable, name, direction):
     return slope, abs(objective(0.01) - 2 * objective(0.0) + objective(-0.01)) / 0.01**2
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "map"])
 def test_fixed_point_is_stationary_in_every_global_parameter(name):
     """Where a fit has converged, the derivative of `elbo_at` in each standard parameter of each factor vanishes.

@@ -111,7 +111,7 @@ def test_a_weight_of_two_is_the_row_twice_in_any_order(name):
         np.testing.assert_allclose(other.elbo_trace, weighted.elbo_trace, rtol=1e-10)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "chain"])
 def test_rows_with_nothing_observed_change_nothing(name):
     data = _data(name, 30)
@@ -119,7 +119,7 @@ def test_rows_with_nothing_observed_change_nothing(name):
     np.testing.assert_allclose(_fit(name, padded).elbo_trace, _fit(name, data).elbo_trace, rtol=1e-10)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", CASES)
 def test_local_factors_are_in_the_order_of_the_rows(name):
     """Those of a table are those of its rows one by one, and are told to the rows they belong to."""

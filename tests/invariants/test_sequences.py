@@ -81,7 +81,7 @@ def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
         np.testing.assert_allclose(other[name].mean, one[name].mean, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(8)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gaps", ["", "steps", "entries"])
@@ -160,7 +160,7 @@ def _coefficients(problem: Any) -> Any:
     return problem.rows.coefficients(statistics_of(problem, q))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("size", [1, 100, 5_000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_are_whole_sequences(kind, size, monkeypatch):
@@ -206,10 +206,10 @@ def test_sums_kept_by_batch_are_those_of_all_rows():
 
 
 def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
-    """Of 120,000 steps in 20 states the array of what each says of its state would take 19 MB."""
+    """Of 40,000 steps in 20 states the array of what each says of its state would take 6.4 MB."""
     monkeypatch.setattr(sequences, "_BLOCK_NUMBERS", 1)
     peaks = []
-    for n_rows in (30_000, 120_000):
+    for n_rows in (10_000, 40_000):
         problem, row_map = bound(rows("lengths from one to hundreds", n_rows), 20)
         coefficients = _coefficients(problem)
         row_map = replace(row_map, executor=Threads(1))

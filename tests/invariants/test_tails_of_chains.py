@@ -159,7 +159,7 @@ def test_steps_without_descendants_are_not_there(fit: Any, seed: int, missing: f
     assert_same(fit(trimmed(data)), fit(long))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @EVERY
 @pytest.mark.parametrize("start", [{"seed": 3}, {"seed": 4, "n_restarts": 2}], ids=["one start", "restarts"])
 def test_no_start_knows_of_them(fit: Any, start: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ def test_secant_step_is_that_of_dense_bfgs(n_pairs):
     np.testing.assert_allclose(step, dense @ gradient, rtol=1e-9)
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", CASES)
 def test_accelerated_fits_rise_and_end_at_fixed_points(name):
     """The ELBO never falls, and where it settles plain sweeps cannot raise it."""

@@ -143,7 +143,7 @@ def _marginals(x, weights, means, precisions):
     return np.array(each)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("seed", "n", "d", "k", "at"), [(0, 300, 3, 2, 0.0), (1, 200, 5, 1, 0.0), (2, 300, 3, 2, 1e3)]
 )

@@ -265,7 +265,7 @@ def test_large_posteriors_stay_below_five_megabytes():
     assert len(page_of(posterior, data).encode()) < 5_000_000
 
 
-@pytest.mark.thinned(11)
+@pytest.mark.thinned(16)
 @pytest.mark.parametrize("name", CASES)
 def test_every_model_has_a_page(name):
     case = CASES[name]

@@ -71,7 +71,7 @@ def fitted(request):
     return estimator.fit(X), X
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_a_loaded_estimator_does_what_the_saved_one_did(fitted, tmp_path):
     estimator, X = fitted
     estimator.save(tmp_path / "m.caviar")
@@ -88,7 +88,7 @@ def test_a_loaded_estimator_does_what_the_saved_one_did(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.sample(5)[0], estimator.sample(5)[0])
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_every_attribute_and_parameter_comes_back(fitted, tmp_path):
     estimator, _ = fitted
     estimator.save(tmp_path / "m.caviar")
@@ -108,7 +108,7 @@ def test_every_attribute_and_parameter_comes_back(fitted, tmp_path):
             np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=name)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_the_posterior_comes_back(fitted, tmp_path):
     estimator, X = fitted
     estimator.save(tmp_path / "m.caviar")

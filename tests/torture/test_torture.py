@@ -9,7 +9,7 @@ from torture.demands import outcome_of
 from torture.registry import CASES
 from torture.shells import SHELLS, is_em
 
-QUICK_ITERATIONS, SLOW_ITERATIONS = 15, 100
+QUICK_ITERATIONS, SLOW_ITERATIONS = 8, 100
 
 
 def _quick_shell(number, case):
