@@ -3,11 +3,13 @@
 import gc
 import os
 from collections.abc import Generator
+from contextlib import nullcontext
 
 import pytest
 import thinning
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+from lean_starts import FOLDERS, lean_starts
 
 # the same examples each time, however slow the machine
 settings.register_profile("caviar", deadline=None, derandomize=True)
@@ -41,6 +43,14 @@ def pytest_collection_finish() -> None:
     """Leave what the collection made out of every later search for garbage."""
     gc.enable()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let fits of tests that are not about starts begin from one guess, in `make test`."""
+    place = item.nodeid.removeprefix("tests/")
+    with lean_starts() if place.startswith(FOLDERS) and not thinning.is_whole else nullcontext():
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
