@@ -20,12 +20,51 @@ from .roles import (
     LOCATION_VECTOR,
     PRECISION,
     PRECISION_MATRIX,
+    Role,
 )
-from .templates import LOG_2PI, template
+from .templates import LOG_2PI, Density, template
 from .variable import Variable
 
 
-class Normal(Variable):
+class _Location(Variable):
+    """What numbers and vectors with a Normal distribution share."""
+
+    joint_density: ClassVar[Density]
+    """Its density where a joint factor gives mean and precision."""
+    roles: ClassVar[tuple[Role, Role, Role]]
+    """What its mean and its precision are, and what a joint factor of both is."""
+    size: ClassVar[int | None] = None
+    """Its dimension, if that is always the same."""
+
+    def __init__(
+        self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()
+    ) -> None:
+        mean, precision = whole_if_together(mean, precision, self.value_rank)
+        of_mean, of_precision, of_both = self.roles
+        if precision is None:
+            density, arguments = self.joint_density, {"mean": (mean, of_both)}
+        else:
+            density, arguments = (
+                self.density,
+                {"mean": (mean, of_mean), "precision": (precision, of_precision)},
+            )
+        self._state(name, plates, arguments, density=density, dimension=self.size)
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
+        """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
+        mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
+        return self.family(mean, precision)  # type: ignore[call-arg]
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance: those of the mean, and the noise."""
+        mean, variance = slots.location()
+        return mean, variance + slots.inverse("precision")[0]
+
+    def _states_flat_prior(self) -> bool:
+        return self._holds("precision", 0)
+
+
+class Normal(_Location):
     r"""A number with a Normal distribution.
 
     .. math::
@@ -53,6 +92,8 @@ class Normal(Variable):
     """
 
     family = families.Normal
+    roles = LOCATION, PRECISION, LOCATION_AND_PRECISION
+    size = 1
     letters: ClassVar = {"x": "", "xx": ""}
     density = template(
         (-1 / 2, "precision.x self.xx"),
@@ -69,36 +110,6 @@ class Normal(Variable):
         (-1 / 2 * LOG_2PI, ""),
     )
 
-    def __init__(
-        self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()
-    ) -> None:
-        mean, precision = whole_if_together(mean, precision, self.value_rank)
-        if precision is None:
-            self._state(
-                name,
-                plates,
-                {"mean": (mean, LOCATION_AND_PRECISION)},
-                density=self.joint_density,
-                dimension=1,
-            )
-        else:
-            self._state(
-                name, plates, {"mean": (mean, LOCATION), "precision": (precision, PRECISION)}, dimension=1
-            )
-
-    def distribution_given(self, slots: Mapping[str, Any]) -> families.Normal:
-        """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
-        mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
-        return families.Normal(mean, precision)
-
-    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Return mean and variance: those of the mean, and the noise."""
-        mean, variance = slots.location()
-        return mean, variance + slots.inverse("precision")[0]
-
-    def _states_flat_prior(self) -> bool:
-        return self._holds("precision", 0)
-
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point."""
         return np.zeros(plates)
@@ -108,7 +119,7 @@ class Normal(Variable):
         return families.Normal(np.zeros(plates), spread**-2.0)
 
 
-class MultivariateNormal(Variable):
+class MultivariateNormal(_Location):
     r"""A vector with a Normal distribution.
 
     .. math::
@@ -134,6 +145,7 @@ class MultivariateNormal(Variable):
     """
 
     family = families.MultivariateNormal
+    roles = LOCATION_VECTOR, PRECISION_MATRIX, LOCATION_AND_PRECISION_MATRIX
     value_rank = 1
     letters: ClassVar = {"x": "i", "xx": "ij"}
     density = template(
@@ -150,32 +162,6 @@ class MultivariateNormal(Variable):
         (1 / 2, "mean.log_det"),
         (-1 / 2 * LOG_2PI, "[i]"),
     )
-
-    def __init__(
-        self, name: str, mean: Expression, precision: Expression = None, *, plates: Plates = ()
-    ) -> None:
-        mean, precision = whole_if_together(mean, precision, self.value_rank)
-        if precision is None:
-            self._state(
-                name, plates, {"mean": (mean, LOCATION_AND_PRECISION_MATRIX)}, density=self.joint_density
-            )
-        else:
-            self._state(
-                name, plates, {"mean": (mean, LOCATION_VECTOR), "precision": (precision, PRECISION_MATRIX)}
-            )
-
-    def distribution_given(self, slots: Mapping[str, Any]) -> families.MultivariateNormal:
-        """Return the Normal given a mean and a precision, or the pair of them that a joint factor gives."""
-        mean, precision = slots["mean"] if "precision" not in slots else (slots["mean"], slots["precision"])
-        return families.MultivariateNormal(mean, precision)
-
-    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Return mean and variance: those of the mean, and the noise."""
-        mean, variance = slots.location()
-        return mean, variance + slots.inverse("precision")[0]
-
-    def _states_flat_prior(self) -> bool:
-        return self._holds("precision", 0)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point."""
