@@ -14,6 +14,8 @@ from typing import Any
 from unittest.mock import patch
 
 FOLDERS = (
+    "cli/",
+    "data/",
     "device/",
     "diagnostics/",
     "oracles/test_engine_",

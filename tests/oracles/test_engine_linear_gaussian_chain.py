@@ -228,4 +228,4 @@ def statement(noise: str, transition: str) -> cv.Model:
 def test_every_form_passes_the_verification_kit(noise, transition):
     rng = np.random.default_rng(3)
     data = {"x": rng.normal(size=(15, 3)), "starts": np.arange(15) % 6 == 0}
-    check_model(statement(noise, transition), data, n_draws=amount(150, 500)).raise_if_failed()
+    check_model(statement(noise, transition), data, n_draws=amount(80, 500)).raise_if_failed()

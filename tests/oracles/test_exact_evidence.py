@@ -92,7 +92,7 @@ def test_evidence_is_the_sum_over_assignments_of_n_by_n_normal_densities(seed: i
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=amount(20, 60), deadline=None)
+@settings(max_examples=amount(12, 60), deadline=None)
 def test_elbo_lies_below_the_evidence_by_the_divergence(seed: int) -> None:
     """For any q at all, not only for a fixed point."""
     x, model, q = _random_case(seed)

@@ -394,7 +394,7 @@ def test_every_kind_of_variable_passes_the_checks(case):
         np.testing.assert_array_equal(posterior["z"].probabilities[[0, 3]], np.eye(2))
         np.testing.assert_array_equal(posterior["z"].sample(5, seed=0)[:, [0, 3]], [[0, 1]] * 5)
         return
-    report = cv.testing.check_model(model, data, n_draws=amount(100, 300), n_directions=12)
+    report = cv.testing.check_model(model, data, n_draws=amount(60, 300), n_directions=12)
     assert report.passed, str(report)
 
 

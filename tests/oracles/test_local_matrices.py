@@ -52,4 +52,4 @@ def test_spreads_of_a_row(is_diagonal, has_factors):
     else:
         x = cv.MultivariateNormal("x", mean, precision, plates=obs)
     data = {"x": np.random.default_rng(1).normal(size=(4, 2)) * 3}
-    check_model(cv.Model(x), data, n_draws=amount(150, 500), data_plate="obs").raise_if_failed()
+    check_model(cv.Model(x), data, n_draws=amount(80, 500), data_plate="obs").raise_if_failed()

@@ -76,4 +76,4 @@ def test_hidden_sequences_pass_the_verification_kit(starts):
     data = {"x": np.random.default_rng(0).normal(size=12)}
     if starts:
         data["starts"] = np.arange(12) % 5 == 0
-    check_model(_model(starts), data, n_draws=amount(150, 500)).raise_if_failed()
+    check_model(_model(starts), data, n_draws=amount(80, 500)).raise_if_failed()

@@ -106,7 +106,7 @@ def mutations(content, count, rng):
 
 def test_damaged_files_are_refused_or_read_as_they_were(saved):
     content = saved.read_bytes()
-    refused, n_files = 0, amount(600, 2400)
+    refused, n_files = 0, amount(300, 2400)
     for damaged in mutations(content, n_files, np.random.default_rng(1)):
         saved.write_bytes(damaged)
         try:
