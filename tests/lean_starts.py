@@ -14,8 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 FOLDERS = (
-    "cli/",
-    "data/",
+    "data/test_same_bits",
     "device/",
     "diagnostics/",
     "oracles/test_engine_",
