@@ -3,7 +3,6 @@
 import gc
 import os
 import pickle
-import signal
 import time
 import warnings
 from weakref import WeakSet
@@ -339,21 +338,35 @@ def test_a_fit_in_a_task_waits_for_no_other(client, rows):
     assert client.gather(fits) == [expected, expected]
 
 
-@pytest.mark.posix
-def test_a_lost_worker_changes_no_bit(client, rows):
+@pytest.fixture
+def fleeting():
+    """A client of a cluster whose workers are threads of this process, and a function that loses some of them."""
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    with (
+        distributed.LocalCluster(**workers, dashboard_address=None, silence_logs=50) as own,
+        distributed.Client(own, set_as_default=False) as client,
+    ):
+
+        def lose(number):
+            lost = list(own.workers.values())[:number]
+            # others first, so that nobody waits for them
+            own.scale(2 + number)
+            client.wait_for_workers(2 + number, timeout=20)
+            for worker in lost:
+                own.sync(worker.close)
+
+        yield client, lose
+
+
+def test_a_lost_worker_changes_no_bit(fleeting, rows):
+    client, lose = fleeting
     model = cv.models.normal_wishart_mixture(D, 2)
     value = client.persist(da.from_array(rows, chunks=(1_234, 2)))
-    killed = []
-
-    def progress(told):
-        if told.iteration == 2 and not killed:
-            killed.append(min(client.run(os.getpid).values()))
-            os.kill(killed[-1], signal.SIGKILL)
-
-    survived = settle(model, {"x": value}, executor=client, progress=progress)
-    client.wait_for_workers(2, timeout=20)
-    assert killed
-    assert killed[0] not in client.run(os.getpid).values()
+    held = set(client.has_what())
+    survived = settle(
+        model, {"x": value}, executor=client, progress=lambda told: told.iteration == 2 and lose(1)
+    )
+    assert len(held - set(client.has_what())) == 1
     assert_same_bits(survived, settle(model, {"x": rows}, executor=1))
 
 
@@ -407,20 +420,16 @@ def test_another_client_of_the_same_cluster(cluster, client, rows):
     assert_same_bits(found, settle(model, {"x": rows}, executor=1))
 
 
-@pytest.mark.posix
-def test_what_was_sent_by_hand_and_is_lost(client, rows):
-    sent = client.scatter(rows, hash=False)
-    chunk = client.submit(np.asarray, sent)
+def test_what_was_sent_by_hand_and_is_lost(fleeting, rows):
+    client, lose = fleeting
+    chunk = client.submit(np.asarray, client.scatter(rows, hash=False))
     value = client.persist(da.from_delayed(chunk, shape=rows.shape, dtype=rows.dtype))
 
     def progress(told):
         if told.iteration == 2:
-            # all of them: what was made of the rows may lie on another worker than these, and outlive them
-            for process in client.run(os.getpid).values():
-                os.kill(process, signal.SIGKILL)
+            # both: what was made of the rows may lie on another worker than these, and outlive them
+            lose(2)
 
+    model = cv.models.normal_wishart_mixture(D, 2)
     with pytest.raises(cv.DataError, match="was lost with a worker, and cannot be computed again"):
-        settle(
-            cv.models.normal_wishart_mixture(D, 2), {"x": value}, executor=client, progress=progress, tol=0.0
-        )
-    client.wait_for_workers(2, timeout=20)
+        settle(model, {"x": value}, executor=client, progress=progress, tol=0.0)
