@@ -177,7 +177,9 @@ class Poisson(Variable):
     name
         Unique within the model.
     rate
-        :math:`r > 0`, the expected count: number, array or Gamma.
+        :math:`r > 0`, the expected count: number, array, Gamma, or a product of these, as ``rate * exposure`` with
+        known exposures (:class:`Data`) and ``ability[player] * weakness[opponent]``. Every Gamma in a product keeps
+        its own factor, and is in it once.
     plates
         Its repetitions.
 
@@ -185,6 +187,17 @@ class Poisson(Variable):
     --------
     >>> Poisson("visits", rate=2.5)
     Poisson('visits')
+
+    Failures of two pumps in 94.3 and 15.7 hours of service, at one rate an hour:
+
+    >>> import caviar as cv
+    >>> pump, rate = cv.Plate("pump"), cv.Gamma("rate", 1, 1)
+    >>> model = cv.Model(cv.Poisson("failures", rate * cv.Data("hours", plates=pump), plates=pump))
+    >>> model.fit({"failures": [5, 1], "hours": [94.3, 15.7]})["rate"]
+    Gamma(
+        shape=7.0,
+        rate=111.0,
+    )  # batch ()
     """
 
     family = families.Poisson

@@ -19,8 +19,8 @@ from .constants import Constant, as_known
 from .joining import joined
 from .nodes import Data, Indexed, Node, Part, placed
 from .plates import Plate
-from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, Role
-from .slots import Slot, agreed_dimension, parts_remedy
+from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, Role
+from .slots import RoleOfDimension, Slot, agreed_dimension, parts_remedy
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
@@ -50,8 +50,22 @@ class Expansion:
     letter_sizes: dict[str, int] = field(default_factory=dict)
 
 
-def expand(owner: Stated, density: Density, stated: Mapping[str, Predictor | Diagonal]) -> Expansion:
+def expand(
+    owner: Stated,
+    density: Density,
+    stated: Mapping[str, Predictor | Diagonal],
+    roles: Mapping[str, Role | RoleOfDimension],
+) -> Expansion:
     """Return the slots and the density that a variable has with sums or products in some of its slots.
+
+    Parameters
+    ----------
+    owner, density
+        The variable, and its log density with whole slots.
+    stated
+        Slot -> the sum or product in it.
+    roles
+        Slot -> its role.
 
     Raises
     ------
@@ -66,10 +80,13 @@ def expand(owner: Stated, density: Density, stated: Mapping[str, Predictor | Dia
     letters = iter(_LETTERS)
     for name, expression in stated.items():
         if isinstance(expression, Diagonal):
-            _expand_diagonal(owner, expansion, name, expression, letters)
+            _expand_diagonal(owner, expansion, name, expression)
             continue
-        kind = _LocationSum if _is_location(density, name) else _PrecisionProduct
-        writer = kind(owner, name, expression, letters)
+        writer: _LocationSum | _PositiveProduct
+        if _is_location(density, name):
+            writer = _LocationSum(owner, name, expression, letters)
+        else:
+            writer = _PositiveProduct(owner, name, expression, RATE if roles[name] is RATE else PRECISION)
         expansion.slots |= writer.slots
         expansion.letter_sizes |= writer.letter_sizes
         expansion.density = _rewritten(expansion.density, name, writer)
@@ -81,7 +98,7 @@ def _is_location(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "xx" for summand in density for f in summand.factors)
 
 
-def _rewritten(density: Density, slot: str, writer: _LocationSum | _PrecisionProduct) -> Density:
+def _rewritten(density: Density, slot: str, writer: _LocationSum | _PositiveProduct) -> Density:
     summands = []
     for summand in density:
         target = next((f for f in summand.factors if f.slot == slot), None)
@@ -273,8 +290,8 @@ def _is_matrix(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "log_det" for summand in density for f in summand.factors)
 
 
-class _PrecisionProduct:
-    r"""A product in the slot of a precision, with known values added to it where the slot takes them.
+class _PositiveProduct:
+    r"""A product in the slot of a precision or rate, with known values added to it where the slot takes them.
 
     The logarithm of such a sum has no expectation in closed form, but a bound: known values are positive, so
     :math:`\log|B + C| \ge \log|B|`. The density enters the ELBO through that bound.
@@ -285,10 +302,10 @@ class _PrecisionProduct:
         owner: Stated,
         name: str,
         predictor: Predictor,
-        letters: Iterator[str],
+        role: Role,
         along: Plate | None = None,
     ) -> None:
-        self._owner, self._name = owner, name
+        self._owner, self._name, self._role = owner, name, role
         self._where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
         self._takes_matrix = along is None and _is_matrix(owner.density, name)
         self._operands = _Operands(owner, name)
@@ -310,7 +327,7 @@ class _PrecisionProduct:
         else:
             others = [addend for addend in predictor.addends if not _is_known(addend)]
             known = [addend for addend in predictor.addends if _is_known(addend)]
-        takes_known = self._name in _TAKE_KNOWN_VALUES
+        takes_known = self._name in _TAKE_KNOWN_VALUES and self._role is PRECISION
         if len(others) == 1 and not others[0].dots and (takes_known or not known):
             return others[0], known
         more = " and known values added to it," if takes_known else ""
@@ -333,7 +350,7 @@ class _PrecisionProduct:
                 raise ModelError(f"{self._where} must be positive; '{node.name}' is zero")
             before = len(self.slots)
             is_matrix = self._takes_matrix and _event_rank(node) == 2
-            key = self._operands.add(factor, PRECISION_MATRIX if is_matrix else PRECISION)
+            key = self._operands.add(factor, PRECISION_MATRIX if is_matrix else self._role)
             if len(self.slots) == before:
                 raise ConjugacyError(
                     f"'{node.name}' appears twice in the product in {self._where}; use two variables"
@@ -392,9 +409,7 @@ def _is_known(addend: Addend) -> bool:
     return all(isinstance(operand, Constant) for operand in addend.operands)
 
 
-def _expand_diagonal(
-    owner: Stated, expansion: Expansion, name: str, stated: Diagonal, letters: Iterator[str]
-) -> None:
+def _expand_diagonal(owner: Stated, expansion: Expansion, name: str, stated: Diagonal) -> None:
     node = stated.node
     where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
     if owner.value_rank not in (1, 2) or not _is_matrix(owner.density, name):
@@ -411,14 +426,14 @@ def _expand_diagonal(
             f"{size}"
         )
     owner.dimension = size
-    writer = _PrecisionProduct(owner, name, as_predictor(stated.entries), letters, along=plate)
+    writer = _PositiveProduct(owner, name, as_predictor(stated.entries), PRECISION, along=plate)
     expansion.slots |= writer.slots
     expansion.density = tuple(
         written for summand in expansion.density for written in _written_along(summand, name, writer)
     )
 
 
-def _written_along(summand: Summand, slot: str, writer: _PrecisionProduct) -> list[Summand]:
+def _written_along(summand: Summand, slot: str, writer: _PositiveProduct) -> list[Summand]:
     """Return a summand with a diagonal matrix in a slot written out in its entries, a sum over the letter i."""
     target = next((f for f in summand.factors if f.slot == slot), None)
     if target is None:

@@ -22,6 +22,7 @@ from .roles import (
     PRECISION,
     PRECISION_MATRIX,
     PROBABILITY,
+    RATE,
     Role,
 )
 from .stated import Stated
@@ -29,7 +30,7 @@ from .templates import Summand
 
 RoleOfDimension: TypeAlias = Callable[[int], Role]
 
-_TAKE_SUMS = (LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX)
+_TAKE_SUMS = (LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX, RATE)
 _JOINT = (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX)
 _VALUES = ("a number", "a vector", "a square matrix")
 

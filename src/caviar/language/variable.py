@@ -85,7 +85,9 @@ class Variable(Stated):
         given = {s: value for s, value in stated.items() if not isinstance(value, Predictor | Diagonal)}
         for slot, expression in given.items():
             self.dimension = agreed_dimension(self, slot, expression, arguments[slot][1])
-        expanded = expand(self, density or self.density, sums)
+        expanded = expand(
+            self, density or self.density, sums, {slot: role for slot, (_, role) in arguments.items()}
+        )
         self.letter_sizes = expanded.letter_sizes
         roles = {slot: resolve_role(self, slot, arguments[slot][1]) for slot in given}
         self.slots = {

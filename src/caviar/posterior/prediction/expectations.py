@@ -79,7 +79,9 @@ class Expectations:
 
     def entries(self, name: str) -> tuple[Array, Array]:
         """Return mean and variance of a node in a slot, entry by entry."""
-        slot = self.owner.slots[name]
+        return self._entries(self.owner.slots[name])
+
+    def _entries(self, slot: Slot) -> tuple[Array, Array]:
         if self._is_known(slot.node):
             value = np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
             return value, np.zeros_like(value)
@@ -88,6 +90,21 @@ class Expectations:
             value = self._laid_out(slot, factor.value)
             return value, np.zeros_like(value)
         return self._laid_out(slot, factor.mean), self._laid_out(slot, factor.variance)
+
+    def positive(self, name: str) -> tuple[Array, Array]:
+        r"""Return mean and variance of a positive number, or of a product of several that are independent under q.
+
+        .. math:: \mathrm{Var} \prod_i r_i = \prod_i (m_i^2 + v_i) - \prod_i m_i^2
+        """
+        stated = self.owner.stated[name]
+        if not isinstance(stated, Predictor):
+            return self._entries(self.owner.slots[name])
+        (addend,) = stated.addends
+        mean, variance = np.asarray(addend.coefficient), np.zeros(())
+        for operand in addend.numbers:
+            own, spread = self._entries(operand_slot(self.owner, operand))
+            mean, variance = mean * own, variance * (np.square(own) + spread) + np.square(mean) * spread
+        return mean, variance
 
     def inverse(self, name: str) -> tuple[Array, Array]:
         """Return the expected inverse of a precision or rate, and of its square; of a matrix the diagonal of the first.

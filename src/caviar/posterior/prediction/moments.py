@@ -155,7 +155,7 @@ def _expected_logistic(mean: Array, variance: Array) -> Array:
 
 
 def _poisson(slots: Expectations) -> Moments:
-    rate, variance = slots.entries("rate")
+    rate, variance = slots.positive("rate")
     return rate, rate + variance
 
 
