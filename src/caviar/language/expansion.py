@@ -130,8 +130,10 @@ class _Operands:
         whole: Node | Indexed = value.whole if isinstance(value, Part) else value
         expression = placed(whole, self.owner)
         is_chosen = isinstance(expression, Indexed)
-        node, index = (expression.node, expression.by) if is_chosen else (expression, None)
-        identity = (id(node), id(index))
+        node, chosen = (
+            (expression.node, (expression.by, expression.labels)) if is_chosen else (expression, ())
+        )
+        identity = (id(node), *map(id, chosen))
         if identity in self._keys:
             return self._keys[identity]
         for slot in self.slots.values():

@@ -45,8 +45,11 @@ class Node(Algebra):
         """Return the plates along which one of its statistics is repeated."""
         return self.plates
 
-    def __getitem__(self, index: Label | Data) -> Indexed:
-        """Return this node with one of its plates chosen by a Categorical or by known labels: ``mean[z]``."""
+    def __getitem__(self, index: Label | Data | Indexed) -> Indexed:
+        """Return this node with one of its plates chosen: by a Categorical, ``mean[z]``, or by known labels.
+
+        A label of groups is itself chosen by the records of these: ``mean[z[Data("group", plates=record)]]``.
+        """
         return Indexed(self, index)
 
     def __repr__(self) -> str:
@@ -97,24 +100,30 @@ class Indexed(Algebra):
         The node that is indexed.
     by
         The index: a Categorical, or Data with labels.
+    through
+        Where the index is a label of groups, ``mean[z[group]]``, what says which group each record is of; or None.
     candidates
         The plates that it may choose from: those of its number of categories, or any. Where there are several, it is
         the one that the variable that has this in a slot does not have; see :meth:`within`.
     """
 
-    def __init__(self, node: Node, by: Label | Data) -> None:
+    through: Indexed | None = None
+
+    def __init__(self, node: Node, by: Label | Data | Indexed) -> None:
+        if isinstance(by, Indexed) and isinstance(by.node, Label) and isinstance(by.by, Data):
+            self.through, by = by, by.node
         categories = by.categories if isinstance(by, Label) else None
         if categories is None and not isinstance(by, Data):
             raise ModelError(
                 f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z], or by known labels, "
                 f"{node.name}[Data('group', plates=obs)]; got {by!r}"
             )
-        own = [plate for plate in node.plates if plate not in by.plates]
+        self.by = by
+        own = [plate for plate in node.plates if plate not in self.along]
         fitting = [plate for plate in own if isinstance(by, Data) or plate.size in (None, categories)]
         if not fitting:
             raise PlateError(_why_not_indexable(node, by, own))
         self.node = node
-        self.by = by
         self.candidates = tuple(fitting)
         self._check_size()
 
@@ -127,6 +136,20 @@ class Indexed(Algebra):
                 f"plate '{self.plate.name}' of '{self.node.name}' is indexed by '{self.by.name}' and needs a size: "
                 f"Plate('{self.plate.name}', {categories})"
             )
+
+    @property
+    def along(self) -> tuple[Plate, ...]:
+        """The plates for each repetition of which it chooses."""
+        if self.through is None:
+            return self.by.plates
+        own = [plate for plate in self.by.plates if plate is not self.through.plate]
+        return tuple(dict.fromkeys((*self.through.by.plates, *own)))
+
+    @property
+    def labels(self) -> Data | None:
+        """The known labels that take part in the choice: the index itself, or what it is chosen by."""
+        chosen: Node = self.by if self.through is None else self.through.by
+        return chosen if isinstance(chosen, Data) else None
 
     @property
     def plate(self) -> Plate:
@@ -170,7 +193,7 @@ class Indexed(Algebra):
         """
         if len(self.candidates) == 1:
             return self
-        chosen = Indexed(self.node, self.by)
+        chosen = Indexed(self.node, self.through or self.by)
         chosen.candidates = tuple(plate for plate in self.candidates if plate not in owner.plates)
         if len(chosen.candidates) != 1:
             names = ", ".join(f"'{plate.name}'" for plate in self.candidates)
@@ -182,7 +205,7 @@ class Indexed(Algebra):
         return chosen
 
     def __repr__(self) -> str:
-        return f"{self.node.name}[{self.by.name}]"
+        return f"{self.node.name}[{self.by.name if self.through is None else repr(self.through)}]"
 
 
 class Part(Algebra):
@@ -222,7 +245,12 @@ class Part(Algebra):
 
     def belongs_with(self, other: Part) -> bool:
         """Whether both are parts of the same repetitions of the same joint factor."""
-        return self.node is other.node and self.by is other.by
+        return self.node is other.node and self.by is other.by and self.labels is other.labels
+
+    @property
+    def labels(self) -> Data | None:
+        """The known labels that take part in the choice, if there are any."""
+        return self.whole.labels if isinstance(self.whole, Indexed) else None
 
     def __getitem__(self, index: Any) -> Part:
         """Return this part with a plate chosen: ``theta.mean[z]`` is ``theta[z].mean``."""

@@ -52,12 +52,20 @@ class Slot:
     """The node itself, without its index."""
     index: Label | Data | None = field(init=False, repr=False, compare=False)
     """The Categorical, or the known labels, that choose the node's plate, if any."""
+    through: Indexed | None = field(init=False, repr=False, compare=False)
+    """Of a label of groups that chooses, the label of each record: chosen by known labels."""
 
     def __post_init__(self) -> None:
-        node, index = self.expression, None
+        node, index, through = self.expression, None, None
         if isinstance(node, Indexed):
-            node, index = node.node, node.by
-        vars(self).update(node=node, index=index)
+            node, index, through = node.node, node.by, node.through
+        vars(self).update(node=node, index=index, through=through)
+
+    @property
+    def choices(self) -> tuple[Indexed, ...]:
+        """What is chosen from by known labels: the node, or the label of groups that chooses from it."""
+        chosen = self.through or self.expression
+        return (chosen,) if isinstance(chosen, Indexed) and isinstance(chosen.by, Data) else ()
 
 
 def _where(owner: Stated, slot: str) -> str:
@@ -235,10 +243,11 @@ def check_slot(owner: Stated, slot: Slot) -> None:
 
 
 def _check_plates(owner: Stated, slot: Slot) -> None:
-    chosen = slot.expression.plate if isinstance(slot.expression, Indexed) else None
+    chosen, along = None, ()
+    if isinstance(slot.expression, Indexed):
+        chosen, along = slot.expression.plate, slot.expression.along
     needed = [plate for plate in slot.node.plates if plate is not chosen and plate is not slot.along]
-    if slot.index is not None:
-        needed += slot.index.plates
+    needed += along
     for plate in needed:
         if plate in owner.plates_of_slot(slot.name):
             continue
@@ -246,9 +255,12 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
             hint = "the precision is tied along it, one and the same; leave the plate out"
         elif plate.name in [own.name for own in owner.plates]:
             hint = f"two Plate objects are both named '{plate.name}': use the same object"
-        elif slot.index is not None and plate in slot.index.plates:
+        elif slot.index is not None and plate in along:
             every = f"'{slot.index.name}' chooses once for each of its repetitions"
             hint = f"{every}: add plate '{plate.name}' to '{owner.name}'"
+            if slot.through is None and not slot.index.is_known and owner.plates:
+                label = f"{slot.index.name}[Data('{plate.name}', plates={owner.plates[0].name})]"
+                hint += f", or say of which '{plate.name}' each of its own is: {slot.node.name}[{label}]"
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"
             hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"

@@ -112,6 +112,8 @@ class Variable(Stated):
             yield slot.node
             if slot.index is not None:
                 yield slot.index
+            if slot.through is not None:
+                yield slot.through.by
 
     @property
     def drawn_given(self) -> Iterator[Node]:

@@ -187,7 +187,12 @@ def operand_slot(owner: Variable, operand: Node | Indexed) -> Slot:
 def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     expression = placed(operand, owner)
     if isinstance(expression, Indexed):
-        return slot.node is expression.node and slot.index is expression.by
+        return (
+            slot.node is expression.node
+            and slot.index is expression.by
+            and isinstance(slot.expression, Indexed)
+            and slot.expression.labels is expression.labels
+        )
     return slot.expression is expression
 
 
@@ -208,12 +213,22 @@ def slot_value(
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
     if isinstance(slot.expression, Indexed):
-        by = slot.expression.by
-        labels[slot.expression.plate] = laid_out(values[by.name], by.plates, owner, {})
+        labels[slot.expression.plate] = _labels_in(owner, slot.expression, values)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))
     return laid_out(value, node.plates if plates is None else plates, owner, labels)
+
+
+def _labels_in(owner: Variable, chosen: Indexed, values: Mapping[str, Any]) -> AnyArray:
+    """Return the labels that choose, over the plates of the owner; those of groups as the records have them."""
+    by, of_groups = chosen.by, {}
+    if chosen.through is not None:
+        records = laid_out(values[chosen.through.by.name], chosen.through.by.plates, owner, {})
+        # along an axis of length one all labels are the same
+        alike = np.shape(values[by.name])[by.plates.index(chosen.through.plate)] == 1
+        of_groups[chosen.through.plate] = 0 * records if alike else records
+    return laid_out(values[by.name], by.plates, owner, of_groups)
 
 
 def laid_out(
@@ -299,9 +314,9 @@ def check_labels(nodes: Sequence[Node], values: dict[str, Any], sizes: Mapping[P
     """Check known labels against the sizes of the plates that they choose from, and make them whole numbers."""
     slots = (slot for node in nodes if isinstance(node, Variable) for slot in node.slots.values())
     for slot in slots:
-        if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
-            name = slot.index.name
-            problem = labels_of(sizes[slot.expression.plate]).problem(np.asarray(values[name]))
+        for chosen in slot.choices:
+            name = chosen.by.name
+            problem = labels_of(sizes[chosen.plate]).problem(np.asarray(values[name]))
             if problem:
                 raise DataError(f"the data of '{name}', which choose from a plate, {problem}")
             values[name] = np.asarray(values[name]).astype(np.intp)

@@ -51,6 +51,8 @@ def _document_of_operand(operand: Any) -> dict[str, Any]:
     if isinstance(operand, Indexed):
         # the labels of a nested plate are the language's own: they come back with the plate
         chosen = {} if is_membership(operand.by) else {"by": operand.by.name}
+        if operand.through is not None:
+            chosen["through"] = operand.through.by.name
         return {"node": operand.node.name, **chosen}
     if isinstance(operand, Node):
         return {"node": operand.name}
@@ -116,7 +118,10 @@ def _operand_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any:
             raise TypeError(f"a vector {value!r:.40}")
         return value
     node: Any = nodes[document["node"]]
-    whole = Indexed(node, nodes[document["by"]]) if "by" in document else node  # type: ignore[arg-type]
+    by: Any = nodes[document["by"]] if "by" in document else None
+    if "through" in document:
+        by = Indexed(by, nodes[document["through"]])  # type: ignore[arg-type]
+    whole = node if by is None else Indexed(node, by)
     if "part" not in document:
         return whole
     if document["part"] not in _PARTS or not node.has_parts:
@@ -151,7 +156,8 @@ def _names_of(expression: Any) -> list[Node]:
     if isinstance(expression, Part):
         return _names_of(expression.whole)
     if isinstance(expression, Indexed):
-        return [expression.node, expression.by]
+        own = [expression.node, expression.by]
+        return own if expression.through is None else [*own, expression.through.by]
     return [expression] if isinstance(expression, Node) else []
 
 
