@@ -129,10 +129,9 @@ class _Operands:
         part = value if isinstance(value, Part) else None
         whole: Node | Indexed = value.whole if isinstance(value, Part) else value
         expression = placed(whole, self.owner)
-        is_chosen = isinstance(expression, Indexed)
-        node, chosen = (
-            (expression.node, (expression.by, expression.labels)) if is_chosen else (expression, ())
-        )
+        node, chosen = expression, ()
+        if isinstance(expression, Indexed):
+            node, chosen = expression.node, (expression.by, *expression.labels)
         identity = (id(node), *map(id, chosen))
         if identity in self._keys:
             return self._keys[identity]

@@ -63,9 +63,11 @@ class Slot:
 
     @property
     def choices(self) -> tuple[Indexed, ...]:
-        """What is chosen from by known labels: the node, or the label of groups that chooses from it."""
+        """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
+        if not isinstance(self.expression, Indexed):
+            return ()
         chosen = self.through or self.expression
-        return (chosen,) if isinstance(chosen, Indexed) and isinstance(chosen.by, Data) else ()
+        return (*((chosen,) if isinstance(chosen.by, Data) else ()), *self.expression.known)
 
 
 def _where(owner: Stated, slot: str) -> str:
@@ -243,10 +245,9 @@ def check_slot(owner: Stated, slot: Slot) -> None:
 
 
 def _check_plates(owner: Stated, slot: Slot) -> None:
-    chosen, along = None, ()
-    if isinstance(slot.expression, Indexed):
-        chosen, along = slot.expression.plate, slot.expression.along
-    needed = [plate for plate in slot.node.plates if plate is not chosen and plate is not slot.along]
+    every = (slot.expression, *slot.expression.known) if isinstance(slot.expression, Indexed) else ()
+    chosen, along = [own.plate for own in every], [plate for own in every for plate in own.along]
+    needed = [plate for plate in slot.node.plates if plate not in chosen and plate is not slot.along]
     needed += along
     for plate in needed:
         if plate in owner.plates_of_slot(slot.name):

@@ -284,8 +284,8 @@ def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis
     plates = node.plates_of(statistic)
     if not isinstance(expression, Indexed):
         return (plate_axes(node) if plates is node.plates else _axes(plates)) + events
-    chosen = expression.plate
-    return (*(_category(expression) if plate is chosen else Axis(plate) for plate in plates), *events)
+    chosen = {own.plate: _category(own) for own in (expression, *expression.known)}
+    return (*(chosen.get(plate) or Axis(plate) for plate in plates), *events)
 
 
 def prove_conjugate(nodes: Sequence[Node]) -> None:

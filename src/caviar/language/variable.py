@@ -112,8 +112,9 @@ class Variable(Stated):
             yield slot.node
             if slot.index is not None:
                 yield slot.index
-            if slot.through is not None:
-                yield slot.through.by
+            for chosen in slot.choices:
+                if chosen.by is not slot.index:
+                    yield chosen.by
 
     @property
     def drawn_given(self) -> Iterator[Node]:

@@ -191,7 +191,7 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
             slot.node is expression.node
             and slot.index is expression.by
             and isinstance(slot.expression, Indexed)
-            and slot.expression.labels is expression.labels
+            and slot.expression.labels == expression.labels
         )
     return slot.expression is expression
 
@@ -213,7 +213,8 @@ def slot_value(
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
     if isinstance(slot.expression, Indexed):
-        labels[slot.expression.plate] = _labels_in(owner, slot.expression, values)
+        for chosen in (slot.expression, *slot.expression.known):
+            labels[chosen.plate] = _labels_in(owner, chosen, values)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))
