@@ -63,7 +63,7 @@ def test_a_mixture_within_each_site_is_one_label_for_pairs():
     tau = posterior["tau"].mean
     counts, sums = np.zeros((2, 3)), np.zeros((2, 3))
     for column in range(3):
-        own = np.flatnonzero(SITES == column)
+        (own,) = np.nonzero(np.equal(SITES, column))
         counts[:, column] = r[own].sum(0)
         sums[:, column] = r[own].T @ Y[own]
     np.testing.assert_allclose(posterior["mean"].precision, 0.1 + tau * counts, rtol=1e-4)
